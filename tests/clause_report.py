@@ -60,12 +60,12 @@ class Markers:
 
 def marked(items: Iterable[pytest.Item]) -> dict[str, set[str]]:
     """The tests that name each clause id."""
-    found: dict[str, set[str]] = {}
+    tests: dict[str, set[str]] = {}
     for item in items:
         for marker in item.iter_markers("clause"):
             for id in marker.args:
-                found.setdefault(id, set()).add(item.nodeid)
-    return found
+                tests.setdefault(id, set()).add(item.nodeid)
+    return tests
 
 
 def read_clauses() -> list[Clause]:
@@ -79,12 +79,12 @@ def read_clauses() -> list[Clause]:
 
 def collect() -> dict[str, set[str]]:
     """The tests that name each clause id; parametrised cases are collected too. Exits where a module cannot be read."""
-    markers, said = Markers(), io.StringIO()
+    markers, output = Markers(), io.StringIO()
     options = ["--collect-only", "-q", "-m", "", "-p", "no:cacheprovider", "--rootdir", str(ROOT), str(ROOT / "tests")]
-    with contextlib.redirect_stdout(said):
+    with contextlib.redirect_stdout(output):
         code = pytest.main(options, [markers])
     if code != pytest.ExitCode.OK:
-        sys.exit(f"the tests cannot be collected:\n{said.getvalue()}")
+        sys.exit(f"the tests cannot be collected:\n{output.getvalue()}")
     return markers.tests
 
 
@@ -111,7 +111,7 @@ def short(clauses: list[Clause]) -> list[str]:
     for clause in clauses:
         page, _, number = clause.id.rpartition("/")
         numbers.setdefault(page, []).append(number)
-    return [f"* {page}: {', '.join(_runs(sorted(found)))}" for page, found in numbers.items()]
+    return [f"* {page}: {', '.join(_runs(sorted(ids)))}" for page, ids in numbers.items()]
 
 
 def _runs(numbers: list[str]) -> list[str]:
@@ -126,8 +126,8 @@ def _runs(numbers: list[str]) -> list[str]:
 
 def main() -> None:
     clauses, covered = read_clauses(), collect()
-    rows, without = table([each for each in clauses if each.testable], covered), missing(clauses, covered)
-    partly = [each for each in clauses if each.partly]
+    rows, without = table([clause for clause in clauses if clause.testable], covered), missing(clauses, covered)
+    partly = [clause for clause in clauses if clause.partly]
     unknown = sorted(set(covered) - {clause.id for clause in clauses})
     lines = [
         INTRODUCTION,
@@ -141,7 +141,7 @@ def main() -> None:
         *table(partly, covered),
         "",
         "Of these, without a test:\n",
-        *short([each for each in partly if each.id not in covered]),
+        *short([clause for clause in partly if clause.id not in covered]),
     ]
     PAGE.write_text("\n".join([*lines, ""]), encoding="utf-8")
     print("\n".join(rows), "", *(f"{clause.id}: {clause.text}" for clause in without), sep="\n")

@@ -35,7 +35,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     test = pyfuncitem.obj
     if not inspect.iscoroutinefunction(test):
         return None
-    given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
+    arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
     own = pyfuncitem.get_closest_marker("deadline")
-    asyncio.run(asyncio.wait_for(test(**given), DEADLINE if own is None else own.args[0]))
+    asyncio.run(asyncio.wait_for(test(**arguments), DEADLINE if own is None else own.args[0]))
     return True

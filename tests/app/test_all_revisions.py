@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from support.endpoints import EVERY, INTERNAL_ERROR, Rev, among, clause, since
+from support.endpoints import ALL_REVISIONS, INTERNAL_ERROR, Rev, among, clause, since
 
 from mcp_generated import App
 from mcp_runtime.aio.rate_limit import RateLimit
@@ -24,7 +24,7 @@ def client(rev: Rev, app: Any) -> Any:
 
 
 @clause("2024-11-05/tools/07", "2025-03-26/tools/08", "draft/tools/12")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_arguments_that_do_not_fit_never_reach_the_function(rev: Rev) -> None:
     app, reached = App("strict"), list[Any]()
 
@@ -44,7 +44,7 @@ async def test_arguments_that_do_not_fit_never_reach_the_function(rev: Rev) -> N
 
 
 @clause("2024-11-05/tools/09", "2025-03-26/tools/10", "draft/tools/14")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_tools_of_an_app_can_be_called_as_often_as_it_says(rev: Rev) -> None:
     app, called = App("slow", rate_limits={"call_tool": RateLimit(per_second=0.001, burst=2)}), list[str]()
 
@@ -62,7 +62,7 @@ async def test_tools_of_an_app_can_be_called_as_often_as_it_says(rev: Rev) -> No
 
 
 @clause("2024-11-05/tools/13", "2025-03-26/tools/14", "draft/tools/18")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_what_a_function_breaks_on_is_not_told_to_the_client(rev: Rev) -> None:
     app = App("broken")
 

@@ -86,7 +86,8 @@ async def uses(revision: str, package: str) -> dict[str, Any]:
 
     class Client(module.Client):
         async def on_logging_message(self, ctx, params): seen["logs"].append(params.data)
-        async def on_elicit(self, ctx, params): return module.types.ElicitResult(action="accept", content={"name": next(names)})
+        async def on_elicit(self, ctx, params):
+            return module.types.ElicitResult(action="accept", content={"name": next(names)})
 
     async with Client.memory(*server_candidates(app.server)) as client:
         tools = {tool.name: tool.model_dump(exclude_none=True) async for tool in client.iter_tools()}

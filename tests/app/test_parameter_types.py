@@ -41,14 +41,14 @@ class Plain:
         return type(other) is Plain and vars(self) == vars(other)
 
 
-class Made:
+class WithInit:
     """A class whose initializer has type hints."""
 
     def __init__(self, title: str, inner: Plain | None = None) -> None:
         self.title, self.inner = title.upper(), inner
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Made and vars(self) == vars(other)
+        return type(other) is WithInit and vars(self) == vars(other)
 
 
 @dataclasses.dataclass
@@ -77,9 +77,9 @@ class Deep(typing_extensions.TypedDict):
     size: Size
 
 
-class Pair(NamedTuple):
-    left: int
-    right: Row
+class TwoFields(NamedTuple):
+    first: int
+    second: Row
 
 
 class Model(BaseModel):
@@ -106,19 +106,19 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "dataclass_nested": (Crate, {"row": {"a1": 1}, "plain": {"name": "p"}}, Crate({"a1": 1}, plain("p"))),
     "typed_dict": (Row, {"a1": 1}, {"a1": 1}),
     "typed_dict_nested": (Deep, {"rows": [{"a1": 1, "note": "n"}], "size": {"a0": 1}}, None),
-    "named_tuple": (Pair, [1, {"a1": 2}], Pair(1, {"a1": 2})),
+    "named_tuple": (TwoFields, [1, {"a1": 2}], TwoFields(1, {"a1": 2})),
     "enum": (Colour, "red", Colour.RED),
     "int_enum": (Level, 1, Level.LOW),
     "literal": (Literal["a", 1], "a", "a"),
     "class": (Plain, {"name": "p", "count": 5}, plain("p", 5)),
     "class_default": (Plain, {"name": "p"}, plain("p")),
-    "class_made": (Made, {"title": "t", "inner": {"name": "p"}}, Made("t", plain("p"))),
+    "class_made": (WithInit, {"title": "t", "inner": {"name": "p"}}, WithInit("t", plain("p"))),
     "model": (Model, {"userId": 5, "sizes": [{"a0": 1}]}, Model(userId=5, sizes=[Size(1)])),
     "model_recursive": (Tree, {"name": "a", "inner": [{"name": "b"}]}, Tree(name="a", inner=[Tree(name="b")])),
     "list_of_dataclasses": (list[Size], [{"a0": 1}], [Size(1)]),
     "list_of_classes": (list[Plain], [{"name": "p"}], [plain("p")]),
     "list_of_enums": (list[Colour], ["blue"], [Colour.BLUE]),
-    "list_of_named_tuples": (list[Pair], [[1, {"a1": 2}]], [Pair(1, {"a1": 2})]),
+    "list_of_named_tuples": (list[TwoFields], [[1, {"a1": 2}]], [TwoFields(1, {"a1": 2})]),
     "dict_of_models": (dict[str, Tree], {"t": {"name": "a"}}, {"t": Tree(name="a")}),
     "dict_of_typed_dicts": (dict[str, Row], {"t": {"a1": 1}}, {"t": {"a1": 1}}),
     "dict_of_classes": (dict[str, Plain], {"t": {"name": "p"}}, {"t": plain("p")}),
@@ -241,7 +241,7 @@ async def test_a_value_that_does_not_fit_is_refused_with_its_path(annotation: An
     [
         (Size, Size(2, tags=["t"]), {"a0": 2, "height": 1.0, "tags": ["t"]}),
         (Plain, plain("p"), {"name": "p", "count": 2}),
-        (Pair, Pair(1, {"a1": 2}), [1, {"a1": 2}]),
+        (TwoFields, TwoFields(1, {"a1": 2}), [1, {"a1": 2}]),
         (Colour, Colour.BLUE, "blue"),
         (Tree, Tree(name="a"), {"name": "a", "inner": []}),
         (set[int], {1}, [1]),

@@ -259,7 +259,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def test_a_server_is_asked_over_http() -> None:
     server = started([sys.executable, "-c", SERVED, EXAMPLES["echo"].command[1]], dict(os.environ), "listening at")
     try:
-        contract = probe(parse_target(server.said.split()[-1]))
+        contract = probe(parse_target(server.output.split()[-1]))
     finally:
         server.process.kill()
         server.process.wait()

@@ -23,8 +23,8 @@ def form(message: str, properties: Mapping[str, Any], *required: str) -> t.Elici
 
 async def sampled(ctx: Context, text: str) -> str:
     """What the client's model says to a text."""
-    said = t.SamplingMessage(role="user", content=t.TextContent(text=text))
-    answer = await ctx.sample(messages=[said], max_tokens=100)
+    message = t.SamplingMessage(role="user", content=t.TextContent(text=text))
+    answer = await ctx.sample(messages=[message], max_tokens=100)
     return answer.content.text if isinstance(answer.content, t.TextContent) else ""
 
 
@@ -71,8 +71,8 @@ async def test_elicitation_sep1330_enums(ctx: Context) -> str:
     }
     try:
         return await filled(ctx, "Please choose.", fields)
-    except InvalidResponseError as fault:  # The suite chooses what is not there to choose from.
-        return f"The client answered, but {fault}"
+    except InvalidResponseError as error:  # The suite chooses what is not there to choose from.
+        return f"The client answered, but {error}"
 
 
 async def test_streaming_elicitation(ctx: Context) -> str:
@@ -131,11 +131,11 @@ async def test_input_required_result_capabilities(ctx: Context) -> str:
         "elicitation": lambda: filled(ctx, "What is your name?", _NAME, "name"),
         "roots": ctx.list_roots,
     }
-    answers = await asyncio.gather(*(ask() for name, ask in questions.items() if name in ctx.capabilities))
+    answers = await asyncio.gather(*(question() for name, question in questions.items() if name in ctx.capabilities))
     return f"There were {len(answers)} to ask."
 
 
-# ---- by hand: the suite wants to choose the keys of these -------------------------------------------------------------
+# ---- by hand: the suite wants to choose the keys of these -----------------------------------------------------------
 
 _ANSWERS: ContextVar[Mapping[str, Any]] = ContextVar("answers")
 
@@ -162,7 +162,7 @@ async def test_input_required_result_elicitation() -> str | t.InputRequiredResul
     return f"Hello, {name}!" if isinstance(name, str) else name
 
 
-async def ask_for_context() -> str | t.InputRequiredResult:
+async def context_request() -> str | t.InputRequiredResult:
     """A prompt that asks the user what it is to be about."""
     text = typed("user_context", "What is it about?", "context")
     return f"This is about {text}." if isinstance(text, str) else text

@@ -34,15 +34,15 @@ async def agree(url: str) -> None:
     """Do in a browser what a person does: open the page, allow what it asks, and go where that leads."""
     async with httpx2.AsyncClient(trust_env=False) as browser:
         page = (await browser.get(url)).text
-        form = {"ticket": _found(r'name="ticket" value="([^"]*)"', page), "decision": "allow"}
-        onward = (await browser.post(_found(r'action="([^"]*)"', page), data=form)).text
-        await browser.get(_found(r'http-equiv="refresh" content="0; url=([^"]*)"', onward))
+        form = {"ticket": _only_match(r'name="ticket" value="([^"]*)"', page), "decision": "allow"}
+        onward = (await browser.post(_only_match(r'action="([^"]*)"', page), data=form)).text
+        await browser.get(_only_match(r'http-equiv="refresh" content="0; url=([^"]*)"', onward))
 
 
-def _found(pattern: str, page: str) -> str:
-    found = re.search(pattern, page)
-    assert found, page
-    return unescape(found[1])
+def _only_match(pattern: str, page: str) -> str:
+    match = re.search(pattern, page)
+    assert match, page
+    return unescape(match[1])
 
 
 def main() -> None:
@@ -50,8 +50,8 @@ def main() -> None:
     arguments.add_argument("--port", type=int, default=9000)
     port: int = arguments.parse_args().port
     issuer = f"http://127.0.0.1:{port}"
-    known = OAuthClient.static(CLIENT, ("http://127.0.0.1/callback",), name="The conformance suite")
-    server = AuthorizationServer(issuer, resources=[f"{issuer}/mcp"], login=Somebody(), clients=[known])
+    client = OAuthClient.static(CLIENT, ("http://127.0.0.1/callback",), name="The conformance suite")
+    server = AuthorizationServer(issuer, resources=[f"{issuer}/mcp"], login=Somebody(), clients=[client])
     uvicorn.run(server, port=port, log_level="warning")
 
 

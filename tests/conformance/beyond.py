@@ -25,15 +25,15 @@ CAPABILITIES: Final = {
 def sample(params: Any) -> Any:
     """Use a tool if there is one and it was not used yet; else say what came in."""
     content = params["messages"][-1]["content"]
-    said: dict[str, Any] = {"role": "assistant", "model": "harness", "stopReason": "endTurn"}
+    fields: dict[str, Any] = {"role": "assistant", "model": "harness", "stopReason": "endTurn"}
     if "tools" not in params:
-        return {**said, "content": {"type": "text", "text": content["text"].upper()}}
+        return {**fields, "content": {"type": "text", "text": content["text"].upper()}}
     if isinstance(content, list):
         text = ", ".join(f"{block['toolUseId']}: {block['content'][0]['text']}" for block in content)
-        return {**said, "content": {"type": "text", "text": text}}
+        return {**fields, "content": {"type": "text", "text": text}}
     words = content["text"].split()
     uses = [{"type": "tool_use", "id": word, "name": "count_letters", "input": {"word": word}} for word in words]
-    return {**said, "stopReason": "toolUse", "content": uses}
+    return {**fields, "stopReason": "toolUse", "content": uses}
 
 
 def elicit(params: Any) -> Any:
@@ -57,7 +57,7 @@ def text(result: Any) -> str:
 # ---- scenarios ------------------------------------------------------------------------------------------------------
 
 
-async def every_item_is_on_one_page(wire: Wire) -> None:
+async def no_item_is_on_two_pages(wire: Wire) -> None:
     kinds = {
         "tools": "tools",
         "resources": "resources",
@@ -67,16 +67,16 @@ async def every_item_is_on_one_page(wire: Wire) -> None:
     for method, items in kinds.items():
         names: list[str] = []
         pages = 0
-        page: Any = await wire.ask(f"{method}/list")
+        page: Any = await wire.send_request(f"{method}/list")
         while True:
             pages += 1
-            names += [each.get("uri", each["name"]) for each in page[items]]
+            names += [item.get("uri", item["name"]) for item in page[items]]
             if "nextCursor" not in page:
                 break
-            page = await wire.ask(f"{method}/list", {"cursor": page["nextCursor"]})
+            page = await wire.send_request(f"{method}/list", {"cursor": page["nextCursor"]})
         assert len(names) == len(set(names)) > 1
         assert pages > 1 or items == "resourceTemplates"
-        assert (await wire.ask(f"{method}/list", {"cursor": "nonsense"}))["error"]["code"] == INVALID_PARAMS
+        assert (await wire.send_request(f"{method}/list", {"cursor": "nonsense"}))["error"]["code"] == INVALID_PARAMS
 
 
 async def an_unknown_tool_is_an_error_of_the_protocol(wire: Wire) -> None:
@@ -84,27 +84,33 @@ async def an_unknown_tool_is_an_error_of_the_protocol(wire: Wire) -> None:
 
 
 async def progress_and_log_come_before_the_result(wire: Wire) -> None:
-    assert await wire.ask("logging/setLevel", {"level": "warning"}) == {}
+    assert await wire.send_request("logging/setLevel", {"level": "warning"}) == {}
     await wire.call("log_something", level="info", text="hidden")
     await wire.call("log_something", level="error", text="shown")
     assert (await wire.until("notifications/message"))["data"] == {"text": "shown"}
     meta = {"progressToken": "p"}
-    asked = {"name": "long_running", "arguments": {"seconds": 0, "steps": 2}, "_meta": meta}
-    await wire.ask("tools/call", asked)
-    told = [each["params"] for each in wire.told if each["method"] == "notifications/progress"]
-    assert [each["progress"] for each in told] == [0, 1, 2] and {each["progressToken"] for each in told} == {"p"}
+    params = {"name": "long_running", "arguments": {"seconds": 0, "steps": 2}, "_meta": meta}
+    await wire.send_request("tools/call", params)
+    progress = [
+        notification["params"]
+        for notification in wire.notifications
+        if notification["method"] == "notifications/progress"
+    ]
+    assert [update["progress"] for update in progress] == [0, 1, 2] and {
+        update["progressToken"] for update in progress
+    } == {"p"}
 
 
 async def a_cancelled_call_ends_and_is_not_answered(wire: Wire) -> None:
     before = await cancelled(wire)
-    asked = wire.request(
+    request = wire.request(
         "tools/call",
         {"name": "long_running", "arguments": {"seconds": 60, "steps": 1}, "_meta": {"progressToken": 1}},
     )
-    waiting = wire.expect(asked)
-    await wire.post(asked)
+    waiting = wire.expect(request)
+    await wire.post(request)
     await wire.until("notifications/progress")
-    await wire.tell("notifications/cancelled", {"requestId": asked["id"], "reason": "enough"})
+    await wire.notify("notifications/cancelled", {"requestId": request["id"], "reason": "enough"})
     while await cancelled(wire) != before + 1:
         pass
     assert not waiting.done()
@@ -113,18 +119,18 @@ async def a_cancelled_call_ends_and_is_not_answered(wire: Wire) -> None:
 async def cancelled(wire: Wire) -> int:
     """How many calls the server has given up, as it says itself."""
 
-    status = await wire.ask("resources/read", {"uri": "demo://status"})
+    status = await wire.send_request("resources/read", {"uri": "demo://status"})
     return int(json.loads(status["contents"][0]["text"])["cancelled"])
 
 
-async def roots_are_asked_for_and_again_when_they_change(wire: Wire) -> None:
+async def roots_are_listed_and_again_when_they_change(wire: Wire) -> None:
     assert text(await wire.call("list_roots")) == "work: file:///work"
     wire.answers = {**ANSWERS, "roots/list": lambda params: {"roots": [{"uri": "file:///play"}]}}
-    await wire.tell("notifications/roots/list_changed")
+    await wire.notify("notifications/roots/list_changed")
     assert (await wire.until("notifications/message"))["data"] == "roots: file:///play"
 
 
-async def the_model_is_asked(wire: Wire) -> None:
+async def the_model_is_sampled(wire: Wire) -> None:
     assert text(await wire.call("sample", prompt="hello")) == "harness (endTurn): HELLO"
 
 
@@ -138,40 +144,44 @@ async def the_user_fills_in_a_form(wire: Wire) -> None:
 
 async def the_user_visits_a_page(wire: Wire) -> None:
     refused = (await wire.call("locked"))["error"]
-    [asked] = refused["data"]["elicitations"]
-    assert refused["code"] == VISIT_FIRST and asked["mode"] == "url"
+    [elicitation] = refused["data"]["elicitations"]
+    assert refused["code"] == VISIT_FIRST and elicitation["mode"] == "url"
     assert text(await wire.call("visit_page")) == "thank you"
-    assert (await wire.until("notifications/elicitation/complete"))["elicitationId"] == asked["elicitationId"]
+    assert (await wire.until("notifications/elicitation/complete"))["elicitationId"] == elicitation["elicitationId"]
     assert text(await wire.call("locked")) == "open"
 
 
-async def who_watches_a_resource_hears_of_it_and_nobody_else(wire: Wire) -> None:
+async def only_subscribers_of_a_resource_are_notified(wire: Wire) -> None:
     note = {"uri": "note://milk"}
     await wire.call("write_note", name="milk", text="one")
-    assert await wire.ask("resources/subscribe", note) == {}
+    assert await wire.send_request("resources/subscribe", note) == {}
     await wire.call("write_note", name="milk", text="two")
     assert await wire.until("notifications/resources/updated") == note
-    assert (await wire.ask("resources/read", note))["contents"][0]["text"] == "two"
-    assert await wire.ask("resources/unsubscribe", note) == {}
+    assert (await wire.send_request("resources/read", note))["contents"][0]["text"] == "two"
+    assert await wire.send_request("resources/unsubscribe", note) == {}
     await wire.call("write_note", name="milk", text="three")
-    assert await wire.ask("ping") == {}
-    assert not [told for told in wire.told if told["method"] == "notifications/resources/updated"]
+    assert await wire.send_request("ping") == {}
+    assert not [
+        notification
+        for notification in wire.notifications
+        if notification["method"] == "notifications/resources/updated"
+    ]
 
 
 async def completion_knows_what_was_chosen_before(wire: Wire) -> None:
     ref = {"type": "ref/prompt", "name": "describe"}
-    found = await wire.ask("completion/complete", {"ref": ref, "argument": {"name": "city", "value": "pa"}})
-    assert found["completion"]["values"] == ["Paris", "Pau", "Padua"] and found["completion"]["total"] == 3
+    result = await wire.send_request("completion/complete", {"ref": ref, "argument": {"name": "city", "value": "pa"}})
+    assert result["completion"]["values"] == ["Paris", "Pau", "Padua"] and result["completion"]["total"] == 3
     if wire.rev.id >= "2025-06-18":
-        asked = {
+        params = {
             "ref": ref,
             "argument": {"name": "city", "value": "pa"},
             "context": {"arguments": {"country": "Italy"}},
         }
-        assert (await wire.ask("completion/complete", asked))["completion"]["values"] == ["Padua"]
+        assert (await wire.send_request("completion/complete", params))["completion"]["values"] == ["Padua"]
 
 
-async def lists_that_change_are_told_of(wire: Wire) -> None:
+async def lists_that_change_are_notified(wire: Wire) -> None:
     for here in ("here", "gone"):
         assert text(await wire.call("toggle_extra")) == here
         await wire.until("notifications/tools/list_changed")
@@ -184,61 +194,61 @@ async def structured_content_fits_its_schema(wire: Wire) -> None:
 
 
 async def a_batch_is_answered_as_one_or_refused(wire: Wire) -> None:
-    asked = [wire.request("ping"), wire.request("tools/call", {"name": "echo", "arguments": {"text": "hi"}})]
+    requests = [wire.request("ping"), wire.request("tools/call", {"name": "echo", "arguments": {"text": "hi"}})]
     if wire.rev.revision.batches:
-        waiting = [wire.expect(each) for each in asked]
+        waiting = [wire.expect(request) for request in requests]
         await wire.post(
-            [*asked, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "no"}}]
+            [*requests, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "no"}}]
         )
-        pong, echo = [await wire.answer(each) for each in waiting]
+        pong, echo = [await wire.answer(response) for response in waiting]
         assert pong == {} and text(echo) == "hi"
     else:
         refused = wire.expect({"id": None, "method": "ping"})
-        await wire.post(asked)
+        await wire.post(requests)
         assert (await wire.answer(refused))["error"]["code"] == -32600
-    assert await wire.ask("ping") == {}
+    assert await wire.send_request("ping") == {}
 
 
 async def a_call_runs_as_a_task(wire: Wire) -> None:
-    asked = {"name": "long_running", "arguments": {"seconds": 0, "steps": 1}, "task": {"ttl": 60_000}}
-    task = (await wire.ask("tools/call", asked))["task"]
+    params = {"name": "long_running", "arguments": {"seconds": 0, "steps": 1}, "task": {"ttl": 60_000}}
+    task = (await wire.send_request("tools/call", params))["task"]
     name = {"taskId": task["taskId"]}
-    result = await wire.ask("tasks/result", name)
+    result = await wire.send_request("tasks/result", name)
     assert text(result) == "1 steps in 0 s"
     assert result["_meta"]["io.modelcontextprotocol/related-task"] == name
-    assert (await wire.ask("tasks/get", name))["status"] == "completed"
-    slow = (await wire.ask("tools/call", {**asked, "arguments": {"seconds": 60, "steps": 1}}))["task"]
-    assert (await wire.ask("tasks/cancel", {"taskId": slow["taskId"]}))["status"] == "cancelled"
-    listed = {each["taskId"]: each["status"] for each in (await wire.ask("tasks/list"))["tasks"]}
+    assert (await wire.send_request("tasks/get", name))["status"] == "completed"
+    slow = (await wire.send_request("tools/call", {**params, "arguments": {"seconds": 60, "steps": 1}}))["task"]
+    assert (await wire.send_request("tasks/cancel", {"taskId": slow["taskId"]}))["status"] == "cancelled"
+    listed = {item["taskId"]: item["status"] for item in (await wire.send_request("tasks/list"))["tasks"]}
     assert listed[task["taskId"]] == "completed" and listed[slow["taskId"]] == "cancelled"
 
 
-async def answers_to_many_at_once_go_to_whom_they_are_for(wire: Wire) -> None:
-    said = await asyncio.gather(*(wire.call("echo", text=str(number)) for number in range(20)))
-    assert [text(each) for each in said] == [str(number) for number in range(20)]
+async def answers_to_many_at_once_go_to_their_requests(wire: Wire) -> None:
+    results = await asyncio.gather(*(wire.call("echo", text=str(number)) for number in range(20)))
+    assert [text(result) for result in results] == [str(number) for number in range(20)]
 
 
 SCENARIOS: Final[Mapping[Callable[[Wire], Awaitable[None]], str]] = {
-    every_item_is_on_one_page: "2024-11-05",
+    no_item_is_on_two_pages: "2024-11-05",
     an_unknown_tool_is_an_error_of_the_protocol: "2024-11-05",
     progress_and_log_come_before_the_result: "2024-11-05",
     a_cancelled_call_ends_and_is_not_answered: "2024-11-05",
-    roots_are_asked_for_and_again_when_they_change: "2024-11-05",
-    the_model_is_asked: "2024-11-05",
+    roots_are_listed_and_again_when_they_change: "2024-11-05",
+    the_model_is_sampled: "2024-11-05",
     the_model_uses_tools: "2025-11-25",
     the_user_fills_in_a_form: "2025-06-18",
     the_user_visits_a_page: "2025-11-25",
-    who_watches_a_resource_hears_of_it_and_nobody_else: "2024-11-05",
+    only_subscribers_of_a_resource_are_notified: "2024-11-05",
     completion_knows_what_was_chosen_before: "2024-11-05",
-    lists_that_change_are_told_of: "2024-11-05",
+    lists_that_change_are_notified: "2024-11-05",
     structured_content_fits_its_schema: "2025-06-18",
     a_batch_is_answered_as_one_or_refused: "2024-11-05",
     a_call_runs_as_a_task: "2025-11-25",
-    answers_to_many_at_once_go_to_whom_they_are_for: "2024-11-05",
+    answers_to_many_at_once_go_to_their_requests: "2024-11-05",
 }
 
 
-# ---- the server of the suite --------------------------------------------------------------------------------------------
+# ---- the server of the suite ----------------------------------------------------------------------------------------
 
 _ARGUMENTS: Final[Mapping[str, Any]] = {
     "prompt": "hello",
@@ -252,23 +262,25 @@ _ASKING: Final = ("elicit", "sampling", "input_required", "missing_capability", 
 _FAILING: Final = ("test_error_handling", "failing_job", "protocol_error_job")
 
 
-async def all_that_the_suite_asks_for_is_there(wire: Wire) -> None:
+async def all_that_the_suite_requires_is_served(wire: Wire) -> None:
     """Call every tool, read every resource, get every prompt, but for those that ask the client first."""
-    for tool in (await wire.ask("tools/list"))["tools"]:
+    for tool in (await wire.send_request("tools/list"))["tools"]:
         if any(part in tool["name"] for part in _ASKING) or tool["name"] == "test_reconnection":
             continue
         fields = tool["inputSchema"].get("properties", {})
-        given = {name: value for name, value in _ARGUMENTS.items() if name in fields}
-        result = await wire.call(tool["name"], **({} if "region" in given else given))
+        arguments = {name: value for name, value in _ARGUMENTS.items() if name in fields}
+        result = await wire.call(tool["name"], **({} if "region" in arguments else arguments))
         failed = "error" in result or result.get("isError", False)
         assert failed is (tool["name"] in _FAILING), (tool["name"], result)
-    listed = (await wire.ask("resources/list"))["resources"]
-    for uri in (*(each["uri"] for each in listed), "test://template/1/data"):
-        assert (await wire.ask("resources/read", {"uri": uri}))["contents"][0]["uri"] == uri
-    for prompt in (await wire.ask("prompts/list"))["prompts"]:
-        given = {each["name"]: "test://x" for each in prompt.get("arguments", [])}
+    listed = (await wire.send_request("resources/list"))["resources"]
+    for uri in (*(resource["uri"] for resource in listed), "test://template/1/data"):
+        assert (await wire.send_request("resources/read", {"uri": uri}))["contents"][0]["uri"] == uri
+    for prompt in (await wire.send_request("prompts/list"))["prompts"]:
+        arguments = {argument["name"]: "test://x" for argument in prompt.get("arguments", [])}
         if "input_required" not in prompt["name"]:
-            assert (await wire.ask("prompts/get", {"name": prompt["name"], "arguments": given}))["messages"]
+            assert (await wire.send_request("prompts/get", {"name": prompt["name"], "arguments": arguments}))[
+                "messages"
+            ]
     ref = {"type": "ref/prompt", "name": "test_prompt_with_arguments"}
-    asked = {"ref": ref, "argument": {"name": "arg1", "value": "test"}}
-    assert (await wire.ask("completion/complete", asked))["completion"]["values"] == ["test", "testing"]
+    params = {"ref": ref, "argument": {"name": "arg1", "value": "test"}}
+    assert (await wire.send_request("completion/complete", params))["completion"]["values"] == ["test", "testing"]

@@ -1,4 +1,4 @@
-"""A conversation with a server of the newest revision goes in, and is checked for what the official suite does not look at.
+"""Conversations with a server of the newest revision: they check what the official suite leaves out.
 
 `OF_THE_SUITE` are scenarios for the server of the suite, `OF_THE_SMALL` for the small one.
 """
@@ -12,7 +12,7 @@ from conformance.beyond import (
     ANSWERS,
     CAPABILITIES,
     an_unknown_tool_is_an_error_of_the_protocol,
-    every_item_is_on_one_page,
+    no_item_is_on_two_pages,
     text,
 )
 from conformance.wires import Wire
@@ -23,57 +23,61 @@ META: Final = "io.modelcontextprotocol/"
 CAN_ALL: Final = {"_meta": {f"{META}clientCapabilities": CAPABILITIES}}
 
 
-async def what_it_speaks_is_discovered(wire: Wire) -> None:
-    found = await wire.ask("server/discover")
-    assert found["supportedVersions"] == [wire.rev.id]
-    assert {"tools", "prompts", "resources", "completions", "logging"} <= found["capabilities"].keys()
+async def versions_are_discovered(wire: Wire) -> None:
+    discovered = await wire.send_request("server/discover")
+    assert discovered["supportedVersions"] == [wire.rev.id]
+    assert {"tools", "prompts", "resources", "completions", "logging"} <= discovered["capabilities"].keys()
 
 
 async def progress_and_log_come_with_the_request_that_wants_them(wire: Wire) -> None:
     await wire.call("test_logging_tool")
     meta = {"progressToken": "p", f"{META}logLevel": "info"}
-    await wire.ask("tools/call", {"name": "test_tool_with_logging", "arguments": {}, "_meta": meta})
-    await wire.ask("tools/call", {"name": "test_tool_with_progress", "arguments": {}, "_meta": meta})
-    told = [each["method"] for each in wire.told]
-    assert told == ["notifications/message"] * 3 + ["notifications/progress"] * 3
+    await wire.send_request("tools/call", {"name": "test_tool_with_logging", "arguments": {}, "_meta": meta})
+    await wire.send_request("tools/call", {"name": "test_tool_with_progress", "arguments": {}, "_meta": meta})
+    methods = [notification["method"] for notification in wire.notifications]
+    assert methods == ["notifications/message"] * 3 + ["notifications/progress"] * 3
 
 
-async def who_listens_hears_what_was_asked_for(wire: Wire) -> None:
+async def a_subscription_gets_what_it_requested(wire: Wire) -> None:
     watched = "test://watched-resource"
-    wanted = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": [watched]}}
-    asked = wire.request("subscriptions/listen", wanted)
-    ended = wire.expect(asked)
-    await wire.post(asked)
-    assert (await wire.until("notifications/subscriptions/acknowledged"))["notifications"] == wanted["notifications"]
+    params = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": [watched]}}
+    request = wire.request("subscriptions/listen", params)
+    ended = wire.expect(request)
+    await wire.post(request)
+    assert (await wire.until("notifications/subscriptions/acknowledged"))["notifications"] == params["notifications"]
     await wire.call("test_trigger_prompt_change")
     await wire.call("test_trigger_tool_change")
     await wire.call("test_trigger_resource_update")
     changed = await wire.until("notifications/tools/list_changed")
     updated = await wire.until("notifications/resources/updated")
     assert updated["uri"] == watched
-    assert {each["_meta"][f"{META}subscriptionId"] for each in (changed, updated)} == {asked["id"]}
-    assert not ended.done() and "notifications/prompts/list_changed" not in [each["method"] for each in wire.told]
+    assert {notification["_meta"][f"{META}subscriptionId"] for notification in (changed, updated)} == {request["id"]}
+    assert not ended.done() and "notifications/prompts/list_changed" not in [
+        notification["method"] for notification in wire.notifications
+    ]
 
 
-async def what_is_asked_inside_results_is_answered_by_asking_again(wire: Wire) -> None:
+async def input_requests_are_answered_by_another_request(wire: Wire) -> None:
     tool = {"name": "test_input_required_result_multiple_inputs", "arguments": {}, **CAN_ALL}
-    first = await wire.ask("tools/call", tool)
+    first = await wire.send_request("tools/call", tool)
     assert first["resultType"] == "input_required"
-    answers = {key: ANSWERS[each["method"]](each.get("params")) for key, each in first["inputRequests"].items()}
+    answers = {
+        key: ANSWERS[request["method"]](request.get("params")) for key, request in first["inputRequests"].items()
+    }
     assert len(answers) == 3
     again = {**tool, "inputResponses": answers, "requestState": first["requestState"]}
-    assert (await wire.ask("tools/call", again))["resultType"] == "complete"
+    assert (await wire.send_request("tools/call", again))["resultType"] == "complete"
 
 
 async def what_goes_on(wire: Wire, tool: str, **arguments: Any) -> Any:
     """The result of a call, after as many rounds as its questions take; and how many these were."""
-    asked: dict[str, Any] = {"name": tool, "arguments": arguments, **CAN_ALL}
+    params: dict[str, Any] = {"name": tool, "arguments": arguments, **CAN_ALL}
     rounds = 0
-    while (result := await wire.ask("tools/call", asked)).get("resultType") == "input_required":
+    while (result := await wire.send_request("tools/call", params)).get("resultType") == "input_required":
         rounds += 1
         questions = result["inputRequests"].items()
-        answers = {key: ANSWERS[each["method"]](each.get("params")) for key, each in questions}
-        asked = {**asked, "inputResponses": answers, "requestState": result["requestState"]}
+        answers = {key: ANSWERS[request["method"]](request.get("params")) for key, request in questions}
+        params = {**params, "inputResponses": answers, "requestState": result["requestState"]}
     return result, rounds
 
 
@@ -87,27 +91,27 @@ async def the_user_visits_a_page_inside_a_result(wire: Wire) -> None:
     assert (text(result), rounds) == ("accept", 1)
 
 
-async def who_cannot_be_asked_is_told_what_is_missing(wire: Wire) -> None:
+async def a_missing_capability_is_an_error_that_names_it(wire: Wire) -> None:
     for tool, needed in (("visit_page", {"elicitation": {"url": {}}}), ("research", {"sampling": {"tools": {}}})):
         refused = (await wire.call(tool, **({"question": "?"} if tool == "research" else {})))["error"]
         assert refused["code"] == MISSING and refused["data"] == {"requiredCapabilities": needed}
 
 
-async def a_call_that_is_given_up_ends_and_is_not_answered(wire: Wire) -> None:
-    before = await given_up(wire)
-    asked = wire.request("tools/call", {"name": "wait", "arguments": {}, "_meta": {"progressToken": 1}})
-    waiting = wire.expect(asked)
-    await wire.post(asked)
+async def a_cancelled_call_ends_and_is_not_answered(wire: Wire) -> None:
+    before = await cancelled(wire)
+    request = wire.request("tools/call", {"name": "wait", "arguments": {}, "_meta": {"progressToken": 1}})
+    waiting = wire.expect(request)
+    await wire.post(request)
     await wire.until("notifications/progress")
-    await wire.give_up(asked)
-    while await given_up(wire) != before + 1:
+    await wire.give_up(request)
+    while await cancelled(wire) != before + 1:
         pass
     assert not waiting.done()
 
 
-async def given_up(wire: Wire) -> int:
+async def cancelled(wire: Wire) -> int:
     """How many calls the server has given up, as it says itself."""
-    status = await wire.ask("resources/read", {"uri": "small://status"})
+    status = await wire.send_request("resources/read", {"uri": "small://status"})
     return int(json.loads(status["contents"][0]["text"])["cancelled"])
 
 
@@ -115,21 +119,21 @@ async def a_batch_is_refused(wire: Wire) -> None:
     refused = wire.expect({"id": None, "method": "tools/list"})
     await wire.post([wire.request("tools/list"), wire.request("prompts/list")])
     assert (await wire.answer(refused))["error"]["code"] == INVALID_REQUEST
-    assert (await wire.ask("tools/list"))["tools"]
+    assert (await wire.send_request("tools/list"))["tools"]
 
 
 OF_THE_SUITE: Final = (
     an_unknown_tool_is_an_error_of_the_protocol,
-    what_it_speaks_is_discovered,
+    versions_are_discovered,
     progress_and_log_come_with_the_request_that_wants_them,
-    who_listens_hears_what_was_asked_for,
-    what_is_asked_inside_results_is_answered_by_asking_again,
+    a_subscription_gets_what_it_requested,
+    input_requests_are_answered_by_another_request,
     a_batch_is_refused,
 )
 OF_THE_SMALL: Final = (
-    every_item_is_on_one_page,
+    no_item_is_on_two_pages,
     the_model_uses_tools_inside_results,
     the_user_visits_a_page_inside_a_result,
-    who_cannot_be_asked_is_told_what_is_missing,
-    a_call_that_is_given_up_ends_and_is_not_answered,
+    a_missing_capability_is_an_error_that_names_it,
+    a_cancelled_call_ends_and_is_not_answered,
 )

@@ -37,8 +37,8 @@ class Fixture(Client):
         return t.ElicitResult(action="accept", content=filled)
 
     async def on_create_message(self, ctx: Any, params: t.CreateMessageRequestParams) -> t.CreateMessageResult:
-        said = t.TextContent(text="This is what the model says.")
-        return t.CreateMessageResult(role="assistant", model="fixture", content=said)
+        content = t.TextContent(text="This is what the model says.")
+        return t.CreateMessageResult(role="assistant", model="fixture", content=content)
 
     async def on_list_roots(self, ctx: Any, params: t.ListRootsRequestParams) -> t.ListRootsResult:
         return t.ListRootsResult(roots=[t.Root(uri="file:///fixture", name="fixture")])
@@ -57,7 +57,7 @@ async def call_first(client: Fixture, context: Context) -> None:
     tool = (await client.list_tools()).tools[0]
     properties = tool.model_dump()["inputSchema"].get("properties", {})
     await client.call_tool(
-        name=tool.name, arguments={name: _OF_TYPE[each["type"]] for name, each in properties.items()}
+        name=tool.name, arguments={name: _OF_TYPE[schema["type"]] for name, schema in properties.items()}
     )
 
 
@@ -71,7 +71,7 @@ def call(name: str) -> Callable[[Fixture, Context], Awaitable[None]]:
     return act
 
 
-async def send_every_header(client: Fixture, context: Context) -> None:
+async def send_all_headers(client: Fixture, context: Context) -> None:
     """Use every method that is named in headers."""
     for tool in (await client.list_tools()).tools:
         await client.call_tool(name=tool.name)
@@ -81,10 +81,10 @@ async def send_every_header(client: Fixture, context: Context) -> None:
         await client.get_prompt(name=prompt.name)
 
 
-async def call_as_told(client: Fixture, context: Context) -> None:
+async def call_listed_tools(client: Fixture, context: Context) -> None:
     await client.list_tools()
-    for told in context["toolCalls"]:
-        await client.call_tool(name=told["name"], arguments=told["arguments"])
+    for call in context["toolCalls"]:
+        await client.call_tool(name=call["name"], arguments=call["arguments"])
 
 
 async def call_all(client: Fixture, context: Context) -> None:
@@ -114,8 +114,8 @@ async def read_skills(client: SkillsClient) -> None:
             await held.load()
             for path in held.paths:
                 await held.read(path)
-        except SkillVerificationError as fault:
-            print(f"not loaded: {fault}")
+        except SkillVerificationError as error:
+            print(f"not loaded: {error}")
 
 
 async def call_side_by_side(client: Fixture, context: Context) -> None:
@@ -130,8 +130,8 @@ SCENARIOS: Final[Mapping[str, Callable[[Fixture, Context], Awaitable[None]]]] = 
     "elicitation-sep1034-client-defaults": call("test_client_elicitation_defaults"),
     "sse-retry": call("test_reconnection"),
     "request-metadata": open_only,
-    "http-standard-headers": send_every_header,
-    "http-custom-headers": call_as_told,
+    "http-standard-headers": send_all_headers,
+    "http-custom-headers": call_listed_tools,
     "http-invalid-tool-headers": call_all,
     "json-schema-ref-no-deref": list_tools,
     "json-schema-2020-12-preservation": echo_schema,

@@ -48,18 +48,18 @@ def grant_of(scenario: str, context: Mapping[str, Any]) -> Grant:
                 return context["idp_id_token"]
 
             own = OAuthClientInformation(context["idp_client_id"], token_endpoint_auth_method="none")
-            vouch = IdentityAssertion(context["idp_issuer"], context["idp_token_endpoint"], own, id_token)
-            return JWTAssertion(OAuthClientInformation(context["client_id"], context["client_secret"]), vouch)
+            identity = IdentityAssertion(context["idp_issuer"], context["idp_token_endpoint"], own, id_token)
+            return JWTAssertion(OAuthClientInformation(context["client_id"], context["client_secret"]), identity)
         case "auth/wif-jwt-bearer":
 
-            async def vouched(asking: AuthHTTPClient, wanted: TokenRequest) -> str:
+            async def vouched(asking: AuthHTTPClient, token_request: TokenRequest) -> str:
                 return context["valid_jwt"]
 
             return JWTAssertion(
                 OAuthClientInformation(context["client_id"], token_endpoint_auth_method="none"), vouched
             )
         case "auth/pre-registration":
-            known = OAuthClientInformation(context["client_id"], context["client_secret"])
-            return AuthorizationCode(visit, _REDIRECT, client_information=known)
+            information = OAuthClientInformation(context["client_id"], context["client_secret"])
+            return AuthorizationCode(visit, _REDIRECT, client_information=information)
         case _:
             return AuthorizationCode(visit, _REDIRECT, client_metadata_url=_DOCUMENT)

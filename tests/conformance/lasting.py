@@ -48,7 +48,7 @@ async def multi_input(ctx: Context) -> str:
         form("Sure?", {"confirm": {"type": "boolean"}}, "confirm"),
     )
     answers = await asyncio.gather(*(ctx.elicit(form) for form in forms))
-    return f"Answered: {', '.join(each.action for each in answers)}."
+    return f"Answered: {', '.join(answer.action for answer in answers)}."
 
 
 async def test_tool_with_task(ctx: Context) -> str:
@@ -64,5 +64,5 @@ def offer(app: App) -> None:
     app.add_tool(failing_job, task=TaskOptions(ttl=60, poll_interval=0.1, required=True))
     app.add_tool(test_tool_with_task, task=TaskOptions(ttl=60, poll_interval=0.1, immediately=False))
     lasting: list[Callable[..., Awaitable[str]]] = [slow_compute, protocol_error_job, confirm_delete, multi_input]
-    for each in lasting:
-        app.add_tool(each, task=SOON)
+    for tool in lasting:
+        app.add_tool(tool, task=SOON)

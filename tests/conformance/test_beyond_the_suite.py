@@ -10,21 +10,21 @@ from functools import cache
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, among, hello
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, among, hello
 from support.processes import end_with_session
 from support.project import ROOT
 
-from conformance.beyond import ANSWERS, CAPABILITIES, SCENARIOS, all_that_the_suite_asks_for_is_there
+from conformance.beyond import ANSWERS, CAPABILITIES, SCENARIOS, all_that_the_suite_requires_is_served
 from conformance.beyond_stateless import OF_THE_SMALL, OF_THE_SUITE
 from conformance.wires import conversation, served
 
 EVERYTHING = str(ROOT / "examples" / "everything" / "server.py")
 SUITE_SERVER = str(ROOT / "tests" / "conformance" / "server.py")
 SMALL_SERVER = str(ROOT / "tests" / "conformance" / "small_server.py")
-WAYS = {"stdio": "", "http": "/mcp", "sse": "/sse"}
+TRANSPORTS = {"stdio": "", "http": "/mcp", "sse": "/sse"}
 CASES = [
-    pytest.param(way, rev, scenario, id=f"{way}-{rev}-{scenario.__name__}")
-    for way in WAYS
+    pytest.param(transport, rev, scenario, id=f"{transport}-{rev}-{scenario.__name__}")
+    for transport in TRANSPORTS
     for rev in HANDSHAKE
     for scenario, since in SCENARIOS.items()
     if rev.id >= since
@@ -32,32 +32,32 @@ CASES = [
 
 
 @cache
-def url(way: str, server: str = EVERYTHING) -> str:
+def url(transport: str, server: str = EVERYTHING) -> str:
     """Where a server of this process serves; each way has one of its own."""
-    if way == "stdio":
+    if transport == "stdio":
         return ""
-    process, origin = served((server, "http", "--port", "0"), way)
+    process, origin = served((server, "http", "--port", "0"), transport)
     assert process.stderr is not None
     threading.Thread(target=process.stderr.read, daemon=True).start()
     end_with_session(process)
-    return origin + WAYS[way]
+    return origin + TRANSPORTS[transport]
 
 
-@pytest.mark.parametrize(("way", "rev", "scenario"), CASES)
-async def test_a_scenario(way: str, rev: Rev, scenario: Any) -> None:
-    async with conversation(way, rev, [EVERYTHING, "stdio"], url(way), ANSWERS) as wire:
+@pytest.mark.parametrize(("transport", "rev", "scenario"), CASES)
+async def test_a_scenario(transport: str, rev: Rev, scenario: Any) -> None:
+    async with conversation(transport, rev, [EVERYTHING, "stdio"], url(transport), ANSWERS) as wire:
         agreed = await wire.open(rev.id, CAPABILITIES)
         assert agreed["protocolVersion"] == rev.id
         await scenario(wire)
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_client_from_another_time_is_offered_the_newest_that_begins_with_a_handshake(way: str) -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_client_from_another_time_is_offered_the_newest_that_begins_with_a_handshake(transport: str) -> None:
     rev = HANDSHAKE[-1]
-    async with conversation(way, rev, [EVERYTHING, "stdio"], url(way), ANSWERS) as wire:
-        asked = hello("1999-12-31", CAPABILITIES, id=0)
-        waiting = wire.expect(asked)
-        await wire.post(asked)
+    async with conversation(transport, rev, [EVERYTHING, "stdio"], url(transport), ANSWERS) as wire:
+        request = hello("1999-12-31", CAPABILITIES, id=0)
+        waiting = wire.expect(request)
+        await wire.post(request)
         assert (await wire.answer(waiting))["protocolVersion"] == rev.id
 
 
@@ -69,17 +69,17 @@ async def test_a_client_from_another_time_is_offered_the_newest_that_begins_with
         for scenario in scenarios
     ],
 )
-@pytest.mark.parametrize("way", ["stdio", "http"])
+@pytest.mark.parametrize("transport", ["stdio", "http"])
 @among(STATELESS)
-async def test_a_scenario_without_a_handshake(way: str, rev: Rev, server: str, scenario: Any) -> None:
-    async with conversation(way, rev, [server, "stdio"], url(way, server), {}) as wire:
+async def test_a_scenario_without_a_handshake(transport: str, rev: Rev, server: str, scenario: Any) -> None:
+    async with conversation(transport, rev, [server, "stdio"], url(transport, server), {}) as wire:
         await scenario(wire)
 
 
-@pytest.mark.parametrize("way", ["stdio", "http"])
-@among(EVERY)
-async def test_the_server_of_the_suite_serves_every_revision(way: str, rev: Rev) -> None:
-    async with conversation(way, rev, [SUITE_SERVER, "stdio"], url(way, SUITE_SERVER), {}) as wire:
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@among(ALL_REVISIONS)
+async def test_the_server_of_the_suite_serves_every_revision(transport: str, rev: Rev) -> None:
+    async with conversation(transport, rev, [SUITE_SERVER, "stdio"], url(transport, SUITE_SERVER), {}) as wire:
         if not rev.stateless:
             assert (await wire.open(rev.id, {}))["protocolVersion"] == rev.id
-        await all_that_the_suite_asks_for_is_there(wire)
+        await all_that_the_suite_requires_is_served(wire)

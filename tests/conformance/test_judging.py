@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.suite import KNOWN, Run, judged, settled
+from conformance.suite import EXPECTED, Run, judged, settled
 
 RUN = Run("server", "2025-11-25", "ping")
 EMPTY: dict[str, dict[str, Any]] = {"failures": {}, "skips": {}}
@@ -30,22 +30,22 @@ def checks(*statuses: str) -> list[dict[str, Any]]:
     ],
 )
 def test_a_run_passes_only_with_a_success_and_nothing_else_to_say(statuses: list[str], code: int, passes: bool) -> None:
-    assert (not settled(RUN, judged(checks(*statuses), code, ""), EMPTY).faults) is passes
+    assert (not settled(RUN, judged(checks(*statuses), code, ""), EMPTY).problems) is passes
 
 
 def test_what_may_be_skipped_is_so_only_that_often() -> None:
-    known = {**EMPTY, "skips": {"ping": {"check-0": {"most": 1, "reason": "it is written so"}}}}
-    assert not settled(RUN, judged(checks("SKIPPED"), 0, ""), known).faults
+    expected = {**EMPTY, "skips": {"ping": {"check-0": {"most": 1, "reason": "it is written so"}}}}
+    assert not settled(RUN, judged(checks("SKIPPED"), 0, ""), expected).problems
     twice = checks("SKIPPED") * 2
-    assert "SKIPPED: check-0" in settled(RUN, judged(twice, 0, ""), known).faults
+    assert "SKIPPED: check-0" in settled(RUN, judged(twice, 0, ""), expected).problems
 
 
 def test_what_is_known_to_fail_has_to_fail() -> None:
-    known = {**EMPTY, "failures": {"server * pi*": "not yet"}}
-    assert not settled(RUN, judged(checks("FAILURE"), 1, ""), known).faults
-    assert settled(RUN, judged(checks("SUCCESS"), 0, ""), known).faults
+    expected = {**EMPTY, "failures": {"server * pi*": "not yet"}}
+    assert not settled(RUN, judged(checks("FAILURE"), 1, ""), expected).problems
+    assert settled(RUN, judged(checks("SUCCESS"), 0, ""), expected).problems
 
 
 def test_nothing_is_known_without_a_reason() -> None:
-    assert all(reason for reason in KNOWN["failures"].values())
-    assert all(each["reason"] and each["most"] > 0 for skips in KNOWN["skips"].values() for each in skips.values())
+    assert all(reason for reason in EXPECTED["failures"].values())
+    assert all(skip["reason"] and skip["most"] > 0 for skips in EXPECTED["skips"].values() for skip in skips.values())

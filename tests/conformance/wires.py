@@ -1,4 +1,4 @@
-"""A revision and a server go in, a conversation on the bare wire comes out: over stdio, HTTP, or HTTP with SSE as before.
+"""Conversations on the bare wire with a server of a revision: over stdio, HTTP, or the older HTTP with SSE.
 
 All that the server says is judged by the official schema of the revision, where that is there.
 """
@@ -33,7 +33,7 @@ class Wire:
     def __init__(self, rev: Rev, answers: Answers) -> None:
         self.rev = rev
         self.answers = answers
-        self.told: list[Any] = []
+        self.notifications: list[Any] = []
         self._waiting: dict[Any, tuple[str, asyncio.Future[Any]]] = {}
         self._more = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -44,70 +44,72 @@ class Wire:
         """Send a message, or a batch of them."""
         raise NotImplementedError
 
-    async def ask(self, method: str, params: dict[str, Any] | None = None) -> Any:
+    async def send_request(self, method: str, params: dict[str, Any] | None = None) -> Any:
         """The result of a request, or its error as `{"error": …}`."""
-        asked = self.request(method, params)
-        waiting = self.expect(asked)
-        await self.post(asked)
+        request = self.request(method, params)
+        waiting = self.expect(request)
+        await self.post(request)
         return await self.answer(waiting)
 
     def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         self._ids += 1
         return self.rev.request(self._ids, method, params)
 
-    def expect(self, asked: dict[str, Any]) -> asyncio.Future[Any]:
+    def expect(self, request: dict[str, Any]) -> asyncio.Future[Any]:
         """The answer to a request that is about to be sent."""
         waiting = asyncio.get_running_loop().create_future()
-        self._waiting[asked["id"]] = asked["method"], waiting
+        self._waiting[request["id"]] = request["method"], waiting
         return waiting
 
     async def answer(self, waiting: asyncio.Future[Any]) -> Any:
         message = await asyncio.wait_for(waiting, WAIT)
         return message["result"] if "result" in message else {"error": message["error"]}
 
-    async def tell(self, method: str, params: dict[str, Any] | None = None) -> None:
+    async def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         await self.post({"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params}))
 
-    async def give_up(self, asked: dict[str, Any]) -> None:
+    async def give_up(self, request: dict[str, Any]) -> None:
         """Cancel a request."""
-        await self.tell("notifications/cancelled", {"requestId": asked["id"]})
+        await self.notify("notifications/cancelled", {"requestId": request["id"]})
 
     async def call(self, tool: str, /, **arguments: Any) -> Any:
-        return await self.ask("tools/call", {"name": tool, "arguments": arguments})
+        return await self.send_request("tools/call", {"name": tool, "arguments": arguments})
 
     async def until(self, method: str) -> Any:
         """The params of the first notification of a method that was not waited for yet."""
         async with asyncio.timeout(WAIT), self._more:
-            await self._more.wait_for(lambda: any(told["method"] == method for told in self.told))
-        found = next(told for told in self.told if told["method"] == method)
-        self.told.remove(found)
-        return found.get("params", {})
+            await self._more.wait_for(
+                lambda: any(notification["method"] == method for notification in self.notifications)
+            )
+        notification = next(candidate for candidate in self.notifications if candidate["method"] == method)
+        self.notifications.remove(notification)
+        return notification.get("params", {})
 
     async def open(self, version: str, capabilities: dict[str, Any]) -> Any:
         """Shake hands; the server's answer."""
-        asked = hello(version, capabilities, id=0)
-        waiting = self.expect(asked)
-        await self.post(asked)
+        request = hello(version, capabilities, id=0)
+        waiting = self.expect(request)
+        await self.post(request)
         answer = await self.answer(waiting)
-        await self.tell("notifications/initialized")
+        await self.notify("notifications/initialized")
         return answer
 
     def take(self, message: Any) -> None:
         """What the server says."""
-        for each in message if isinstance(message, list) else [message]:
-            if "method" not in each:
-                method, waiting = self._waiting.get(each.get("id"), ("", None))
-                judge(self.rev, each, method)
-                assert waiting is not None, f"nobody asked for {each}"
-                del self._waiting[each.get("id")]
-                waiting.set_result(each)
+        for item in message if isinstance(message, list) else [message]:
+            if "method" not in item:
+                method, waiting = self._waiting.get(item.get("id"), ("", None))
+                judge(self.rev, item, method)
+                assert waiting is not None, f"nobody asked for {item}"
+                del self._waiting[item.get("id")]
+                waiting.set_result(item)
                 continue
-            judge(self.rev, each)
-            if "id" in each:
-                result = self.answers[each["method"]](each.get("params"))
-                self.start(self.post({"jsonrpc": "2.0", "id": each["id"], "result": result}))
+            judge(self.rev, item)
+            if "id" in item:
+                result = self.answers[item["method"]](item.get("params"))
+                self.start(self.post({"jsonrpc": "2.0", "id": item["id"], "result": result}))
             else:
-                self.told.append(each)
+                self.notifications.append(item)
                 self.start(self._notify())
 
     async def _notify(self) -> None:
@@ -123,10 +125,10 @@ class Wire:
     def _ended(self, task: asyncio.Task[None]) -> None:
         """What goes wrong in the background fails whoever waits."""
         self._tasks.discard(task)
-        if not task.cancelled() and (fault := task.exception()) is not None:
+        if not task.cancelled() and (error := task.exception()) is not None:
             for _, waiting in self._waiting.values():
                 if not waiting.done():
-                    waiting.set_exception(fault)
+                    waiting.set_exception(error)
 
     async def close(self) -> None:
         for task in list(self._tasks):
@@ -161,12 +163,12 @@ class Posts(Wire):
         if "id" in data:
             self._posts[data["id"]] = task
 
-    async def give_up(self, asked: dict[str, Any]) -> None:
+    async def give_up(self, request: dict[str, Any]) -> None:
         """Cancel a request: without a session, who asked leaves."""
         if self.rev.stateless:
-            self._posts[asked["id"]].cancel()
+            self._posts[request["id"]].cancel()
         else:
-            await super().give_up(asked)
+            await super().give_up(request)
 
     async def _post(self, data: Any) -> None:
         headers = {"accept": "application/json, text/event-stream"}
@@ -191,7 +193,7 @@ class Posts(Wire):
         self.start(self._listen())
         return answer
 
-    async def tell(self, method: str, params: dict[str, Any] | None = None) -> None:
+    async def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Sends it before anything that comes after."""
         await self._post({"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params}))
 
@@ -204,7 +206,7 @@ class Posts(Wire):
                 self.take(json.loads(text))
 
 
-class Pair(Wire):
+class LegacySSEWire(Wire):
     """Over HTTP with Server-Sent Events, as before: one stream, and an address to post to."""
 
     http: httpx2.AsyncClient
@@ -227,24 +229,24 @@ class Pair(Wire):
 
 async def events(response: httpx2.Response) -> AsyncIterator[tuple[str, str]]:
     """The kind and the text of each event that has one."""
-    kind, said = "message", ""
+    kind, data = "message", ""
     async for line in response.aiter_lines():
         name, _, value = line.partition(":")
         if line == "":
-            if said:
-                yield kind, said
-            kind, said = "message", ""
+            if data:
+                yield kind, data
+            kind, data = "message", ""
         elif name == "data":
-            said += value.removeprefix(" ")
+            data += value.removeprefix(" ")
         elif name == "event":
             kind = value.strip()
 
 
 @asynccontextmanager
-async def conversation(way: str, rev: Rev, command: list[str], url: str, answers: Answers) -> AsyncIterator[Wire]:
+async def conversation(transport: str, rev: Rev, command: list[str], url: str, answers: Answers) -> AsyncIterator[Wire]:
     """A wire that is not open yet: to a server of its own over stdio, else to the one at the URL."""
     async with AsyncExitStack() as stack:
-        if way == "stdio":
+        if transport == "stdio":
             wire = Lines(rev, answers)
             wire.process = await asyncio.create_subprocess_exec(
                 sys.executable, *command, stdin=-1, stdout=-1, limit=2**20
@@ -253,9 +255,9 @@ async def conversation(way: str, rev: Rev, command: list[str], url: str, answers
             wire.start(wire.read())
         else:
             http = await stack.enter_async_context(httpx2.AsyncClient(timeout=WAIT))
-            wire = Posts(rev, answers) if way == "http" else Pair(rev, answers)
+            wire = Posts(rev, answers) if transport == "http" else LegacySSEWire(rev, answers)
             wire.http, wire.url = http, url
-            if isinstance(wire, Pair):
+            if isinstance(wire, LegacySSEWire):
                 address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
                 wire.start(wire.read(address))
                 wire.address = await asyncio.wait_for(address, WAIT)
@@ -289,24 +291,24 @@ def judge(rev: Rev, message: dict[str, Any], method: str = "") -> None:
         name, value = (_answer(row, message["result"]) if isinstance(row, Request) else "Result"), message["result"]
     else:
         names = definitions(rev.id)
-        name = next(each for each in ("JSONRPCErrorResponse", "JSONRPCError") if each in names)
+        name = next(candidate for candidate in ("JSONRPCErrorResponse", "JSONRPCError") if candidate in names)
         # The schemas do not say it, but JSON-RPC 2.0 does: where the id could not be read, it is null.
         value = message if message.get("id", 0) is not None else {**message, "id": 0}
-    fault = next(iter(validator(rev.id, name).iter_errors(value)), None)
-    assert fault is None, f"{name} of {rev.id}: {fault.message}: {value}"
+    error = next(iter(validator(rev.id, name).iter_errors(value)), None)
+    assert error is None, f"{name} of {rev.id}: {error.message}: {value}"
 
 
 def _answer(row: Request[Any], result: Any) -> str:
     """The type that a result claims to be of."""
-    if "task" in result and any(each.__name__ == "CreateTaskResult" for each in row.result_types):
+    if "task" in result and any(type_.__name__ == "CreateTaskResult" for type_ in row.result_types):
         return "CreateTaskResult"
     return "InputRequiredResult" if result.get("resultType") == "input_required" else row.result.__name__
 
 
 def definitions(revision: str) -> dict[str, Any]:
     schema = official(revision)
-    found: dict[str, Any] = schema.get("$defs") or schema["definitions"]
-    return found
+    types: dict[str, Any] = schema.get("$defs") or schema["definitions"]
+    return types
 
 
 @cache

@@ -31,30 +31,30 @@ def test_a_model_uses_tools_in_two_rounds_and_then_answers(weather: Launch) -> N
         calls(("get_forecast", {"latitude": 38.58, "longitude": -121.49})),
         Reply("Take an umbrella."),
     )
-    code, said = chat([weather], model, "", "  what of the weather?  ", "quit", "never heard")
+    code, output = chat([weather], model, "", "  what of the weather?  ", "quit", "never heard")
     assert code == 0
-    assert said[2:] == [
+    assert output[2:] == [
         "Let me look.",
         '[get_alerts {"state": "NV"}]',
         '[get_alerts {"state": "CA"}]',
         '[get_forecast {"latitude": 38.58, "longitude": -121.49}]',
         "Take an umbrella.",
     ]
-    [first, second, third] = model.heard
+    [first, second, third] = model.conversations
     assert first == (Question("what of the weather?"),)
-    [_question, asked, given] = second
-    assert isinstance(asked, Reply) and isinstance(given, Results)
-    assert [each.id for each in given.results] == ["c0", "c1"]
-    assert given.results[0] == Result("c0", "No active alerts for NV.")
-    assert given.results[1].text.startswith("Event: Flood Warning\n")
+    [_question, reply, results] = second
+    assert isinstance(reply, Reply) and isinstance(results, Results)
+    assert [result.id for result in results.results] == ["c0", "c1"]
+    assert results.results[0] == Result("c0", "No active alerts for NV.")
+    assert results.results[1].text.startswith("Event: Flood Warning\n")
     assert third[:3] == second and isinstance(third[-1], Results)
     assert third[-1].results[0].text.startswith("Period 1:\n")
 
 
 def test_a_model_is_told_what_the_tools_take(weather: Launch) -> None:
     model = Scripted(Reply("Hello."))
-    _, said = chat([weather], model, "hello", "QUIT")
-    assert said[0] == "Tools: get_alerts, get_forecast"
+    _, output = chat([weather], model, "hello", "QUIT")
+    assert output[0] == "Tools: get_alerts, get_forecast"
     tools = {tool.name: tool for tool in model.tools}
     assert tools["get_alerts"].description == "Active weather alerts of a US state."
     schema = tools["get_alerts"].input_schema
@@ -69,23 +69,23 @@ def test_what_goes_wrong_with_a_tool_goes_back_to_the_model(weather: Launch, ser
         ("get_rich", {}),  # There is no such tool.
     )
     model = Scripted(wrong, Reply("Sorry."))
-    _, said = chat([weather], model, "alerts?")
-    results = model.heard[-1][-1]
-    assert isinstance(results, Results) and all(each.failed for each in results.results)
-    texts = [each.text for each in results.results]
+    _, output = chat([weather], model, "alerts?")
+    results = model.conversations[-1][-1]
+    assert isinstance(results, Results) and all(result.failed for result in results.results)
+    texts = [result.text for result in results.results]
     assert texts == [
         "The weather service answered 404 Not Found.",
         "the argument 'state' must be a string (code -32602)",
         "There is no tool called 'get_rich'.",
     ]
-    assert said[-1] == "Sorry."
+    assert output[-1] == "Sorry."
 
 
 def test_tools_that_two_servers_share_carry_the_name_of_their_server(weather: Launch) -> None:
     model = Scripted(calls(("odd_one__get_alerts", {}), ("weather__get_alerts", {"state": "NV"})), Reply("Done."))
-    _, said = chat([weather, Launch(ODD_COMMAND)], model, "alerts?")
-    assert said[0] == "Tools: weather__get_alerts, get_forecast, odd_one__get_alerts, everything, die"
-    assert model.heard[-1][-1] == Results(
+    _, output = chat([weather, Launch(ODD_COMMAND)], model, "alerts?")
+    assert output[0] == "Tools: weather__get_alerts, get_forecast, odd_one__get_alerts, everything, die"
+    assert model.conversations[-1][-1] == Results(
         (Result("c0", "odd alerts \x1b[2J"), Result("c1", "No active alerts for NV."))
     )
 
@@ -106,17 +106,17 @@ def test_servers_of_one_name_are_told_apart() -> None:
 def test_content_that_is_no_text_is_named() -> None:
     model = Scripted(calls(("everything", {})), Reply("I see."))
     chat([Launch(ODD_COMMAND)], model, "look")
-    assert model.heard[-1][-1] == Results(
+    assert model.conversations[-1][-1] == Results(
         (Result("c0", "[image: image/png]\n[audio: audio/wav]\ninside\n[resource: x:2]"),)
     )
 
 
 def test_a_server_that_cannot_start_is_one_line_and_the_others_work(weather: Launch) -> None:
-    wanted = [Launch(("/no/such/program",)), Launch(BROKEN, "broken"), weather]
-    code, said = chat(wanted, Rules(), "alerts in NV")
+    launches = [Launch(("/no/such/program",)), Launch(BROKEN, "broken"), weather]
+    code, output = chat(launches, Rules(), "alerts in NV")
     assert code == 0
-    *left_out, tools, _, _, answer = said
-    assert sorted(left_out) == [
+    *skipped, tools, _, _, answer = output
+    assert sorted(skipped) == [
         "server '/no/such/program' is left out: '/no/such/program' cannot be started: No such file or directory",
         "server 'broken' is left out: 'initialize': the server ended with exit code 1; its standard error ended with:"
         " no database",
@@ -127,18 +127,18 @@ def test_a_server_that_cannot_start_is_one_line_and_the_others_work(weather: Lau
 def test_a_server_that_never_answers_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("servers.START_SECONDS", 0.3)
     mute = Launch((sys.executable, "-c", "import sys; sys.stdin.read()"), "mute")
-    code, said = chat([mute], Rules(), "alerts in NV")
+    code, output = chat([mute], Rules(), "alerts in NV")
     assert code == 1
-    assert said == ["server 'mute' is left out: it was not ready within 0.3 s", "No server could be started."]
+    assert output == ["server 'mute' is left out: it was not ready within 0.3 s", "No server could be started."]
 
 
 def test_a_server_that_dies_fails_its_call_and_not_the_chat(weather: Launch) -> None:
     model = Scripted(
         calls(("die", {})), Reply("It died."), calls(("die", {}), ("get_forecast", {})), Reply("It is still dead.")
     )
-    code, said = chat([weather, Launch(ODD_COMMAND)], model, "one", "two")
-    assert code == 0 and said[-1] == "It is still dead."
-    last = model.heard[-1][-1]
+    code, output = chat([weather, Launch(ODD_COMMAND)], model, "one", "two")
+    assert code == 0 and output[-1] == "It is still dead."
+    last = model.conversations[-1][-1]
     assert isinstance(last, Results) and "connection is closed" in last.results[0].text
     assert last.results[1].text.startswith("the argument 'latitude'")
 
@@ -150,13 +150,13 @@ def test_what_servers_write_to_standard_error_is_shown_on_demand() -> None:
 
 def test_a_model_that_never_stops_calling_is_stopped() -> None:
     async def conversation() -> None:
-        said: list[str] = []
+        output: list[str] = []
         model = Scripted(*[calls(("none", {}))] * 3, Reply("Well."))
-        conversation = Chat(model, Toolbox([]), said.append, rounds=3)
+        conversation = Chat(model, Toolbox([]), output.append, rounds=3)
         await conversation.answer("go on")
-        assert said[-1] == "Stopped after 3 rounds of tools."
+        assert output[-1] == "Stopped after 3 rounds of tools."
         await conversation.answer("and now?")
-        assert said[-1] == "Well."
+        assert output[-1] == "Well."
         kinds = [type(message).__name__ for message in conversation.messages]
         assert kinds == ["Question", *["Reply", "Results"] * 3, "Reply", "Question", "Reply"]
 
@@ -165,6 +165,6 @@ def test_a_model_that_never_stops_calling_is_stopped() -> None:
 
 def test_a_model_that_fails_does_not_end_the_chat() -> None:
     model = Scripted(calls(("none", {})), RuntimeError("no credit"), Reply("Back again."))
-    _, said = chat([Launch(tuple(ECHO))], model, "one", "two")
-    assert said[-2:] == ["The model failed: RuntimeError('no credit')", "Back again."]
-    assert model.heard[-1] == (Question("two"),), "the question that failed is forgotten"
+    _, output = chat([Launch(tuple(ECHO))], model, "one", "two")
+    assert output[-2:] == ["The model failed: RuntimeError('no credit')", "Back again."]
+    assert model.conversations[-1] == (Question("two"),), "the question that failed is forgotten"

@@ -30,22 +30,22 @@ def test_arguments_name_scripts_command_lines_and_configurations(tmp_path: Path)
     path = written(
         tmp_path / "config.json", {"a": {"command": "x", "args": ["y z"], "env": {"K": "v"}}, "b": {"command": "w"}}
     )
-    said: list[str] = []
-    assert parse_launches(["s.py", "s.js", "uv run 's t.py'", path], said.append) == [
+    output: list[str] = []
+    assert parse_launches(["s.py", "s.js", "uv run 's t.py'", path], output.append) == [
         Launch((sys.executable, "s.py")),
         Launch(("node", "s.js")),
         Launch(("uv", "run", "s t.py")),
         Launch(("x", "y z"), "a", {"K": "v"}),
         Launch(("w",), "b"),
     ]
-    assert said == []
+    assert output == []
 
 
 def test_a_wrong_entry_of_a_configuration_is_left_out(tmp_path: Path) -> None:
     servers = {"a": {}, "b": {"command": "x", "args": "y"}, "c": 5, "d": {"command": ""}, "e": {"command": "good"}}
-    said: list[str] = []
-    assert parse_launches([written(tmp_path / "config.json", servers)], said.append) == [Launch(("good",), "e")]
-    problems = [re.fullmatch(r"server '(\w)' is left out: in '.*config\.json', (.*)", line) for line in said]
+    output: list[str] = []
+    assert parse_launches([written(tmp_path / "config.json", servers)], output.append) == [Launch(("good",), "e")]
+    problems = [re.fullmatch(r"server '(\w)' is left out: in '.*config\.json', (.*)", line) for line in output]
     assert [problem and problem.groups() for problem in problems] == [
         ("a", "command: Field required"),
         ("b", "args: Input should be a valid list"),
@@ -55,7 +55,7 @@ def test_a_wrong_entry_of_a_configuration_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (None, "cannot be read: No such file"),
         ("{", "is not JSON: "),
@@ -63,13 +63,13 @@ def test_a_wrong_entry_of_a_configuration_is_left_out(tmp_path: Path) -> None:
         ("{}", "has no"),
     ],
 )
-def test_a_wrong_configuration_is_one_line(tmp_path: Path, content: str | None, said: str) -> None:
+def test_a_wrong_configuration_is_one_line(tmp_path: Path, content: str | None, message: str) -> None:
     path = tmp_path / "config.json"
     if content is not None:
         path.write_text(content)
     done = subprocess.run([*CHATBOT, str(path)], input="", capture_output=True, text=True, timeout=DEADLINE)
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr and "Traceback" not in done.stderr
+    assert message in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("line", ["", "python 'x"])
@@ -78,7 +78,7 @@ def test_a_wrong_command_line_is_refused(line: str) -> None:
         parse_launches([line], print)
 
 
-# ---- the built-in rules -------------------------------------------------------------------------------------------------
+# ---- the built-in rules ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -94,14 +94,14 @@ def test_the_rules_turn_simple_questions_into_calls(text: str, tool: str, argume
     async def conversation() -> None:
         tools = [Tool(name, "", {}) for name in ("get_alerts", "get_forecast", "two__get_alerts", "two__get_forecast")]
         reply = await Rules().reply([Question(text)], tools)
-        assert [(each.tool, each.arguments) for each in reply.calls] == [(tool, arguments), (f"two__{tool}", arguments)]
+        assert [(call.tool, call.arguments) for call in reply.calls] == [(tool, arguments), (f"two__{tool}", arguments)]
         assert (await Rules().reply([Question(text)], [])).text == f"No server here has the tool {tool!r}."
         assert "two questions" in (await Rules().reply([Question("hello")], tools)).text
 
     within_deadline(conversation())
 
 
-# ---- as a program -------------------------------------------------------------------------------------------------------
+# ---- as a program ---------------------------------------------------------------------------------------------------
 
 
 def configuration(tmp_path: Path, service: FakeWeather) -> str:
@@ -119,11 +119,11 @@ def test_a_person_types_questions_and_reads_answers(tmp_path: Path, service: Fak
     command = [*CHATBOT, configuration(tmp_path, service)]
     done = subprocess.run(command, input=typed, capture_output=True, text=True, timeout=DEADLINE)
     assert done.returncode == 0, done.stderr
-    said = done.stdout.splitlines()
-    assert said[0].startswith("server 'broken' is left out: ") and said[0].endswith("no database")
-    assert said[1] == "Tools: get_alerts, get_forecast"
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("server 'broken' is left out: ") and lines[0].endswith("no database")
+    assert lines[1] == "Tools: get_alerts, get_forecast"
     assert done.stdout.count("Event: Flood Warning") == 1 and done.stdout.count("Temperature: ") == 5
-    assert said[-1] == "That failed: 'ZZ' is not the two-letter code of a US state, such as CA or NY."
+    assert lines[-1] == "That failed: 'ZZ' is not the two-letter code of a US state, such as CA or NY."
     assert done.stderr == ""
 
 
@@ -148,25 +148,25 @@ import runpy; runpy.run_path(sys.argv[0], run_name="__main__")
     with subprocess.Popen([*CHATBOT, "-v", server], stdin=pipe, stdout=pipe, stderr=pipe, text=True) as child:
         assert child.stdout is not None
         try:
-            heard = read_until(child.stdout.readline, "Ask something")
+            output = read_until(child.stdout.readline, "Ask something")
             child.send_signal(signal.SIGINT)
             _, errors = child.communicate(timeout=DEADLINE)
         finally:
             child.kill()
     assert (child.returncode, errors) == (130, "")
-    [pid] = re.findall(r"\] (\d+)$", heard, re.MULTILINE)
+    [pid] = re.findall(r"\] (\d+)$", output, re.MULTILINE)
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid), 0)
 
 
-def read_until(read: Callable[[], str], wanted: str) -> str:
+def read_until(read: Callable[[], str], start: str) -> str:
     """What comes up to the line that begins so; the end of the stream fails the test."""
-    heard = ""
+    text = ""
     while line := read():
-        heard += line
-        if line.startswith(wanted):
-            return heard
-    raise AssertionError(heard)
+        text += line
+        if line.startswith(start):
+            return text
+    raise AssertionError(text)
 
 
 @pytest.mark.parametrize("check", [mypy, pyright])

@@ -39,8 +39,8 @@ def booked(revision: str, action: str, has_model: bool = False) -> str:
     return asyncio.run(asyncio.wait_for(conversation(), 60))
 
 
-@pytest.mark.parametrize("speaks", ["2025-06-18", "2025-11-25", "2026-07-28"])
-def test_one_tool_asks_the_users_and_the_models_of_clients_of_each_revision(speaks: str) -> None:
-    assert booked(speaks, "accept", has_model=True) == "1: Roma, 2 guests, Ada\nSee you!"
-    assert booked(speaks, "accept") == "1: Roma, 2 guests, Ada"
-    assert booked(speaks, "decline") == "1: nothing was booked (decline)"
+@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2026-07-28"])
+def test_one_tool_asks_the_users_and_the_models_of_clients_of_each_revision(version: str) -> None:
+    assert booked(version, "accept", has_model=True) == "1: Roma, 2 guests, Ada\nSee you!"
+    assert booked(version, "accept") == "1: Roma, 2 guests, Ada"
+    assert booked(version, "decline") == "1: nothing was booked (decline)"

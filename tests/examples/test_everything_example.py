@@ -21,7 +21,9 @@ WITH_STRUCTURE = [rev for rev in since("2025-06-18") if not rev.stateless]
 
 @asynccontextmanager
 async def everything(rev: Rev, **handlers: Any) -> AsyncIterator[Any]:
-    kind: Any = type("Asking", (rev.package.Client,), {name: staticmethod(each) for name, each in handlers.items()})
+    kind: Any = type(
+        "Asking", (rev.package.Client,), {name: staticmethod(handler) for name, handler in handlers.items()}
+    )
     async with kind.stdio(sys.executable, SERVER, "stdio") as client:
         yield client
 
@@ -61,8 +63,8 @@ async def test_arguments_that_do_not_fit_are_never_executed(rev: Rev) -> None:
         for arguments in wrong:
             try:
                 assert (await client.call_tool(name="write_note", arguments=arguments)).is_error
-            except RemoteJSONRPCError as fault:
-                assert fault.code == INVALID_PARAMS
+            except RemoteJSONRPCError as error:
+                assert error.code == INVALID_PARAMS
         listed = [resource.uri async for resource in client.iter_resources()]
         assert not [uri for uri in listed if uri.startswith("note:")]
         assert not (await client.call_tool(name="write_note", arguments={"name": "a", "text": "x"})).is_error
@@ -73,7 +75,7 @@ async def test_arguments_that_do_not_fit_are_never_executed(rev: Rev) -> None:
 async def test_a_server_whose_tools_embed_resources_declares_them(rev: Rev) -> None:
     async with everything(rev) as client:
         content = (await client.call_tool(name="embedded", arguments={"uri": "demo://text"})).content
-        assert "resource" in [each.type for each in content]
+        assert "resource" in [block.type for block in content]
         assert client.server.capabilities.resources is not None
 
 
@@ -82,7 +84,7 @@ async def test_a_server_whose_tools_embed_resources_declares_them(rev: Rev) -> N
 async def test_structured_content_fits_its_schema_and_is_there_as_text_too(rev: Rev) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     async with everything(rev) as client:
-        [tool] = [each async for each in client.iter_tools() if each.name == "statistics"]
+        [tool] = [tool async for tool in client.iter_tools() if tool.name == "statistics"]
         for numbers in ([1], [1, 2.5, -3]):
             answer = await client.call_tool(name="statistics", arguments={"numbers": numbers})
             structured = answer.model_dump()["structuredContent"]

@@ -58,12 +58,12 @@ def fetched(allow: str, *calls: dict[str, Any]) -> list[tuple[str, bool]]:
 
     async def conversation() -> list[tuple[str, bool]]:
         words = [sys.executable, str(ROOT / "examples" / "fetch" / "server.py")]
-        said: list[tuple[str, bool]] = []
+        results: list[tuple[str, bool]] = []
         async with connect(words, env={"FETCH_ALLOW": allow}) as client:
             for arguments in calls:
                 result: Any = await client.call_tool(name="fetch", arguments=arguments)
-                said.append((result.content[0].text, bool(result.is_error)))
-        return said
+                results.append((result.content[0].text, bool(result.is_error)))
+        return results
 
     return asyncio.run(asyncio.wait_for(conversation(), 60))
 
@@ -85,11 +85,11 @@ def test_fetch_gives_the_words_of_a_page_part_by_part_and_follows_redirects(orig
 
 def test_fetch_says_why_there_is_nothing_to_give(origin: str) -> None:
     paths = ("nothing", "picture", "long", "round", "inside", "file")
-    said = fetched(origin, *({"url": f"{origin}/{path}"} for path in paths))
-    for (text, failed), why in zip(
-        said, ("404", "image/png", "longer", "redirects", "private address", "Only http"), strict=True
+    results = fetched(origin, *({"url": f"{origin}/{path}"} for path in paths))
+    for (text, failed), reason in zip(
+        results, ("404", "image/png", "longer", "redirects", "private address", "Only http"), strict=True
     ):
-        assert failed and why in text, text
+        assert failed and reason in text, text
 
 
 INSIDE = (

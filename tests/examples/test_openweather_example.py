@@ -30,7 +30,7 @@ def report(temperature: float, **more: Any) -> dict[str, Any]:
 class Asking(Client):
     """A client with a model, which hears log messages."""
 
-    heard: list[str]
+    log: list[str]
     prompts: list[str]
 
     async def on_create_message(self, ctx: Any, params: t.CreateMessageRequestParams) -> t.CreateMessageResult:
@@ -38,7 +38,7 @@ class Asking(Client):
         return t.CreateMessageResult(role="assistant", model="m", content=t.TextContent(text="Clouds."))
 
     async def on_logging_message(self, ctx: Any, params: t.LoggingMessageNotificationParams) -> None:
-        self.heard.append(str(params.data))
+        self.log.append(str(params.data))
 
 
 def answers(fake: FakeWeather) -> None:
@@ -59,27 +59,27 @@ def answers(fake: FakeWeather) -> None:
 
 async def conversation(fake: FakeWeather) -> None:
     client = Asking.stdio(*SERVER, env={"OPENWEATHER_API_KEY": KEY, "OPENWEATHER_API": fake.url})
-    client.heard, client.prompts = [], []
+    client.log, client.prompts = [], []
     async with client:
         await resources(client)
         seen: list[tuple[float, float | None]] = []
-        options = RequestOptions(on_progress=lambda each: seen.append((each.progress, each.total)))
+        options = RequestOptions(on_progress=lambda update: seen.append((update.progress, update.total)))
         arguments = {"city": "London", "days": 2, "summary": True}
         result = await client.call_tool(name="get_forecast", arguments=arguments, options=options)
         assert isinstance(result, t.CallToolResult)
-        forecast, summary = (each.text for each in result.content if isinstance(each, t.TextContent))
+        forecast, summary = (block.text for block in result.content if isinstance(block, t.TextContent))
         days = json.loads(forecast)
-        assert [(each["date"], each["temperature"]) for each in days] == [("2030-01-01", 10), ("2030-01-02", 18)]
+        assert [(day["date"], day["temperature"]) for day in days] == [("2030-01-01", 10), ("2030-01-02", 18)]
         assert summary == "Clouds." and "scattered clouds" in client.prompts[0]
         assert seen == [(1, 2), (2, 2)]
         await client.set_level(level="error")
         late = await client.call_tool(name="get_forecast", arguments={"city": "London", "days": 3})
         assert isinstance(late, t.CallToolResult) and late.is_error and "day 3" in str(late.content)
-        assert client.heard == []
+        assert client.log == []
         await client.set_level(level="debug")
         none = await client.call_tool(name="get_forecast", arguments={"city": "Nowhere"})
         assert isinstance(none, t.CallToolResult) and none.is_error and KEY not in str(none.content)
-        assert client.heard == ["The weather service does not know 'Nowhere'."]
+        assert client.log == ["The weather service does not know 'Nowhere'."]
         for wrong in ({}, {"city": "London", "days": "2"}, {"city": "London", "days": 6}, {"city": "", "x": 1}):
             with pytest.raises(RemoteJSONRPCError) as refused:
                 await client.call_tool(name="get_forecast", arguments=wrong)
@@ -87,8 +87,10 @@ async def conversation(fake: FakeWeather) -> None:
 
 
 async def resources(client: Client) -> None:
-    assert [each.name async for each in client.iter_resources()] == ["Current weather in London"]
-    assert [each.uri_template async for each in client.iter_resource_templates()] == ["weather://{city}/current"]
+    assert [resource.name async for resource in client.iter_resources()] == ["Current weather in London"]
+    assert [template.uri_template async for template in client.iter_resource_templates()] == [
+        "weather://{city}/current"
+    ]
     for uri, temperature in (("weather://London/current", 20.5), ("weather://S%C3%A3o%20Paulo/current", 30)):
         [content] = (await client.read_resource(uri=uri)).contents
         assert isinstance(content, t.TextResourceContents)
@@ -103,7 +105,7 @@ def test_openweather_has_resources_a_template_progress_sampling_and_levels() -> 
     with serving() as fake:
         answers(fake)
         asyncio.run(asyncio.wait_for(conversation(fake), 60))
-        assert {parse_qs(urlsplit(path).query)["appid"][0] for path, _ in fake.asked} == {KEY}
+        assert {parse_qs(urlsplit(path).query)["appid"][0] for path, _ in fake.requests} == {KEY}
 
 
 def test_openweather_says_what_it_lacks() -> None:

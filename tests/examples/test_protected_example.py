@@ -36,7 +36,7 @@ def served() -> Iterator[tuple[str, str]]:
 def test_a_client_logs_in_once_and_its_calls_are_those_of_the_person(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module, kept, opened = example.client(), tmp_path / "tokens.json", 0
+    module, token_file, opened = example.client(), tmp_path / "tokens.json", 0
 
     def person(url: str) -> None:
         nonlocal opened
@@ -45,7 +45,7 @@ def test_a_client_logs_in_once_and_its_calls_are_those_of_the_person(
 
     with example.both() as (_issuer, url):
         for _ in range(2):
-            asyncio.run(asyncio.wait_for(module.main(url, str(kept), open_url=person), DEADLINE))
+            asyncio.run(asyncio.wait_for(module.main(url, str(token_file), open_url=person), DEADLINE))
         assert httpx2.post(url, json={}).status_code == 401
     assert capsys.readouterr().out.splitlines() == [
         "ada has 1 notes",
@@ -53,7 +53,7 @@ def test_a_client_logs_in_once_and_its_calls_are_those_of_the_person(
         "ada has 2 notes",
         "buy milk; buy milk",
     ]
-    assert opened == 1 and stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert opened == 1 and stat.S_IMODE(token_file.stat().st_mode) == 0o600
 
 
 def test_a_person_who_does_not_agree_gives_the_client_nothing(served: tuple[str, str], tmp_path: Path) -> None:

@@ -29,14 +29,14 @@ def command(example: str, *words: str) -> list[str]:
     return [sys.executable, str(ROOT / "examples" / example / "server.py"), *words]
 
 
-async def said(client: Any, tool: str, **arguments: Any) -> tuple[str, bool]:
+async def call_for_text(client: Any, tool: str, **arguments: Any) -> tuple[str, bool]:
     """The text of a tool's result, and whether it failed."""
     result = await client.call_tool(name=tool, arguments=arguments)
     [content] = result.content
     return content.text, bool(result.is_error)
 
 
-async def found(client: Client, tool: str, **arguments: Any) -> Any:
+async def call_for_content(client: Client, tool: str, **arguments: Any) -> Any:
     result = await client.call_tool(name=tool, arguments=arguments)
     assert isinstance(result, t.CallToolResult) and not result.is_error, result
     return result.structured_content
@@ -50,15 +50,19 @@ async def contents(client: Client, uri: str) -> str:
     return content.text
 
 
-# ---- SQLite -------------------------------------------------------------------------------------------------------------
+# ---- SQLite ---------------------------------------------------------------------------------------------------------
 
 
 def test_sqlite_answers_questions_about_products_and_prices() -> None:
     async def conversation() -> None:
         async with connect(command("sqlite")) as client:
-            answer = await found(client, "query", sql="SELECT count(*), min(price), max(price) FROM products")
+            answer = await call_for_content(
+                client, "query", sql="SELECT count(*), min(price), max(price) FROM products"
+            )
             assert answer["rows"] == [[20, 4.5, 99.5]]
-            dear = await found(client, "query", sql="SELECT name FROM products WHERE price > 90 ORDER BY price")
+            dear = await call_for_content(
+                client, "query", sql="SELECT name FROM products WHERE price > 90 ORDER BY price"
+            )
             assert dear == {"columns": ["name"], "rows": [["Pan"], ["Kettle"]], "more": False}
             assert "products" in await contents(client, "sqlite://tables")
             assert (await contents(client, "sqlite://tables/products")).startswith("CREATE TABLE products")
@@ -86,18 +90,18 @@ WRITING = (
 
 def test_sqlite_refuses_whatever_writes_and_the_file_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "a shop?.db"
-    with sqlite3.connect(file) as made:
-        made.execute("CREATE TABLE products (name TEXT, price REAL)")
-        made.executemany("INSERT INTO products VALUES ('p', ?)", [(each,) for each in range(300)])
-    made.close()
+    with sqlite3.connect(file) as database:
+        database.execute("CREATE TABLE products (name TEXT, price REAL)")
+        database.executemany("INSERT INTO products VALUES ('p', ?)", [(price,) for price in range(300)])
+    database.close()
     before = file.read_bytes()
 
     async def conversation() -> None:
         async with connect(command("sqlite", str(file)), cwd=str(tmp_path)) as client:
             for sql in WRITING:
-                text, failed = await said(client, "query", sql=sql)
+                text, failed = await call_for_text(client, "query", sql=sql)
                 assert failed and "refuses" in text, (sql, text)
-            many = await found(client, "query", sql="SELECT * FROM products")
+            many = await call_for_content(client, "query", sql="SELECT * FROM products")
             assert len(many["rows"]) == 200 and many["more"] is True
             blob = "zeroblob(200000)"
             for sql in (
@@ -105,15 +109,15 @@ def test_sqlite_refuses_whatever_writes_and_the_file_stays_as_it_is(tmp_path: Pa
                 f"SELECT {', '.join(['1'] * 201)}",
                 "SELECT zeroblob(1000000)",
             ):
-                assert (await said(client, "query", sql=sql))[1], sql
+                assert (await call_for_text(client, "query", sql=sql))[1], sql
             none = await contents(client, "sqlite://tables/x'%20OR%20'1'='1")
             assert none == "-- there is no such table"
 
     within_deadline(conversation())
-    assert file.read_bytes() == before and [each.name for each in tmp_path.iterdir()] == [file.name]
+    assert file.read_bytes() == before and [path.name for path in tmp_path.iterdir()] == [file.name]
 
 
-# ---- filesystem ---------------------------------------------------------------------------------------------------------
+# ---- filesystem -----------------------------------------------------------------------------------------------------
 
 
 class Rooted(v2025_11_25.Client):
@@ -122,7 +126,7 @@ class Rooted(v2025_11_25.Client):
     roots: list[str] = []
 
     async def on_list_roots(self, ctx: Any, params: Any) -> v2025_11_25.types.ListRootsResult:
-        return v2025_11_25.types.ListRootsResult(roots=[v2025_11_25.types.Root(uri=each) for each in self.roots])
+        return v2025_11_25.types.ListRootsResult(roots=[v2025_11_25.types.Root(uri=uri) for uri in self.roots])
 
 
 @pytest.fixture
@@ -145,21 +149,24 @@ def folder(tmp_path: Path) -> Path:
 def test_filesystem_stays_in_its_folders_whatever_a_path_says(folder: Path) -> None:
     async def conversation() -> None:
         async with v2025_11_25.Client.stdio(*command("filesystem", str(folder))) as client:
-            assert await said(client, "read_file", path=f"{folder}/a.txt") == ("hello", False)
-            assert await said(client, "read_file", path=f"{folder}/sub/../a.txt") == ("hello", False)
-            listing, _ = await said(client, "list_directory", path=str(folder))
+            assert await call_for_text(client, "read_file", path=f"{folder}/a.txt") == ("hello", False)
+            assert await call_for_text(client, "read_file", path=f"{folder}/sub/../a.txt") == ("hello", False)
+            listing, _ = await call_for_text(client, "list_directory", path=str(folder))
             assert listing.splitlines() == ["a.txt", "binary", "link", "long", "pipe", "sub/", "up"]
-            ways_out = ("../secret", "link", "up/secret", "sub/../../secret", "../in side too/x", "../no such file")
-            for way in ways_out:
-                text, failed = await said(client, "read_file", path=f"{folder}/{way}")
-                assert failed and "outside" in text and "secret" not in text, way
+            outside = ("../secret", "link", "up/secret", "sub/../../secret", "../in side too/x", "../no such file")
+            for path in outside:
+                text, failed = await call_for_text(client, "read_file", path=f"{folder}/{path}")
+                assert failed and "outside" in text and "secret" not in text, path
             for path in ("a.txt", "", f"{folder}/a\0b", f"{folder}/binary", f"{folder}/long", f"{folder}/pipe"):
-                assert (await said(client, "read_file", path=path))[1], path
-            assert await said(client, "create_file", path=f"{folder}/sub/new", text="é") == ("2 bytes written", False)
+                assert (await call_for_text(client, "read_file", path=path))[1], path
+            assert await call_for_text(client, "create_file", path=f"{folder}/sub/new", text="é") == (
+                "2 bytes written",
+                False,
+            )
             for path in (f"{folder}/a.txt", f"{folder}/link", f"{folder}/up/new", f"{folder}/../new"):
-                assert (await said(client, "create_file", path=path, text="x"))[1], path
+                assert (await call_for_text(client, "create_file", path=path, text="x"))[1], path
             with pytest.raises(RemoteJSONRPCError):
-                await said(client, "read_file", path=1)
+                await call_for_text(client, "read_file", path=1)
 
     within_deadline(conversation())
     assert (folder / "a.txt").read_text() == "hello" and (folder.parent / "secret").read_text() == "secret"
@@ -171,20 +178,20 @@ def test_filesystem_keeps_to_the_clients_roots_as_well_and_they_may_change(folde
     async def conversation() -> None:
         async with Rooted.stdio(*command("filesystem", str(folder))) as client:
             reads = {"path": f"{folder}/a.txt"}
-            assert (await said(client, "read_file", **reads))[1]
+            assert (await call_for_text(client, "read_file", **reads))[1]
             client.roots = [(folder / "sub").as_uri()]
-            assert (await said(client, "read_file", **reads))[1]
+            assert (await call_for_text(client, "read_file", **reads))[1]
             client.roots = [folder.as_uri()]
-            assert await said(client, "read_file", **reads) == ("hello", False)
+            assert await call_for_text(client, "read_file", **reads) == ("hello", False)
             client.roots = ["file:///"]
-            assert (await said(client, "read_file", path=f"{folder.parent}/secret"))[1]
+            assert (await call_for_text(client, "read_file", path=f"{folder.parent}/secret"))[1]
             client.roots = ["https://example.com/", f"file://elsewhere{folder.as_posix().replace(' ', '%20')}"]
-            assert (await said(client, "read_file", **reads))[1]
+            assert (await call_for_text(client, "read_file", **reads))[1]
 
     within_deadline(conversation())
 
 
-# ---- memory and thinking ------------------------------------------------------------------------------------------------
+# ---- memory and thinking --------------------------------------------------------------------------------------------
 
 
 def test_memory_finds_again_what_was_remembered_after_a_restart(tmp_path: Path) -> None:
@@ -197,44 +204,49 @@ def test_memory_finds_again_what_was_remembered_after_a_restart(tmp_path: Path) 
 
     async def first() -> None:
         async with connect(server) as client:
-            assert await said(client, "remember", entities=entities, relations=[likes]) == (
+            assert await call_for_text(client, "remember", entities=entities, relations=[likes]) == (
                 "2 entities, 1 relations",
                 False,
             )
             more = [{"name": "Ada", "kind": "person", "observations": ["likes Earl Grey", "lives in Rome"]}]
-            assert (await said(client, "remember", entities=more))[0] == "2 entities, 1 relations"
+            assert (await call_for_text(client, "remember", entities=more))[0] == "2 entities, 1 relations"
             unknown = [{"source": "Ada", "verb": "knows", "target": "Bob"}]
-            assert await said(client, "remember", entities=[], relations=unknown) == ("There is no entity 'Bob'.", True)
+            assert await call_for_text(client, "remember", entities=[], relations=unknown) == (
+                "There is no entity 'Bob'.",
+                True,
+            )
 
     async def second() -> None:
         async with connect(server) as client:
-            graph = await found(client, "search", words="rome ADA")
+            graph = await call_for_content(client, "search", words="rome ADA")
             assert graph["entities"] == [
                 {"name": "Ada", "kind": "person", "observations": ["likes Earl Grey", "lives in Rome"]}
             ]
             assert graph["relations"] == [likes]
-            assert await said(client, "forget", names=["Tea"]) == ("1 entities, 0 relations", False)
+            assert await call_for_text(client, "forget", names=["Tea"]) == ("1 entities, 0 relations", False)
             assert "Tea" not in await contents(client, "memory://graph")
 
     within_deadline(first())
     within_deadline(second())
-    assert [each.name for each in tmp_path.iterdir()] == ["memory.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["memory.json"]
 
 
 def test_thinking_goes_on_revises_and_branches_off() -> None:
     async def conversation() -> None:
         async with connect(command("thinking")) as client:
             tool = "sequentialthinking"
-            one = await found(client, tool, thought="first", number=1, total=2, more=True)
+            one = await call_for_content(client, tool, thought="first", number=1, total=2, more=True)
             assert one == {"number": 1, "total": 2, "stored": 1, "branches": [], "done": False}
-            await found(client, tool, thought="no, so", number=2, total=3, more=True, revises=1)
-            end = await found(client, tool, thought="or so", number=5, total=3, more=False, branch="b", branch_from=2)
+            await call_for_content(client, tool, thought="no, so", number=2, total=3, more=True, revises=1)
+            end = await call_for_content(
+                client, tool, thought="or so", number=5, total=3, more=False, branch="b", branch_from=2
+            )
             assert end == {"number": 5, "total": 5, "stored": 3, "branches": ["b"], "done": True}
-            text, failed = await said(client, tool, thought="x", number=3, total=3, more=False, revises=9)
+            text, failed = await call_for_text(client, tool, thought="x", number=3, total=3, more=False, revises=9)
             assert failed and text == "There is no thought 9 yet."
             for wrong in ({"number": 0}, {"thought": ""}, {"more": "yes"}):
-                given = {"thought": "x", "number": 1, "total": 1, "more": False, **wrong}
-                assert (await said(client, tool, **given))[1], wrong
+                arguments = {"thought": "x", "number": 1, "total": 1, "more": False, **wrong}
+                assert (await call_for_text(client, tool, **arguments))[1], wrong
             assert (await contents(client, "thinking://thoughts")).splitlines() == [
                 "trunk 1: first",
                 "trunk 2: no, so",

@@ -77,7 +77,10 @@ def test_it_lists_two_tools_whose_arguments_are_described() -> None:
         }
         for tool in tools.values():
             assert tool.description and tool.annotations and tool.annotations.read_only_hint
-            assert all(each["type"] and each["description"] for each in (tool.input_schema.properties or {}).values())
+            assert all(
+                property["type"] and property["description"]
+                for property in (tool.input_schema.properties or {}).values()
+            )
 
     within_deadline(conversation())
 
@@ -91,7 +94,7 @@ def test_alerts_are_told_with_what_to_do(weather: FakeWeather) -> None:
         "Event: Wind Advisory\nArea: Sacramento\nSeverity: Severe\nDescription: Much rain.\n"
         "Instructions: none given"
     )
-    assert weather.asked == [(ALERTS, "tests/1")]
+    assert weather.requests == [(ALERTS, "tests/1")]
 
 
 def test_a_quiet_state_has_no_alerts(weather: FakeWeather) -> None:
@@ -105,7 +108,7 @@ def test_a_forecast_is_that_of_the_next_five_periods(weather: FakeWeather) -> No
     assert text(result).split("\n---\n") == [
         f"Period {n}:\nTemperature: {50 + n}°F\nWind: 5 mph SW\nForecast: Mostly clear." for n in range(1, 6)
     ]
-    assert [path for path, _ in weather.asked] == [POINT, FORECAST]
+    assert [path for path, _ in weather.requests] == [POINT, FORECAST]
 
 
 def test_the_synchronous_client_gets_the_same(weather: FakeWeather) -> None:
@@ -116,7 +119,7 @@ def test_the_synchronous_client_gets_the_same(weather: FakeWeather) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
+    ("tool", "arguments", "message"),
     [
         ("get_alerts", {"state": "ZZ"}, "'ZZ' is not the two-letter code of a US state"),
         ("get_alerts", {"state": "../x"}, "'../x' is not the two-letter code"),
@@ -128,14 +131,14 @@ def test_the_synchronous_client_gets_the_same(weather: FakeWeather) -> None:
     ],
 )
 def test_a_place_that_is_none_is_a_result_that_says_so(
-    weather: FakeWeather, tool: str, arguments: dict[str, Any], said: str
+    weather: FakeWeather, tool: str, arguments: dict[str, Any], message: str
 ) -> None:
-    assert said in failure(call(weather.url, tool, **arguments))
-    assert all(path.startswith("/points/48.86") for path, _ in weather.asked)
+    assert message in failure(call(weather.url, tool, **arguments))
+    assert all(path.startswith("/points/48.86") for path, _ in weather.requests)
 
 
 @pytest.mark.parametrize(
-    ("path", "answer", "said"),
+    ("path", "answer", "message"),
     [
         (ALERTS, Answer(b"{}", 500), "The weather service answered 500 Internal Server Error."),
         (ALERTS, Answer(b"<html>maintenance</html>"), "something that is not JSON"),
@@ -163,15 +166,15 @@ def test_a_place_that_is_none_is_a_result_that_says_so(
     ],
 )
 def test_a_service_that_answers_nonsense_is_a_result_that_says_what(
-    weather: FakeWeather, path: str, answer: Answer, said: str | None
+    weather: FakeWeather, path: str, answer: Answer, message: str | None
 ) -> None:
     weather.answers[path] = answer
     tool, arguments = ("get_alerts", {"state": "CA"}) if path == ALERTS else ("get_forecast", SACRAMENTO)
     result = call(weather.url, tool, **arguments)
-    if said is None:
+    if message is None:
         assert text(result) == "There is no forecast for 38.58,-121.49 at the moment." and not result.is_error
     else:
-        assert said in failure(result)
+        assert message in failure(result)
 
 
 def test_the_service_may_send_us_on_to_itself(weather: FakeWeather) -> None:
@@ -221,7 +224,7 @@ def test_a_service_that_does_not_speak_http_is_a_result_that_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
+    ("tool", "arguments", "message"),
     [
         ("get_weather", {}, "unknown tool: 'get_weather'"),
         ("get_alerts", {}, "the argument 'state' must be a string"),
@@ -231,10 +234,10 @@ def test_a_service_that_does_not_speak_http_is_a_result_that_says_so() -> None:
         ("get_forecast", {"latitude": True, "longitude": 0}, "the argument 'latitude' must be a number"),
     ],
 )
-def test_a_wrong_call_is_refused(tool: str, arguments: dict[str, Any], said: str) -> None:
+def test_a_wrong_call_is_refused(tool: str, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(RemoteJSONRPCError) as caught:
         call("http://127.0.0.1:9", tool, **arguments)
-    assert (caught.value.code, caught.value.message) == (-32602, said)
+    assert (caught.value.code, caught.value.message) == (-32602, message)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,10 @@ from mcp_generated import connect, v2024_11_05, v2025_03_26
 EXAMPLES = ROOT / "examples"
 DEADLINE = 60.0
 # Runs a program that keeps its log to itself, so that it says where it listens.
-LOUD = "import logging, runpy, sys; logging.basicConfig(level=20); del sys.argv[0]; runpy.run_path(sys.argv[0], None, '__main__')"
+LOUD = (
+    "import logging, runpy, sys; logging.basicConfig(level=20); del sys.argv[0]; "
+    "runpy.run_path(sys.argv[0], None, '__main__')"
+)
 
 
 @asynccontextmanager
@@ -32,13 +35,13 @@ async def listening(*words: str, **env: str) -> AsyncIterator[str]:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(sys.executable, *words, stderr=pipe, env={**os.environ, **env})
     assert process.stderr is not None
-    said = b""
+    last_line = b""
     try:
-        while not (found := re.search(rb"http://127\.0\.0\.1:\d+\S*", said)):
+        while not (match := re.search(rb"http://127\.0\.0\.1:\d+\S*", last_line)):
             line = await process.stderr.readline()
-            assert line, said.decode()
-            said = line
-        yield found[0].decode()
+            assert line, last_line.decode()
+            last_line = line
+        yield match[0].decode()
     finally:
         if process.returncode is None:
             process.terminate()
@@ -49,7 +52,7 @@ def within_deadline(conversation: Callable[[], Coroutine[Any, Any, None]]) -> No
     asyncio.run(asyncio.wait_for(conversation(), DEADLINE))
 
 
-async def said(client: Any, tool: str, **arguments: Any) -> str:
+async def call_for_text(client: Any, tool: str, **arguments: Any) -> str:
     result = await client.call_tool(name=tool, arguments=arguments)
     assert not result.is_error, result
     return str(result.content[0].text)
@@ -61,7 +64,10 @@ def test_an_app_mounted_in_fastapi_shares_the_applications_state() -> None:
         async with listening(*program) as url:
             for number, client in enumerate((connect(f"{url}/mcp"), v2025_03_26.Client.http(f"{url}/mcp"))):
                 async with client:
-                    assert await said(client, "write_note", name=f"n{number}", text="hi") == f"n{number} is at /notes"
+                    assert (
+                        await call_for_text(client, "write_note", name=f"n{number}", text="hi")
+                        == f"n{number} is at /notes"
+                    )
                     [content] = (await client.read_resource(uri="note://n0")).contents
                     assert content.text == "hi"
             async with httpx2.AsyncClient() as browser:
@@ -76,8 +82,8 @@ def test_two_apps_are_served_to_clients_of_the_old_pair_of_endpoints_as_well() -
             clients = (connect(url), v2025_03_26.Client.http(url), v2024_11_05.Client.http(url.replace("/mcp", "/sse")))
             for client in clients:
                 async with client:
-                    assert "3" in await said(client, "count_words", text="one two three")
-                    assert "5" in await said(client, "numbers_add", a=2, b=3)
+                    assert "3" in await call_for_text(client, "count_words", text="one two three")
+                    assert "5" in await call_for_text(client, "numbers_add", a=2, b=3)
 
     within_deadline(conversation)
 
@@ -89,7 +95,7 @@ def test_the_weather_server_gives_the_same_over_http() -> None:
             words = ("-c", LOUD, str(folder / "decorated.py"), "http", "0")
             async with listening(*words, WEATHER_API=fake.url, PYTHONPATH=str(folder)) as url:
                 async with connect(url) as client:
-                    assert "Flood Warning" in await said(client, "get_alerts", state="CA")
+                    assert "Flood Warning" in await call_for_text(client, "get_alerts", state="CA")
 
     within_deadline(conversation)
 

@@ -8,29 +8,29 @@ import pytest
 from support.project import ROOT
 
 RATIO = {"target": 0.5, "shown": "≤ 0.5"}
-ALONE = {"target": 250, "shown": "≤ 250", "absolute": True}
+ABSOLUTE = {"target": 250, "shown": "≤ 250", "absolute": True}
 MORE = {"target": 2, "shown": "≥ 2", "more": True}
 
 
 @pytest.mark.parametrize(
-    ("how", "ours", "peers", "met"),
+    ("target", "ours", "peers", "met"),
     [
         (RATIO, 254, 700, "yes"),
         (RATIO, 254, 400, "no"),
-        (ALONE, 254, 700, "no"),
-        (ALONE, 249, 100, "yes"),
+        (ABSOLUTE, 254, 700, "no"),
+        (ABSOLUTE, 249, 100, "yes"),
         (MORE, 10, 4, "yes"),
         (MORE, 10, 6, "no"),
     ],
 )
 def test_a_row_says_whether_its_own_target_is_met(
-    monkeypatch: pytest.MonkeyPatch, how: dict[str, object], ours: float, peers: float, met: str
+    monkeypatch: pytest.MonkeyPatch, target: dict[str, object], ours: float, peers: float, met: str
 ) -> None:
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     tables = import_module("stdio_table")
-    measure = tables.Measure("taken", "what is taken", **how)
+    measure = tables.Measure("taken", "what is taken", **target)
     (row,) = tables.rows([measure], {"ours": {"taken": ours}, "other": {"taken": peers}}, "other", [])
-    assert row[-2:] == [how["shown"], met]
+    assert row[-2:] == [target["shown"], met]
 
 
 def test_a_ratio_is_the_median_of_those_of_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,20 +38,21 @@ def test_hand_written_code_knows_no_revision_and_no_method(path: Path) -> None:
 
 def loaded_by(statement: str) -> set[str]:
     """The modules of ours that a statement loads in a fresh interpreter."""
-    code = f"{statement}\nimport sys; print(*[name for name in sys.modules if name.startswith('mcp_') or name == 'pydantic'])"
+    ours = "name.startswith('mcp_') or name == 'pydantic'"
+    code = f"{statement}\nimport sys; print(*[name for name in sys.modules if {ours}])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
 
 def test_importing_loads_nothing_that_was_not_asked_for() -> None:
     assert loaded_by("import mcp_generated") == {"mcp_generated", "mcp_runtime", "mcp_runtime._lazy"}
-    package_alone = {"mcp_generated", "mcp_generated.v2025_03_26", "mcp_runtime", "mcp_runtime._lazy"}
-    assert loaded_by("import mcp_generated.v2025_03_26") == package_alone
-    with_types = {*package_alone, "mcp_generated.v2025_03_26.types", "pydantic"}
+    package_only = {"mcp_generated", "mcp_generated.v2025_03_26", "mcp_runtime", "mcp_runtime._lazy"}
+    assert loaded_by("import mcp_generated.v2025_03_26") == package_only
+    with_types = {*package_only, "mcp_generated.v2025_03_26.types", "pydantic"}
     with_types |= {"mcp_runtime.protocol", "mcp_runtime.protocol.models"}
     assert loaded_by("from mcp_generated.v2025_03_26 import types") == with_types
     everything = loaded_by("from mcp_generated.v2025_03_26 import Client, Server, types, methods")
-    assert not [each for each in everything if each.startswith("mcp_generated.v") and "v2025_03_26" not in each]
+    assert not [module for module in everything if module.startswith("mcp_generated.v") and "v2025_03_26" not in module]
     assert "mcp_codegen" not in everything
 
 
@@ -73,13 +74,15 @@ def test_no_generated_method_can_hide_one_of_its_base_class() -> None:
 
     server = Server(name="x", version="1")
     classes = (BaseServer, BaseClient, BaseSyncClient, ServerContext, ClientContext)
-    public = {*vars(server), *vars(Client.memory(server)), "state", *(name for each in classes for name in dir(each))}
-    assert {each for each in public if not each.startswith("_")} <= RESERVED_BY_ENDPOINTS
+    public = {*vars(server), *vars(Client.memory(server)), "state", *(name for type_ in classes for name in dir(type_))}
+    assert {name for name in public if not name.startswith("_")} <= RESERVED_BY_ENDPOINTS
 
 
 def test_no_test_is_named_after_a_set(request: pytest.FixtureRequest) -> None:
     """The order in which a set is written changes from process to process, and those that share the tests name them."""
     for item in request.session.items:
-        given = item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
-        unordered = [value for value in given if isinstance(value, (set, frozenset))]
+        values = (
+            item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+        )
+        unordered = [value for value in values if isinstance(value, (set, frozenset))]
         assert not any(repr(value) in item.name for value in unordered), item.nodeid

@@ -1,4 +1,4 @@
-"""What the schema calls deprecated warns whoever uses it, at run time and in type checkers, and nobody who only reads it."""
+"""What the schema calls deprecated warns its users, at run time and in type checkers, and nobody who only reads it."""
 
 from __future__ import annotations
 
@@ -10,54 +10,52 @@ from typing import Any
 
 import pytest
 from support.checkers import pyright
-from support.endpoints import EVERY, Rev, among, client_of, server_of
+from support.endpoints import ALL_REVISIONS, Rev, among, client_of, server_of
 
 from mcp_generated import App, v2026_07_28
 from mcp_runtime.bindings.client import BaseClient
 from mcp_runtime.protocol.models import validator
 
 t = v2026_07_28.types
-TOLD = " is deprecated in MCP 2026-07-28"
+DEPRECATED = " is deprecated in MCP 2026-07-28"
 
 
 @pytest.fixture(autouse=True)
-def every_warning() -> Any:
+def recorded() -> Any:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield caught
 
 
-def said(caught: list[warnings.WarningMessage]) -> list[str]:
+def messages(caught: list[warnings.WarningMessage]) -> list[str]:
     """What was warned of, each time of this file."""
-    assert all(each.category is DeprecationWarning and each.filename == __file__ for each in caught)
-    return [str(each.message).removesuffix(TOLD) for each in caught]
+    assert all(warning.category is DeprecationWarning and warning.filename == __file__ for warning in caught)
+    return [str(warning.message).removesuffix(DEPRECATED) for warning in caught]
 
 
-def test_whoever_makes_an_object_of_a_deprecated_type_is_warned(every_warning: Any) -> None:
+def test_whoever_makes_an_object_of_a_deprecated_type_is_warned(recorded: Any) -> None:
     t.Root(uri="file:///a")
     t.ModelHint(name="m")
     t.Tool.model_validate({"name": "x", "inputSchema": {"type": "object"}})
-    assert said(every_warning) == ["Root", "ModelHint"]
+    assert messages(recorded) == ["Root", "ModelHint"]
 
 
-def test_whoever_reads_one_from_the_wire_is_not(every_warning: Any) -> None:
+def test_whoever_reads_one_from_the_wire_is_not(recorded: Any) -> None:
     listed = validator(t.ListRootsResult)({"roots": [{"uri": "file:///a"}]})
     assert listed.roots[0].uri == "file:///a" and listed.model_copy(deep=True) == listed
     can = validator(t.ClientCapabilities)({"roots": {}, "sampling": {}})
     assert can.model_dump() == {"roots": {}, "sampling": {}} and "roots" in repr(can)
-    assert every_warning == []
+    assert recorded == []
 
 
-def test_a_deprecated_property_warns_where_it_is_used(every_warning: Any) -> None:
+def test_a_deprecated_property_warns_where_it_is_used(recorded: Any) -> None:
     can = t.ClientCapabilities.model_validate({"roots": {}})
     assert can.roots is not None and can.elicitation is None
-    assert said(every_warning) == ["ClientCapabilities.roots"]
+    assert messages(recorded) == ["ClientCapabilities.roots"]
 
 
-@among(EVERY)
-async def test_what_a_handler_asks_and_logs_warns_in_the_revision_that_deprecates_it(
-    rev: Rev, every_warning: Any
-) -> None:
+@among(ALL_REVISIONS)
+async def test_what_a_handler_asks_and_logs_warns_in_the_revision_that_deprecates_it(rev: Rev, recorded: Any) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         await ctx.log("info", "x")
         await ctx.list_roots()
@@ -71,15 +69,15 @@ async def test_what_a_handler_asks_and_logs_warns_in_the_revision_that_deprecate
         await client.call_tool(name="x")
     # The newest handler runs twice: it has to ask by its result.
     once = ["LoggingMessageNotification", "ListRootsRequest"]
-    assert said(every_warning) == (once * 2 if rev.stateless else [])
+    assert messages(recorded) == (once * 2 if rev.stateless else [])
 
 
-def test_overriding_what_answers_older_servers_does_not_warn(every_warning: Any) -> None:
+def test_overriding_what_answers_older_servers_does_not_warn(recorded: Any) -> None:
     class Answering(v2026_07_28.Client):
         async def on_list_roots(self, ctx: Any, params: Any) -> t.ListRootsResult:
             return validator(t.ListRootsResult)({"roots": []})
 
-    assert isinstance(Answering.memory(App("answering")), BaseClient) and every_warning == []
+    assert isinstance(Answering.memory(App("answering")), BaseClient) and recorded == []
 
 
 def test_what_is_ours_warns_of_nothing_when_it_is_loaded() -> None:
@@ -101,6 +99,6 @@ def test_a_type_checker_says_so(tmp_path: Path) -> None:
         '    t.Root(uri="file:///a")\n'
         '    await ctx.elicit(t.ElicitRequestURLParams(message="x", url="x", elicitation_id="x"))\n'
     )
-    found = [each for each in pyright(tmp_path, "used.py") if "deprecated" in each]
-    assert len(found) == 3, found
-    assert all(name in "".join(found) for name in ("list_roots", "log", "Root"))
+    deprecations = [line for line in pyright(tmp_path, "used.py") if "deprecated" in line]
+    assert len(deprecations) == 3, deprecations
+    assert all(name in "".join(deprecations) for name in ("list_roots", "log", "Root"))

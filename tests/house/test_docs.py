@@ -1,4 +1,4 @@
-"""The documentation: its code runs, it imports public names only, its links lead somewhere, and it uses the field's terms."""
+"""The documentation: its code runs, imports are public names, links lead somewhere, and terms are the field's."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_page_with_a_python_block_is_run() -> None:
     assert written == sum(map(len, chains())) and written > 30
 
 
-# ---- imports ------------------------------------------------------------------------------------------------------------
+# ---- imports --------------------------------------------------------------------------------------------------------
 
 
 def imports(source: str, path: Path) -> Iterator[tuple[str, str | None]]:
@@ -100,12 +100,12 @@ def test_documentation_and_examples_import_public_names_only() -> None:
 
 @pytest.mark.parametrize("module", ["mcp_generated", *(f"mcp_generated.{area}" for area in AREAS)])
 def test_every_public_name_is_there(module: str) -> None:
-    found = import_module(module)
-    assert [name for name in public(module) if not hasattr(found, name)] == []
-    assert public(module) <= set(dir(found))
+    imported = import_module(module)
+    assert [name for name in public(module) if not hasattr(imported, name)] == []
+    assert public(module) <= set(dir(imported))
 
 
-# ---- prose --------------------------------------------------------------------------------------------------------------
+# ---- prose ----------------------------------------------------------------------------------------------------------
 
 
 def prose(page: Path) -> str:
@@ -121,10 +121,10 @@ def prose(page: Path) -> str:
 def test_documentation_uses_the_terms_of_the_field(page: Path) -> None:
     assert len(WORDS) >= 40
     pattern = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.I)
-    found = [
+    offenders = [
         f"{line.strip()[:80]!r}: {match[0]!r}" for line in prose(page).splitlines() for match in pattern.finditer(line)
     ]
-    assert found == []
+    assert offenders == []
 
 
 @pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(ROOT)))

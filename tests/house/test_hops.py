@@ -68,7 +68,7 @@ class Trace:
         if event == "call" and (is_ours(code) or (code.co_filename == __file__ and code.co_name in HANDLERS)):
             self.calls.append(f"{Path(code.co_filename).name}: {code.co_qualname}")
 
-    def assert_at_most(self, ceiling: int) -> None:
+    def assert_limit(self, ceiling: int) -> None:
         """Assert that no more than so many of our functions were called, and list them if there were more."""
         assert any("call_tool" in call or "add" in call for call in self.calls), "the tool was not called"
         assert len(self.calls) <= ceiling, f"{len(self.calls)} calls:\n" + "\n".join(self.calls)
@@ -138,7 +138,7 @@ def test_stdio() -> None:
     readers = InlineSelector(False)
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(readers)) as runner:
         runner.run(run())
-    min(traces, key=lambda trace: len(trace.calls)).assert_at_most(27)
+    min(traces, key=lambda trace: len(trace.calls)).assert_limit(27)
 
 
 async def post(app: Any, body: bytes, *headers: tuple[bytes, bytes]) -> tuple[dict[bytes, bytes], bytes]:
@@ -184,7 +184,7 @@ async def test_http_with_a_session() -> None:
 
     trace = await traced(request)
     await app.close()
-    trace.assert_at_most(30)
+    trace.assert_limit(30)
 
 
 async def call_stateless(app: Any, id: int) -> bytes:
@@ -202,7 +202,7 @@ async def test_stateless_http() -> None:
 
     trace = await traced(request)
     await app.close()
-    trace.assert_at_most(26)
+    trace.assert_limit(26)
 
 
 async def test_an_app() -> None:
@@ -219,7 +219,7 @@ async def test_an_app() -> None:
 
     trace = await traced(request)
     await asgi.close()
-    trace.assert_at_most(43)
+    trace.assert_limit(43)
 
 
 class Body(httpx2.AsyncByteStream):
@@ -255,4 +255,4 @@ async def test_a_client_over_http() -> None:
             assert result.content[0].text == "3"  # type: ignore[union-attr]
 
         trace = await traced(request)
-    trace.assert_at_most(60)
+    trace.assert_limit(60)

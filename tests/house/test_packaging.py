@@ -37,12 +37,12 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def sources() -> set[str]:
     """Every file of the packages, at the place it has in a wheel."""
-    found: set[str] = set()
+    paths: set[str] = set()
     for package, folder in PACKAGES.items():
         for path in (ROOT / folder / package).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
-                found.add(str(path.relative_to(ROOT / folder)))
-    return found | {f"mcp_codegen/{path.relative_to(ROOT)}" for path in DATA}
+                paths.add(str(path.relative_to(ROOT / folder)))
+    return paths | {f"mcp_codegen/{path.relative_to(ROOT)}" for path in DATA}
 
 
 def test_the_wheel_holds_the_packages_and_their_data_and_nothing_else(installed: Path) -> None:
@@ -64,9 +64,9 @@ def test_an_installed_wheel_generates_what_the_checkout_does(installed: Path, tm
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     command = [sys.executable, "-m", "mcp_codegen", "--revision", "2025-06-18"]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
-    made = tmp_path / "mcp_generated" / "v2025_06_18"
+    generated = tmp_path / "mcp_generated" / "v2025_06_18"
     committed = ROOT / "generated" / "mcp_generated" / "v2025_06_18"
-    assert {path.name: path.read_bytes() for path in made.glob("*.py")} == {
+    assert {path.name: path.read_bytes() for path in generated.glob("*.py")} == {
         path.name: path.read_bytes() for path in committed.glob("*.py")
     }
     for arguments in (

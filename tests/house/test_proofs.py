@@ -16,9 +16,9 @@ NAMED = re.compile(r"(?:CVE-\d+-\d+|GHSA(?:-[0-9a-z]{4}){3})")
 needs_facts = pytest.mark.skipif(not FACTS.is_file(), reason=f"the list of threats and faults is not at {FACTS}")
 
 PROOFS: dict[str, Any] = tomllib.loads((TESTS / "proofs.toml").read_text(encoding="utf-8"))
-FAULTS: dict[str, str] = PROOFS["faults"]["server"] | PROOFS["faults"]["elsewhere"]
+LISTED_ROWS: dict[str, str] = PROOFS["faults"]["server"] | PROOFS["faults"]["elsewhere"]
 ROWS = {
-    "fault": list(FAULTS),
+    "fault": list(LISTED_ROWS),
     "advisory": PROOFS["advisories"]["tested"],
     "transport_rule": list(PROOFS["transport_rules"]),
 }
@@ -39,7 +39,7 @@ def test_each_fault_of_a_server_is_tried_with_both_parsers() -> None:
 def test_each_row_of_the_list_of_faults_is_a_row(section: str) -> None:
     listed = FACTS.read_text(encoding="utf-8").partition(f"### {section} ")[2].partition("### ")[0]
     rows = [line for line in listed.splitlines() if line.startswith("| ")][2:]
-    numbers = [row for row in FAULTS if row.startswith(section)]
+    numbers = [row for row in LISTED_ROWS if row.startswith(section)]
     assert sorted(numbers) == [f"{section}/{number:02}" for number in range(1, len(rows) + 1)]
 
 

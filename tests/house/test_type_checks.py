@@ -79,8 +79,8 @@ def test_a_mistake_is_reported_where_it_is_made(findings: list[str], mistake: st
     number = list(MISTAKES).index(mistake)
     old, _ = MISTAKES[mistake]
     line = SNIPPET[: SNIPPET.index(old)].count("\n") + 1
-    reported = {int(each.split(":")[1]) for each in findings if each.startswith(f"wrong_{number}.py:")}
-    assert reported and min(abs(each - line) for each in reported) <= 1, findings
+    reported = {int(finding.split(":")[1]) for finding in findings if finding.startswith(f"wrong_{number}.py:")}
+    assert reported and min(abs(number_of_line - line) for number_of_line in reported) <= 1, findings
 
 
 def test_right_calls_have_no_findings(findings: list[str]) -> None:

@@ -33,7 +33,7 @@ async def everything(python: Path, revisions: Any) -> str:
         read = await client.read_resource(uri="note://one")
         assert isinstance(read, t.ReadResourceResult) and isinstance(read.contents[0], t.TextResourceContents)
         assert read.contents[0].text == "hello"
-        prompt = await client.get_prompt(name="ask", arguments={"about": "MCP"})
+        prompt = await client.get_prompt(name="question", arguments={"about": "MCP"})
         assert isinstance(prompt, t.GetPromptResult) and len(prompt.messages) == 1
         agreed = client.server.supported_versions[-1]
     assert steps == ["half"]  # Also where the revision has no such property: the SDK sends it all the same.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
-from support.endpoints import EVERY, INVALID_PARAMS, Rev
+from support.endpoints import ALL_REVISIONS, INVALID_PARAMS, Rev
 from support.everything import APP, TOOLS, origin
 
 import mcp_generated
@@ -270,10 +270,10 @@ CELLS = [
         transport,
         rev,
         id=f"{transport}-{rev}",
-        marks=[pytest.mark.long] if transport == "stdio" and rev in EVERY[1:-1] else [],
+        marks=[pytest.mark.long] if transport == "stdio" and rev in ALL_REVISIONS[1:-1] else [],
     )
     for transport in ("stdio", "http")
-    for rev in EVERY
+    for rev in ALL_REVISIONS
 ]
 
 
@@ -289,5 +289,5 @@ async def test_a_feature(transport: str, rev: Rev, feature: Callable[[Talk], Awa
 async def test_a_client_that_may_choose_speaks_the_newest(transport: str) -> None:
     target = [sys.executable, APP, "stdio"] if transport == "stdio" else origin() + "/mcp"
     async with asyncio.timeout(60), mcp_generated.connect(target) as client:
-        assert client.revision.id == EVERY[-1].id
+        assert client.revision.id == ALL_REVISIONS[-1].id
         assert [tool.name async for tool in client.iter_tools()][:2] == TOOLS[:2]

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, INVALID_PARAMS
+from support.endpoints import ALL_REVISIONS, INVALID_PARAMS
 from support.everything import APP, TOOLS, origin
 from support.peers import driven, node_peer, python_peer
 from support.project import PEER_DRIVERS
@@ -50,7 +50,8 @@ def target(transport: str, revision: str) -> list[str]:
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize(
     ("sdk", "version"),
-    [("mcp==1.30.0", rev.id) for rev in EVERY if not rev.stateless] + [("mcp==2.3.0", rev.id) for rev in EVERY],
+    [("mcp==1.30.0", rev.id) for rev in ALL_REVISIONS if not rev.stateless]
+    + [("mcp==2.3.0", rev.id) for rev in ALL_REVISIONS],
 )
 def test_the_official_python_client_uses_it(sdk: str, version: str, transport: str) -> None:
     check(driven(python_peer(sdk), "python_one.py", version, *target(transport, version)), version)

@@ -29,7 +29,7 @@ def served(sdk: str, transport: str) -> str:
     driver = str(PEER_DRIVERS / "python_sdk_http.py")
     server = started([str(python_peer(sdk)), driver, transport], clean(), "port ")
     end_with_session(server.process)
-    return f"http://127.0.0.1:{int(server.said.split()[-1])}{PATHS[transport]}"
+    return f"http://127.0.0.1:{int(server.output.split()[-1])}{PATHS[transport]}"
 
 
 @pytest.fixture(params=[(sdk, transport) for sdk in ("mcp==1.30.0", "mcp==2.3.0") for transport in PATHS], ids="-".join)

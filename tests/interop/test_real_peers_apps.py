@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.peers import clean, node_peer
 from support.project import PEER_DRIVERS
-from support.view import HOST, View, said
+from support.view import HOST, View, text_of
 
 from mcp_generated.extensions.apps import types as t
 from mcp_runtime.errors import ProtocolViolationError
@@ -55,8 +55,8 @@ async def test_our_app_talks_to_the_official_host(official: Path) -> None:
         assert app.shown == ["Rome", "sunny"]
         assert (await app.open_link(url="https://example.org/")).is_error is False
         assert (await app.open_link(url="file:///etc/passwd")).is_error is True
-        assert said(await app.call_tool(name="forecast")) == "forecast ran"
-        assert said(await app.call_tool(name="ask-the-app")) == "here"
+        assert text_of(await app.call_tool(name="forecast")) == "forecast ran"
+        assert text_of(await app.call_tool(name="ask-the-app")) == "here"
         assert (await app.request_display_mode(mode="fullscreen")).mode == "inline"
         await app.message(role="user", content=[t.TextContent(text="and tomorrow?")])
         await app.notify_logging_message(level="info", data="careful")

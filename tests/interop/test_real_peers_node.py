@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.peer_drivers.our_client import DEADLINE, Everything, converse, reached, text
-from support.peer_drivers.our_client import way as way  # Runs each test in all ways.
+from support.peer_drivers.our_client import transport as transport  # Runs each test in all ways.
 from support.project import package
 
 from mcp_generated import v2025_11_25
@@ -24,8 +24,8 @@ FIRST_TEXT, FIRST_BLOB = "demo://resource/dynamic/text/1", "demo://resource/dyna
 
 
 @pytest.mark.parametrize("handshake", HANDSHAKES)
-def test_it_agrees_to_each_revision_with_a_handshake(handshake: str, way: str) -> None:
-    if way == "streamableHttp" and handshake < "2025-03-26":
+def test_it_agrees_to_each_revision_with_a_handshake(handshake: str, transport: str) -> None:
+    if transport == "streamableHttp" and handshake < "2025-03-26":
         pytest.skip("this revision does not have it")
 
     async def conversation() -> None:
@@ -106,8 +106,8 @@ def test_what_goes_wrong_in_a_tool_is_a_result_and_an_unknown_one_too() -> None:
     converse(conversation)
 
 
-def test_the_server_gets_a_small_environment(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    if way != "stdio":
+def test_the_server_gets_a_small_environment(monkeypatch: pytest.MonkeyPatch, transport: str) -> None:
+    if transport != "stdio":
         pytest.skip("the server is no child of the client")
     monkeypatch.setenv("A_SECRET", "of the parent")
 
@@ -158,7 +158,7 @@ def test_who_subscribes_is_told_of_updates() -> None:
         await client.call_tool(name="toggle-subscriber-updates")
         assert (await client.until("updated")).uri == FIRST_BLOB
         await client.call_tool(name="toggle-subscriber-updates")
-        assert client.told("updated").empty()
+        assert client.notifications("updated").empty()
 
     converse(conversation)
 
@@ -208,7 +208,7 @@ def test_a_level_keeps_lesser_log_messages_away() -> None:
         assert message.level == "info" and FIRST_BLOB in message.data
         await client.call_tool(name="toggle-simulated-logging")
         assert "message" in (await client.until("log")).data
-        assert client.told("log").empty()
+        assert client.notifications("log").empty()
 
     converse(conversation)
 
@@ -232,7 +232,7 @@ def test_the_server_asks_for_a_message_of_the_model() -> None:
             await client.call_tool(name="trigger-sampling-request", arguments={"prompt": "hi", "maxTokens": 7})
         )
         assert '"text": "I am a parrot."' in sampled and '"model": "parrot"' in sampled
-        [request] = client.asked
+        [request] = client.requests
         assert request.max_tokens == 7 and request.system_prompt and "hi" in request.messages[0].content.text
 
     converse(conversation)
@@ -249,7 +249,7 @@ def test_the_server_asks_the_user(action: str, beginning: str) -> None:
         result = await client.call_tool(name="trigger-elicitation-request")
         assert text(result).startswith(beginning)
         assert ("Name: Ada" in text(result, 1)) is (action == "accept")
-        [request] = client.asked
+        [request] = client.requests
         # Every kind of form field that the revision has is in this form.
         kinds = {type(field).__name__ for field in request.requested_schema.properties.values()}
         assert {"StringSchema", "NumberSchema", "BooleanSchema", "LegacyTitledEnumSchema"} <= kinds
@@ -265,9 +265,11 @@ def test_the_server_sends_the_user_to_a_page() -> None:
             await client.call_tool(name="trigger-url-elicitation", arguments=arguments)
         assert caught.value.code == -32042
         first = t.URLElicitationRequiredErrorObjectData.model_validate(caught.value.data)
-        assert first.elicitations[0].mode == "url" and not client.asked
+        assert first.elicitations[0].mode == "url" and not client.requests
         result = await client.call_tool(name="trigger-url-elicitation", arguments=arguments)
         assert text(result).startswith("✅ User completed the URL elicitation flow.")
-        assert [(request.url, request.elicitation_id) for request in client.asked] == [("https://example.com/", "e-1")]
+        assert [(request.url, request.elicitation_id) for request in client.requests] == [
+            ("https://example.com/", "e-1")
+        ]
 
     converse(conversation)

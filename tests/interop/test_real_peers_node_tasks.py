@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from support.peer_drivers.our_client import Everything, converse, text
-from support.peer_drivers.our_client import way as way  # Runs each test in all ways.
+from support.peer_drivers.our_client import transport as transport  # Runs each test in all ways.
 
 from mcp_generated.v2025_11_25 import types as t
 from mcp_runtime.errors import RemoteJSONRPCError, RequestTimeoutError
@@ -76,7 +76,7 @@ def test_a_tool_runs_as_a_task_and_asks_the_user_on_its_way() -> None:
         assert text(result).startswith("# Research Report: python (snake)")
         assert payload.meta == {"io.modelcontextprotocol/related-task": {"taskId": task_id}}
         assert (await client.get_task(task_id=task_id)).status == "completed"
-        [request] = client.asked
+        [request] = client.requests
         assert "python" in request.message
         assert request.meta is not None
         assert request.meta.model_dump()["io.modelcontextprotocol/related-task"] == {"taskId": task_id}
@@ -105,7 +105,7 @@ def test_the_client_runs_what_it_is_asked_as_a_task(tool: str) -> None:
         arguments = {"prompt": "hi"} if "sampling" in tool else {}
         output = text(await client.call_tool(name=tool, arguments=arguments))
         assert output.startswith("[COMPLETED]")
-        [request] = client.asked
+        [request] = client.requests
         assert request.task is not None and request.task.ttl
 
     converse(conversation)

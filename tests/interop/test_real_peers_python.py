@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.peers import alone, driven, example_served, python_peer
+from support.peers import driven, example_served, locked, python_peer
 from support.project import ROOT
 
 pytestmark = pytest.mark.long
@@ -55,7 +55,7 @@ def story(sdk: str, transport: str, revision: str, folder: Path) -> Seen:
     """Run the driver, once for all test processes."""
     file = folder / f"{sdk}-{transport.strip('/')}-{revision}.json"
     python = python_peer(sdk)
-    with alone(file):
+    with locked(file):
         if not file.exists() and transport == "stdio":
             file.write_text(json.dumps(driven(python, "python_sdk.py", revision, *SERVER)))
         elif not file.exists():

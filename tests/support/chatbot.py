@@ -55,32 +55,32 @@ class Scripted:
 
     def __init__(self, *script: Reply | Exception) -> None:
         self._script = list(script)
-        self.heard: list[Sequence[Message]] = []
+        self.conversations: list[Sequence[Message]] = []
         self.tools: Sequence[Tool] = ()
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
-        self.heard.append(messages)
+        self.conversations.append(messages)
         self.tools = tools
-        said = self._script.pop(0)
-        if isinstance(said, Exception):
-            raise said
-        return said
+        step = self._script.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        return step
 
 
-def calls(*wanted: tuple[str, dict[str, Any]], text: str = "") -> Reply:
-    return Reply(text, tuple(Call(f"c{number}", *each) for number, each in enumerate(wanted)))
+def calls(*requests: tuple[str, dict[str, Any]], text: str = "") -> Reply:
+    return Reply(text, tuple(Call(f"c{number}", *request) for number, request in enumerate(requests)))
 
 
-async def lines(*given: str) -> AsyncIterator[str]:
-    for line in given:
+async def lines(*texts: str) -> AsyncIterator[str]:
+    for line in texts:
         yield line
 
 
-def chat(wanted: Sequence[Launch], model: Any, *typed: str, verbose: bool = False) -> tuple[int, list[str]]:
+def chat(launches: Sequence[Launch], model: Any, *typed: str, verbose: bool = False) -> tuple[int, list[str]]:
     """The exit code and what was said."""
-    said: list[str] = []
-    conversation = run(wanted, model, lines(*typed), said.append, verbose)
-    return asyncio.run(asyncio.wait_for(conversation, DEADLINE)), said
+    output: list[str] = []
+    conversation = run(launches, model, lines(*typed), output.append, verbose)
+    return asyncio.run(asyncio.wait_for(conversation, DEADLINE)), output
 
 
 def within_deadline(conversation: Coroutine[Any, Any, None]) -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from support.project import ROOT
 
@@ -57,8 +58,10 @@ def pyright(folder: Path, *targets: str, also: tuple[Path, ...] = ()) -> list[st
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     report = json.loads(done.stdout)
     assert report["summary"]["filesAnalyzed"] > 0, done.stdout
-    return [
-        f"{Path(each['file']).name}:{each['range']['start']['line'] + 1}: {each['message']} ({each.get('rule')})"
-        for each in report["generalDiagnostics"]
-        if each["severity"] == "error"
-    ]
+    return [_line(diagnostic) for diagnostic in report["generalDiagnostics"] if diagnostic["severity"] == "error"]
+
+
+def _line(diagnostic: dict[str, Any]) -> str:
+    """A diagnostic of pyright as one line."""
+    line = diagnostic["range"]["start"]["line"] + 1
+    return f"{Path(diagnostic['file']).name}:{line}: {diagnostic['message']} ({diagnostic.get('rule')})"

@@ -65,10 +65,10 @@ class Rev:
 
     def request(self, id: Any, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         """A request as it is on the wire; a stateless one says who asks."""
-        given = dict(params or {})
+        fields = dict(params or {})
         if self.stateless:
-            given["_meta"] = {**self.meta(), **given.get("_meta", {})}
-        return {"jsonrpc": "2.0", "id": id, "method": method} | ({"params": given} if given else {})
+            fields["_meta"] = {**self.meta(), **fields.get("_meta", {})}
+        return {"jsonrpc": "2.0", "id": id, "method": method} | ({"params": fields} if fields else {})
 
     def meta(self) -> dict[str, Any]:
         return {
@@ -78,9 +78,9 @@ class Rev:
         }
 
 
-EVERY = [Rev(id) for id in REVISIONS]
-HANDSHAKE = [rev for rev in EVERY if not rev.stateless]
-STATELESS = [rev for rev in EVERY if rev.stateless]
+ALL_REVISIONS = [Rev(id) for id in REVISIONS]
+HANDSHAKE = [rev for rev in ALL_REVISIONS if not rev.stateless]
+STATELESS = [rev for rev in ALL_REVISIONS if rev.stateless]
 
 
 def among(revs: list[Rev]) -> pytest.MarkDecorator:
@@ -88,18 +88,18 @@ def among(revs: list[Rev]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("rev", revs, ids=str)
 
 
-def since(id: str, revs: list[Rev] = EVERY) -> list[Rev]:
+def since(id: str, revs: list[Rev] = ALL_REVISIONS) -> list[Rev]:
     return [rev for rev in revs if rev.id >= id]
 
 
-def before(id: str, revs: list[Rev] = EVERY) -> list[Rev]:
+def before(id: str, revs: list[Rev] = ALL_REVISIONS) -> list[Rev]:
     return [rev for rev in revs if rev.id < id]
 
 
 def both(page: str, *numbers: tuple[int, int, int]) -> pytest.MarkDecorator:
     """Clauses of the two revisions of the seeds and of their draft, by their numbers there."""
     revisions = ("2024-11-05", "2025-03-26", "draft")
-    return clause(*(f"{rev}/{page}/{n:02}" for each in numbers for rev, n in zip(revisions, each, strict=True)))
+    return clause(*(f"{rev}/{page}/{n:02}" for versions in numbers for rev, n in zip(revisions, versions, strict=True)))
 
 
 def text_of(content: Any) -> str:
@@ -119,14 +119,14 @@ def server_of(rev: Rev, capabilities: dict[str, Any] | None = None, instructions
     return kind(name="served", version="1", instructions=instructions, capabilities=capabilities, rate_limits=rates)
 
 
-def client_of(rev: Rev, to: Any, **given: Any) -> Any:
+def client_of(rev: Rev, to: Any, **settings: Any) -> Any:
     """A client of a server, or of what connects to one, with these `on_…` handlers; the rest are its settings."""
-    members = {name: staticmethod(given.pop(name)) for name in list(given) if name.startswith("on_")}
+    members = {name: staticmethod(settings.pop(name)) for name in list(settings) if name.startswith("on_")}
     kind = type("Asking", (rev.package.Client,), members)
-    return kind(to if callable(to) else way(to, rev), **given)
+    return kind(to if callable(to) else connector(to, rev), **settings)
 
 
-def way(server: Any, rev: Rev) -> Callable[[], Awaitable[Transport]]:
+def connector(server: Any, rev: Rev) -> Callable[[], Awaitable[Transport]]:
     """What connects a client to a server: in memory, or over HTTP in process or on a socket."""
     if over == "memory":
         return memory.connect_in_memory(services_of((server,)))
@@ -153,7 +153,7 @@ class Wire:
         data = await asyncio.wait_for(self.transport.receive(), 10)
         return None if data is None else json.loads(data)
 
-    async def ask(self, message: dict[str, Any]) -> Any:
+    async def request(self, message: dict[str, Any]) -> Any:
         """Send a request and take the next message as its answer."""
         self.send(message)
         answer = await self.receive()
@@ -164,22 +164,22 @@ class Wire:
         """Open the conversation as a client; nothing is to be done where there is no handshake."""
         if rev.stateless:
             return {}
-        answer: dict[str, Any] = await self.ask(hello(rev.id, capabilities))
+        answer: dict[str, Any] = await self.request(hello(rev.id, capabilities))
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return answer
 
     async def welcome(self, rev: Rev, capabilities: dict[str, Any] | None = None) -> dict[str, Any]:
         """Answer the opening of a client as a server does; what comes back is the client's first request."""
-        asked: dict[str, Any] = await self.receive()
-        assert asked["method"] == "initialize", asked
-        said = {
+        hello_request: dict[str, Any] = await self.receive()
+        assert hello_request["method"] == "initialize", hello_request
+        result = {
             "protocolVersion": rev.id,
             "capabilities": capabilities or {},
             "serverInfo": {"name": "raw", "version": "1"},
         }
-        self.send({"jsonrpc": "2.0", "id": asked["id"], "result": said})
+        self.send({"jsonrpc": "2.0", "id": hello_request["id"], "result": result})
         assert (await self.receive())["method"] == "notifications/initialized"
-        return asked
+        return hello_request
 
 
 def hello(version: str, capabilities: dict[str, Any] | None = None, id: Any = "hello") -> dict[str, Any]:
@@ -225,9 +225,9 @@ class Tap:
         inner: Any = await memory.connect_in_memory(services_of((self.server,)))()
         send, receive = inner.send, inner.receive
 
-        def keeping_send(message: bytes, **how: Any) -> None:
+        def keeping_send(message: bytes, **settings: Any) -> None:
             self.sent.append(json.loads(message))
-            send(message, **how)
+            send(message, **settings)
 
         async def keeping_receive() -> bytes | None:
             message: bytes | None = await receive()

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-LONGEST_WAIT = 10.0  # Seconds that a slow answer takes when nobody lets it go.
+MAX_WAIT = 10.0  # Seconds that a slow answer takes when nobody lets it go.
 
 
 def alert(event: str, **more: Any) -> dict[str, Any]:
-    said = {"event": event, "areaDesc": "Sacramento", "severity": "Severe", "description": "Much rain.", **more}
-    return {"type": "Feature", "properties": said}
+    properties = {"event": event, "areaDesc": "Sacramento", "severity": "Severe", "description": "Much rain.", **more}
+    return {"type": "Feature", "properties": properties}
 
 
 def period(number: int, **more: Any) -> dict[str, Any]:
@@ -51,10 +51,10 @@ class FakeWeather:
 
     url: str = ""
     answers: dict[str, Answer] = field(default_factory=dict)
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
 
-    def usual(self) -> None:
+    def reset_answers(self) -> None:
         """Alerts in California, none in Nevada, and a forecast for Sacramento."""
         flood = alert("Flood Warning", instruction="Stay away from the river.")
         self.answers = {
@@ -69,10 +69,10 @@ class _Handler(BaseHTTPRequestHandler):
     fake: FakeWeather
 
     def do_GET(self) -> None:
-        self.fake.asked.append((self.path, self.headers.get("User-Agent", "")))
+        self.fake.requests.append((self.path, self.headers.get("User-Agent", "")))
         answer = self.fake.answers.get(self.path, Answer(b'{"title": "Not Found"}', 404))
         if answer.silent:
-            self.fake.released.wait(LONGEST_WAIT)
+            self.fake.released.wait(MAX_WAIT)
             return
         self.send_response(answer.status)
         self.send_header("Content-Length", str(len(answer.body)))
@@ -105,7 +105,7 @@ def serving() -> Iterator[FakeWeather]:
     handler = type("Handler", (_Handler,), {"fake": fake})
     with _Server(("127.0.0.1", 0), handler) as server:
         fake.url = f"http://127.0.0.1:{server.server_port}"
-        fake.usual()
+        fake.reset_answers()
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         try:
@@ -113,4 +113,4 @@ def serving() -> Iterator[FakeWeather]:
         finally:
             fake.released.set()
             server.shutdown()
-            thread.join(LONGEST_WAIT)
+            thread.join(MAX_WAIT)

@@ -38,7 +38,7 @@ def python_peer(requirement: str) -> Path:
         command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", requirement]
         subprocess.run(command, check=True, timeout=LIMIT, capture_output=True, text=True)
 
-    return _made(requirement, install) / "bin" / "python"
+    return _installed(requirement, install) / "bin" / "python"
 
 
 def node_peer(requirement: str) -> Path:
@@ -55,7 +55,7 @@ def node_peer(requirement: str) -> Path:
         command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", requirement]
         subprocess.run(command, cwd=folder, check=True, timeout=LIMIT, capture_output=True, text=True)
 
-    return _made(requirement, install)
+    return _installed(requirement, install)
 
 
 def driven(python: Path, driver: str, *arguments: str, limit: float = 60.0) -> Any:
@@ -68,16 +68,16 @@ def driven(python: Path, driver: str, *arguments: str, limit: float = 60.0) -> A
 
 def free_port() -> int:
     """A port of 127.0.0.1 that nobody uses, for programs that cannot choose one themselves."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 class Started(NamedTuple):
     """A server that is running, and the line by which it said that it is ready. Whoever started it ends it."""
 
     process: subprocess.Popen[str]
-    said: str
+    output: str
 
 
 def started(command: list[str], env: dict[str, str], ready: str) -> Started:
@@ -86,15 +86,15 @@ def started(command: list[str], env: dict[str, str], ready: str) -> Started:
     assert server.stdout is not None
     timer = threading.Timer(READY, server.kill)
     timer.start()
-    said = ""
+    output = ""
     for line in server.stdout:
-        said += line
+        output += line
         if ready in line:
             timer.cancel()
             # What it says later is read and dropped, because a full pipe would stop it.
             threading.Thread(target=server.stdout.read, daemon=True).start()
             return Started(server, line)
-    raise AssertionError(f"{command[0]} ended with {server.wait()}:\n{said[-4000:]}")
+    raise AssertionError(f"{command[0]} ended with {server.wait()}:\n{output[-4000:]}")
 
 
 @contextmanager
@@ -103,7 +103,7 @@ def example_served(name: str) -> Iterator[str]:
     script = str(ROOT / "examples" / name / "server.py")
     server = started([sys.executable, script, "http", "--port", "0"], dict(os.environ), "listening at ")
     try:
-        yield server.said.split("listening at ")[1].strip().removesuffix("/mcp")
+        yield server.output.split("listening at ")[1].strip().removesuffix("/mcp")
     finally:
         server.process.terminate()
         assert server.process.wait(READY) in (0, -signal.SIGTERM)
@@ -114,26 +114,26 @@ def clean() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "COV"))}
 
 
-def _made(requirement: str, install: Callable[[Path], None]) -> Path:
+def _installed(requirement: str, install: Callable[[Path], None]) -> Path:
     """The folder of a requirement, installed if it is not yet. Skips the test where installing fails."""
     folder = PEERS / re.sub(r"[^a-zA-Z0-9.]+", "-", requirement).strip("-")
     done = folder / "installed.txt"
-    with alone(folder):
+    with locked(folder):
         if not done.exists() or done.read_text() != requirement:
             print(f"installing {requirement} into {folder.relative_to(ROOT)} …", file=sys.stderr)
             try:
                 install(folder)
-            except (subprocess.SubprocessError, OSError) as fault:
-                said = str(getattr(fault, "stderr", None) or fault).strip().splitlines()
-                why = f"{requirement} cannot be installed: {said[-1] if said else fault}"
-                print(why, file=sys.stderr)
-                pytest.skip(why)
+            except (subprocess.SubprocessError, OSError) as error:
+                error_lines = str(getattr(error, "stderr", None) or error).strip().splitlines()
+                reason = f"{requirement} cannot be installed: {error_lines[-1] if error_lines else error}"
+                print(reason, file=sys.stderr)
+                pytest.skip(reason)
             done.write_text(requirement)
     return folder
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Keep other test processes out while this one makes something."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_name(f"{path.name}.lock").open("w") as lock:

@@ -18,7 +18,7 @@ from support.processes import exit_code_within
 from support.project import SERVERS
 
 SERVER = [sys.executable, str(SERVERS / "misbehaving_handlers.py")]
-PATIENCE = 20.0
+TIMEOUT = 20.0
 
 
 class RawServer:
@@ -33,8 +33,8 @@ class RawServer:
         reader: subprocess.Popen[bytes] | None = None,
     ) -> None:
         self.rev = rev
-        said = subprocess.PIPE if reader is None else reader.stdin
-        self.process = subprocess.Popen([*SERVER, rev.id], stdin=subprocess.PIPE, stdout=said, stderr=stderr)
+        stdout = subprocess.PIPE if reader is None else reader.stdin
+        self.process = subprocess.Popen([*SERVER, rev.id], stdin=subprocess.PIPE, stdout=stdout, stderr=stderr)
         if reader is not None and reader.stdin is not None:
             reader.stdin.close()  # It is the server's alone.
         self.output = self.process.stdout if reader is None else reader.stdout
@@ -75,10 +75,10 @@ class RawServer:
         """Ask what is answered at once."""
         self.say(self.rev.request(id, "server/discover" if self.rev.stateless else "ping"))
 
-    def answer(self, patience: float = PATIENCE) -> Any:
+    def answer(self, timeout: float = TIMEOUT) -> Any:
         """The next message of the server."""
         assert self.output is not None
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout
         while b"\n" not in self._read:
             ready, _, _ = select.select([self.output], [], [], max(0.0, deadline - time.monotonic()))
             assert ready, "the server says nothing"

@@ -62,11 +62,11 @@ def imports(path: Path, module: str) -> set[str]:
 
 @cache
 def import_graph(package: str) -> Graph:
-    """Return which modules of a package each of its modules imports; a submodule stands for itself, not for its package."""
-    known = modules(package)
+    """Return which modules of a package its modules import; a submodule stands for itself, not for its package."""
+    paths = modules(package)
     graph: dict[str, set[str]] = {}
-    for module, path in known.items():
-        targets = {name for name in imports(path, module) if name in known} - {module}
+    for module, path in paths.items():
+        targets = {name for name in imports(path, module) if name in paths} - {module}
         precise = {name for name in targets if not any(other.startswith(f"{name}.") for other in targets)}
         graph[module] = precise
     return graph
@@ -77,15 +77,15 @@ def folder_graph(package: str) -> Graph:
 
     An `__init__.py` only exports what lies below it, so its imports do not count here.
     """
-    known = modules(package)
+    paths = modules(package)
 
     def folder(module: str) -> str:
-        own = module if known[module].name == "__init__.py" else module.rpartition(".")[0]
+        own = module if paths[module].name == "__init__.py" else module.rpartition(".")[0]
         return module if own == package else own
 
-    graph: dict[str, set[str]] = {folder(module): set() for module in known}
+    graph: dict[str, set[str]] = {folder(module): set() for module in paths}
     for module, targets in import_graph(package).items():
-        if known[module].name != "__init__.py":
+        if paths[module].name != "__init__.py":
             graph[folder(module)] |= {folder(target) for target in targets} - {folder(module)}
     return graph
 

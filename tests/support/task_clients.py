@@ -16,7 +16,7 @@ from support.http.in_process import connecting
 
 ClientT = TypeVar("ClientT", bound=BaseClient)
 
-KNOWN: Final[dict[str, Any]] = {"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {}}
+CAPABILITIES: Final[dict[str, Any]] = {"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {}}
 CEILING: Final = 30.0  # Seconds: whatever is waited for, comes much earlier.
 
 both = pytest.mark.parametrize("over", ["memory", "http"])
@@ -31,7 +31,7 @@ def client(kind: type[ClientT], server: BaseServer, over: str, **settings: Any) 
 
 def by_hand(server: BaseServer, over: str = "memory", **settings: Any) -> tasks.Client:
     """A client that asks for its tasks itself."""
-    return client(tasks.Client, server, over, capabilities=KNOWN, **settings)
+    return client(tasks.Client, server, over, capabilities=CAPABILITIES, **settings)
 
 
 def plain(server: BaseServer, over: str = "memory", **settings: Any) -> Client:
@@ -39,16 +39,16 @@ def plain(server: BaseServer, over: str = "memory", **settings: Any) -> Client:
     return client(Client, server, over, **settings)
 
 
-async def begun(speaking: tasks.Client, name: str, **arguments: Any) -> str:
+async def start_task(speaking: tasks.Client, name: str, **arguments: Any) -> str:
     """The id of the task that a call becomes."""
-    made = await speaking.call_tool(name=name, arguments=arguments)
-    assert isinstance(made, t.CreateTaskResult), made
-    return made.task_id
+    created = await speaking.call_tool(name=name, arguments=arguments)
+    assert isinstance(created, t.CreateTaskResult), created
+    return created.task_id
 
 
-async def stands(speaking: tasks.Client, id: str, *wanted: str) -> t.GetTaskResult:
+async def wait_for_status(speaking: tasks.Client, id: str, *statuses: str) -> t.GetTaskResult:
     """How a task stands, once it does so."""
     async with asyncio.timeout(CEILING):
-        while (found := await speaking.get_task(task_id=id)).status not in wanted:
+        while (task := await speaking.get_task(task_id=id)).status not in statuses:
             await asyncio.sleep(0)
-    return found
+    return task

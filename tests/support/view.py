@@ -38,7 +38,7 @@ class View(App):
         return t.CallToolResult(content=[t.TextContent(text="here")])
 
 
-def said(result: t.CallToolResult) -> str:
+def text_of(result: t.CallToolResult) -> str:
     block = result.content[0]
     assert isinstance(block, core.TextContent)
     return block.text

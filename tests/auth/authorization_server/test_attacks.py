@@ -138,7 +138,7 @@ def test_a_code_is_no_token_and_a_token_no_code() -> None:
 )
 def test_a_request_that_breaks_a_rule_is_shown_to_the_person_and_to_no_stranger(other: dict[str, str]) -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
-        answer = await Person(server).asks(**{**program.wish(), **other})
+        answer = await Person(server).request_authorization(**{**program.authorization_params(), **other})
         assert answer.status_code == 400 and "location" not in answer.headers
         assert "ticket" not in answer.text and "error=" in answer.text
 
@@ -150,7 +150,7 @@ def test_the_error_of_a_client_that_is_known_goes_back_to_it_with_state_and_issu
     async def run() -> None:
         server = house(clients=[OAuthClient.static("known", (REDIRECT,))])
         program = Program(server, "known")
-        answer = await Person(server).asks(**program.wish(scope="admin"))
+        answer = await Person(server).request_authorization(**program.authorization_params(scope="admin"))
         assert answer.status_code == 303 and answer.headers["location"].startswith(f"{REDIRECT}?")
         params = answer_of(answer)
         assert (params["error"], params["state"], params["iss"]) == ("invalid_scope", "a state", ISSUER)
@@ -179,8 +179,10 @@ def test_the_error_of_a_client_that_is_known_goes_back_to_it_with_state_and_issu
 def test_nothing_goes_to_a_redirect_uri_that_was_not_registered(redirect: str) -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         person = Person(server)
-        answer = await person.asks(**program.wish(redirect))
-        twice = await person.web.get("/authorize", params=[*program.wish().items(), ("redirect_uri", redirect)])
+        answer = await person.request_authorization(**program.authorization_params(redirect))
+        twice = await person.web.get(
+            "/authorize", params=[*program.authorization_params().items(), ("redirect_uri", redirect)]
+        )
         for response in (answer, twice):
             assert response.status_code == 400 and "location" not in response.headers
             assert "href" not in response.text and "ticket" not in response.text
@@ -207,7 +209,7 @@ def test_the_free_port_of_this_machine_is_all_that_is_free(redirect: str) -> Non
     async def run() -> None:
         server = house()
         program = await Program.registered(server, "http://127.0.0.1/callback")
-        answer = await Person(server).asks(**program.wish(redirect))
+        answer = await Person(server).request_authorization(**program.authorization_params(redirect))
         assert answer.status_code == 400 and "ticket" not in answer.text and "href" not in answer.text
 
     asyncio.run(run())
@@ -267,15 +269,17 @@ def test_only_https_and_this_machine_can_be_registered_as_a_redirect_uri(redirec
 def test_state_comes_back_as_it_was_and_can_add_nothing() -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         state = "a&code=stolen&iss=https://evil.example\r\nset-cookie: x=y#\u00e9%26"
-        answer = await Person(server).decides(await Person(server).asks(**program.wish(state=state)))
+        answer = await Person(server).decides(
+            await Person(server).request_authorization(**program.authorization_params(state=state))
+        )
         assert answer.status_code == 403  # Another browser's page.
         person = Person(server)
-        answer = await person.decides(await person.asks(**program.wish(state=state)))
+        answer = await person.decides(await person.request_authorization(**program.authorization_params(state=state)))
         params = answer_of(answer)
         assert params.keys() == {"code", "state", "iss"} and params["state"] == state and params["iss"] == ISSUER
         assert len(params["code"]) == 43 and "set-cookie" not in answer.headers
         person = Person(server)
-        without = {name: value for name, value in program.wish().items() if name != "state"}
+        without = {name: value for name, value in program.authorization_params().items() if name != "state"}
         assert "state" not in await person.allows(**without)
 
     on_a_server(attack)

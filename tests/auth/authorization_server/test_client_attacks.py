@@ -227,7 +227,7 @@ def test_an_error_has_nothing_of_what_was_sent_and_nothing_of_ours(caplog: pytes
     async def run() -> None:
         server = house(login=Broken())
         program = await Program.registered(server)
-        page = await Person(server).asks(**program.wish())
+        page = await Person(server).request_authorization(**program.authorization_params())
         assert page.status_code == 500 and "secret" not in page.text
         answer = await program.redeems("a-code-<script>")
         assert "a-code" not in answer.text

@@ -124,7 +124,7 @@ def test_a_server_does_not_connect_to_itself_for_a_stranger() -> None:
             for host in ("127.0.0.1", "localhost"):
                 server = house(client_id_metadata_documents=True)
                 program = Program(server, f"https://{host}:{port}/metadata.json")
-                assert (await Person(server).asks(**program.wish())).status_code == 400
+                assert (await Person(server).request_authorization(**program.authorization_params())).status_code == 400
         assert connections == []
 
     asyncio.run(run())
@@ -141,7 +141,7 @@ def test_a_client_of_a_document_gets_tokens_and_the_person_sees_where_it_is_from
     async def run() -> None:
         server = house(client_id_metadata_documents=True)
         program = Program(server, ID)
-        page = await Person(server).asks(**program.wish())
+        page = await Person(server).request_authorization(**program.authorization_params())
         assert ID in page.text and "nobody else has checked its name" in page.text
         introspection = await server.introspect((await tokens(server, program))["access_token"])
         assert introspection is not None and introspection.grant.client_id == ID

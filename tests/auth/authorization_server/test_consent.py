@@ -50,7 +50,7 @@ def test_consent_is_given_from_the_page_of_this_browser_alone(
 ) -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         person = Person(server)
-        page = await person.asks(**program.wish())
+        page = await person.request_authorization(**program.authorization_params())
         whole = {"ticket": ticket_of(page), "decision": "allow", **form}
         answer = await person.web.post("/consent", data=_present(whole), headers={"origin": ISSUER, **headers})
         assert answer.status_code in (400, 403) and "location" not in answer.headers
@@ -61,8 +61,8 @@ def test_consent_is_given_from_the_page_of_this_browser_alone(
 def test_the_ticket_of_an_attacker_is_of_no_use_in_the_browser_of_a_person() -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         eve, ada = Person(server, "eve"), Person(server, "ada")
-        page = await eve.asks(**program.wish())
-        await ada.asks(**program.wish())
+        page = await eve.request_authorization(**program.authorization_params())
+        await ada.request_authorization(**program.authorization_params())
         assert (await ada.decides(page)).status_code == 403
         # Not even where the attacker's cookie got into the browser: the page was shown to somebody else.
         ada.web.cookies = eve.web.cookies
@@ -74,10 +74,10 @@ def test_the_ticket_of_an_attacker_is_of_no_use_in_the_browser_of_a_person() -> 
 def test_consent_is_never_given_by_a_link() -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         person = Person(server)
-        page = await person.asks(**program.wish())
+        page = await person.request_authorization(**program.authorization_params())
         form = {"ticket": ticket_of(page), "decision": "allow"}
         assert (await person.web.get(action_of(page), params=form)).status_code == 405
-        assert (await person.web.post("/authorize", data=program.wish())).status_code == 405
+        assert (await person.web.post("/authorize", data=program.authorization_params())).status_code == 405
 
     on_a_server(attack)
 
@@ -85,7 +85,7 @@ def test_consent_is_never_given_by_a_link() -> None:
 def test_a_page_that_was_open_for_too_long_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         person = Person(server)
-        page = await person.asks(**program.wish())
+        page = await person.request_authorization(**program.authorization_params())
         real = sealing.time.time
         monkeypatch.setattr(sealing.time, "time", lambda: real() + 601)
         assert (await person.decides(page)).status_code == 403
@@ -97,10 +97,10 @@ def test_a_page_that_was_open_for_too_long_decides_nothing(monkeypatch: pytest.M
 def test_a_client_that_was_allowed_before_is_asked_for_again_and_so_is_a_new_one() -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         person = Person(server)
-        await person.allows(**program.wish())
+        await person.allows(**program.authorization_params())
         thief = await Program.registered(server, OTHER)
         for client, redirect in ((program, REDIRECT), (thief, OTHER)):
-            page = await person.asks(**client.wish(redirect), prompt="none")
+            page = await person.request_authorization(**client.authorization_params(redirect), prompt="none")
             assert page.status_code == 200 and ticket_of(page)
 
     on_a_server(attack)
@@ -109,12 +109,15 @@ def test_a_client_that_was_allowed_before_is_asked_for_again_and_so_is_a_new_one
 def test_no_page_can_be_framed_kept_or_run_anything() -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         person = Person(server)
-        for page in (await person.asks(**program.wish()), await person.asks(client_id="nobody")):
+        for page in (
+            await person.request_authorization(**program.authorization_params()),
+            await person.request_authorization(client_id="nobody"),
+        ):
             policy = page.headers["content-security-policy"]
             assert "frame-ancestors 'none'" in policy and page.headers["x-frame-options"] == "DENY"
             assert "default-src 'none'" in policy and "script-src" not in policy and "unsafe" not in policy
             assert page.headers["cache-control"] == "no-store" and page.headers["x-content-type-options"] == "nosniff"
-        cookie = (await person.asks(**program.wish())).headers["set-cookie"]
+        cookie = (await person.request_authorization(**program.authorization_params())).headers["set-cookie"]
         assert cookie.startswith("__Host-") and {"HttpOnly", "Secure", "SameSite=Lax", "Path=/"} <= set(
             cookie.split("; ")
         )
@@ -136,7 +139,7 @@ def test_a_name_is_text_on_the_page_and_nothing_else(name: str) -> None:
     async def run() -> None:
         server = house()
         program = await Program.registered(server, client_name=name)
-        page = await Person(server).asks(**program.wish())
+        page = await Person(server).request_authorization(**program.authorization_params())
         assert re.findall(r"<(?:script|img|form|input|iframe)\b[^>]*", page.text) == [
             f'<form method="post" action="{ISSUER}/consent"',
             f'<input type="hidden" name="ticket" value="{ticket_of(page)}"',
@@ -166,7 +169,9 @@ def test_a_cookie_that_was_not_given_here_is_replaced_and_never_repeated(value: 
     async def attack(server: AuthorizationServer, program: Program) -> None:
         person = Person(server)
         url = f"{ISSUER}/authorize"
-        page = await person.web.get(url, params=program.wish(), headers={"cookie": f"__Host-mcp-consent={value}"})
+        page = await person.web.get(
+            url, params=program.authorization_params(), headers={"cookie": f"__Host-mcp-consent={value}"}
+        )
         [cookie] = page.headers.get_list("set-cookie")
         assert re.fullmatch(r"__Host-mcp-consent=[A-Za-z0-9_-]{43}; [ -~]+", cookie)
 
@@ -176,7 +181,7 @@ def test_a_cookie_that_was_not_given_here_is_replaced_and_never_repeated(value: 
 def test_cookies_of_others_are_in_nobodys_way() -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         person = Person(server)
-        page = await person.asks(**program.wish())
+        page = await person.request_authorization(**program.authorization_params())
         own = page.headers["set-cookie"].partition(";")[0]
         person.web.cookies.clear()
         answer = await person.decides(page, cookie=f'a[b]={{"x": "y"}}; =; ; {own}; c="')

@@ -63,7 +63,7 @@ def test_a_client_that_registered_gets_tokens_once_a_person_agreed(method: str) 
         server = house()
         program = await Program.registered(server, token_endpoint_auth_method=method, client_name="A program")
         assert (program.secret is None) == (method == "none")
-        params = await Person(server).allows(**program.wish(scope="read"))
+        params = await Person(server).allows(**program.authorization_params(scope="read"))
         assert params["state"] == "a state" and params["iss"] == ISSUER
         answer = await program.redeems(params["code"])
         got = answer.json()
@@ -82,7 +82,7 @@ def test_a_person_who_says_no_is_believed() -> None:
     async def run() -> None:
         server = house()
         program, person = await Program.registered(server), Person(server)
-        answer = await person.decides(await person.asks(**program.wish()), "deny")
+        answer = await person.decides(await person.request_authorization(**program.authorization_params()), "deny")
         params = answer_of(answer)
         assert onward(answer).startswith(f"{REDIRECT}?")
         assert params["error"] == "access_denied" and params["state"] == "a state" and "code" not in params
@@ -94,7 +94,7 @@ def test_a_person_who_has_not_signed_in_does_so_first_and_comes_back() -> None:
     async def run() -> None:
         server = house()
         program = await Program.registered(server)
-        answer = await Person(server, user="").asks(**program.wish())
+        answer = await Person(server, user="").request_authorization(**program.authorization_params())
         assert answer.status_code == 303 and answer.headers["location"].startswith("/login?back=%2Fauthorize%3F")
         assert program.id in answer.headers["location"]
 
@@ -196,7 +196,7 @@ def test_programs_take_any_port_of_this_machine_that_is_free() -> None:
         program = await Program.registered(server, "http://127.0.0.1/callback")
         for port in (":49152", ":1", ""):
             redirect = f"http://127.0.0.1{port}/callback"
-            params = await Person(server).allows(**program.wish(redirect))
+            params = await Person(server).allows(**program.authorization_params(redirect))
             assert (await program.redeems(params["code"], redirect_uri=redirect)).status_code == 200
 
     asyncio.run(run())
@@ -211,7 +211,7 @@ def test_what_is_kept_in_a_file_is_there_in_the_next_process_for_its_owner_alone
         server = house(storage=storage)
         program = await Program.registered(server, token_endpoint_auth_method="client_secret_post")
         got = await tokens(server, program)
-        params = await Person(server).allows(**program.wish())
+        params = await Person(server).allows(**program.authorization_params())
         for file in tmp_path.iterdir():
             assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
             data = file.read_bytes()
@@ -268,7 +268,7 @@ def test_of_two_processes_that_share_a_file_one_takes_a_code(tmp_path: Path) -> 
         first, second = (house(storage=storage) for storage in storages)
         program = await Program.registered(first)
         for _ in range(5):
-            code = (await Person(first).allows(**program.wish()))["code"]
+            code = (await Person(first).allows(**program.authorization_params()))["code"]
             answers = await asyncio.gather(program.redeems(code), Program(second, program.id).redeems(code))
             assert sorted(answer.status_code for answer in answers) in ([200, 400], [400, 400])
             for answer in answers:

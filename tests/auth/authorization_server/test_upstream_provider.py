@@ -78,7 +78,9 @@ class World:
 
     async def onward(self, person: Person, program: Program, redirect: str = REDIRECT) -> str:
         """Agree here, and be sent to the third party: its URL."""
-        return onward(await person.decides(await person.asks(**program.wish(redirect))))
+        return onward(
+            await person.decides(await person.request_authorization(**program.authorization_params(redirect)))
+        )
 
     async def agrees_upstream(self, url: str, decision: str = "allow") -> str:
         """Agree at the third party: the URL by which the browser comes back."""
@@ -205,7 +207,9 @@ def test_a_deputy_is_not_confused_each_client_is_agreed_to_here_although_the_thi
     async def story(world: World, program: Program) -> None:
         await world.signs_in(program)
         thief = await Program.registered(world.server, "https://evil.example/callback", client_name="Not what it seems")
-        page = await Person(world.server).asks(**thief.wish("https://evil.example/callback"))
+        page = await Person(world.server).request_authorization(
+            **thief.authorization_params("https://evil.example/callback")
+        )
         # Nothing goes to the third party, where the person would not be asked again, before they have seen the client.
         assert page.status_code == 200 and "location" not in page.headers and 'id="continue"' not in page.text
         assert "evil.example" in page.text and "Not what it seems" in page.text
@@ -222,7 +226,9 @@ def test_who_agreed_there_without_having_agreed_here_gives_the_client_nothing() 
         for browser in (ada, Person(world.server)):
             answer = await browser.web.get(back)
             assert answer.status_code == 403 and "location" not in answer.headers
-            await browser.asks(**program.wish())  # With a cookie of its own, it is no better.
+            await browser.request_authorization(
+                **program.authorization_params()
+            )  # With a cookie of its own, it is no better.
             assert (await browser.web.get(back)).status_code == 403
 
     run_story(story)
@@ -282,7 +288,7 @@ def test_a_third_party_that_is_away_is_no_reason_to_forget_and_none_to_trust() -
             await world.server.introspect(got["access_token"])
         assert introspection is not None and await world.storage.grant(introspection.grant.id) is not None
         person = Person(world.server)
-        answer = await person.decides(await person.asks(**program.wish()))
+        answer = await person.decides(await person.request_authorization(**program.authorization_params()))
         assert (
             answer.status_code == 200
         )  # Its metadata are known, and it may be back by the time the browser goes there.
@@ -297,7 +303,7 @@ def test_a_third_party_that_was_never_there_is_said_to_be_away() -> None:
         clock = Clock()
         world = World(house(issuer=origin), clock, KeyRing.new_key())
         program, person = await Program.registered(world.server), Person(world.server)
-        params = answer_of(await person.decides(await person.asks(**program.wish())))
+        params = answer_of(await person.decides(await person.request_authorization(**program.authorization_params())))
         assert params["error"] == "temporarily_unavailable" and params["state"] == "a state" and params["iss"] == ISSUER
 
     asyncio.run(run())

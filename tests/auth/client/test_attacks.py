@@ -18,10 +18,10 @@ from support.auth.client_servers import (
     RESOURCE,
     Reply,
     World,
-    ask,
     looks,
     reach,
     served,
+    statuses,
     town,
     visit,
 )
@@ -87,7 +87,7 @@ async def test_a_name_is_looked_up_once_and_what_was_judged_is_connected_to(monk
 def test_no_redirect_takes_a_code_or_a_secret_elsewhere(path: str, status: int, world: World, other: World) -> None:
     world.replies[path] = (status, {"location": f"{other.origin}{path}"}, "")
     with pytest.raises(AuthorizationError):
-        ask(world)
+        statuses(world)
     assert not other.seen
 
 
@@ -115,8 +115,8 @@ INNER += ["http://evil.example/token", "https://10.0.0.1/token", "file:///etc/pa
 def test_metadata_that_names_an_unsafe_endpoint_is_not_used_at_all(endpoint: str, url: str, world: World) -> None:
     world.replies[METADATA] = (200, {}, {**world.metadata, endpoint: url})
     with pytest.raises(AuthorizationError):
-        ask(world)
-    assert not world.asked("/register") and not world.asked("/authorize") and not world.asked("/token")
+        statuses(world)
+    assert not world.params_of("/register") and not world.params_of("/authorize") and not world.params_of("/token")
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_metadata_that_names_an_unsafe_endpoint_is_not_used_at_all(endpoint: str
 def test_nothing_is_redeemed_at_a_server_that_could_not_keep_it_safe(change: dict[str, Any], world: World) -> None:
     world.replies[METADATA] = (200, {}, {**world.metadata, **change})
     with pytest.raises(AuthorizationError):
-        ask(world)
-    assert not world.asked("/token")
+        statuses(world)
+    assert not world.params_of("/token")
 
 
 @pytest.mark.parametrize("iss", ["https://evil.example", "{origin}/", "{origin}:443", "", "{ORIGIN}"])
@@ -149,8 +149,8 @@ def test_a_code_that_another_issuer_sent_is_not_redeemed(iss: str, world: World)
         return f"{REDIRECT}?code=code&state={state}&iss={issuer}"
 
     with pytest.raises(AuthorizationError):
-        ask(world, grant=AuthorizationCode(mixed_up, REDIRECT))
-    assert not world.asked("/token")
+        statuses(world, grant=AuthorizationCode(mixed_up, REDIRECT))
+    assert not world.params_of("/token")
 
 
 def test_every_login_has_a_state_and_a_verifier_of_its_own_and_names_the_resource_as_it_names_itself(
@@ -159,8 +159,8 @@ def test_every_login_has_a_state_and_a_verifier_of_its_own_and_names_the_resourc
     name = f"{world.origin}/"
     world.replies[RESOURCE] = (200, {}, {"resource": name, "authorization_servers": [world.origin]})
     for _ in range(3):
-        assert ask(world) == [200]
-    authorizations, redeemed = world.asked("/authorize"), world.asked("/token")
+        assert statuses(world) == [200]
+    authorizations, redeemed = world.params_of("/authorize"), world.params_of("/token")
     for field, requests in (("state", authorizations), ("code_challenge", authorizations), ("code_verifier", redeemed)):
         assert (
             len({request[field] for request in requests}) == 3
@@ -218,14 +218,14 @@ def test_what_is_no_plain_json_is_refused(kind: str, path: str, world: World) ->
     headers, body = body_of(kind)
     world.replies[path] = (200, headers, body)
     with pytest.raises(AuthorizationError):
-        ask(world)
+        statuses(world)
 
 
 @pytest.mark.parametrize("lasts", [-1, 10**30, 1e300, True, "3600", [], None])
 def test_a_strange_lifetime_of_a_token_is_none(lasts: Any, world: World) -> None:
     world.valid = "t"
     world.replies["/token"] = (200, {}, {"access_token": "t", "token_type": "bearer", "expires_in": lasts})
-    assert ask(world) == [200]
+    assert statuses(world) == [200]
 
 
 # ---- without end -----------------------------------------------------------------------------------------------------
@@ -233,17 +233,17 @@ def test_a_strange_lifetime_of_a_token_is_none(lasts: Any, world: World) -> None
 
 def test_a_server_that_wants_ever_more_scopes_gets_a_few_logins_and_no_more() -> None:
     class Greedy(World):
-        def hear(self, method: str, target: str, headers: dict[str, str], body: str) -> Reply:
-            reply = super().hear(method, target, headers, body)
+        def respond(self, method: str, target: str, headers: dict[str, str], body: str) -> Reply:
+            reply = super().respond(method, target, headers, body)
             if reply[2] != "in":
                 return reply
             scope = f"more-{len(self.seen)}"
             return 403, {"www-authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}, ""
 
     with served(Greedy()) as greedy:
-        assert ask(greedy) == [403]
-        assert 2 <= len(greedy.asked("/authorize")) <= 5
-        held = [set(request.get("scope", "").split()) for request in greedy.asked("/authorize")]
+        assert statuses(greedy) == [403]
+        assert 2 <= len(greedy.params_of("/authorize")) <= 5
+        held = [set(request.get("scope", "").split()) for request in greedy.params_of("/authorize")]
         assert all(before <= after for before, after in itertools.pairwise(held))
 
 
@@ -256,14 +256,14 @@ def test_a_server_that_asks_again_for_what_it_was_given_gets_one_login(world: Wo
             return [answer.status_code for answer in (*answers, await web.get(world.url), await web.get(world.url))]
 
     assert asyncio.run(run()) == [200, 403, 403]
-    assert [request.get("scope") for request in world.asked("/authorize")] == [None, "a"]
+    assert [request.get("scope") for request in world.params_of("/authorize")] == [None, "a"]
 
 
 @pytest.mark.parametrize("where", ["/token", "/mcp"])
 def test_a_server_that_wants_ever_new_nonces_is_asked_a_few_times(where: str) -> None:
     class Nonces(World):
-        def hear(self, method: str, target: str, headers: dict[str, str], body: str) -> Reply:
-            status, more, answer = super().hear(method, target, headers, body)
+        def respond(self, method: str, target: str, headers: dict[str, str], body: str) -> Reply:
+            status, more, answer = super().respond(method, target, headers, body)
             nonce = {"dpop-nonce": f"nonce-{len(self.seen)}"}
             if target == "/token" and where == "/token":
                 return 400, nonce, {"error": "use_dpop_nonce"}
@@ -276,7 +276,7 @@ def test_a_server_that_wants_ever_new_nonces_is_asked_a_few_times(where: str) ->
     with served(Nonces()) as nonces:
         if where == "/token":
             with pytest.raises(AuthorizationError, match="use_dpop_nonce"):
-                ask(nonces)
+                statuses(nonces)
         else:
-            assert ask(nonces) == [401]
-        assert len(nonces.asked("/token")) <= 4 and len(nonces.asked("/mcp")) <= 4
+            assert statuses(nonces) == [401]
+        assert len(nonces.params_of("/token")) <= 4 and len(nonces.params_of("/mcp")) <= 4

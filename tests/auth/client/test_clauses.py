@@ -47,8 +47,8 @@ async def test_a_client_of_the_first_revision_with_authorization_asks_the_origin
         ]
         [discovery] = [request for request in world.seen if request.path == METADATA]
         assert discovery.headers["mcp-protocol-version"] == FIRST
-        assert world.asked("/authorize")[0]["code_challenge_method"] == "S256"
-        assert "resource" not in world.asked("/token")[0]
+        assert world.params_of("/authorize")[0]["code_challenge_method"] == "S256"
+        assert "resource" not in world.params_of("/token")[0]
 
 
 @pytest.mark.clause(f"{FIRST}/authorization/13", f"{FIRST}/authorization/17", f"{FIRST}/authorization/18")
@@ -80,7 +80,7 @@ async def test_a_later_client_asks_the_resource_who_authorizes(later: str) -> No
             assert await looks(client) == ["look"]
         assert requested_paths(world, "/who", *DISCOVERY) == ["/who", METADATA]
         assert {request.headers["mcp-protocol-version"] for request in world.seen if request.path == "/who"} == {later}
-        [registered], [authorization] = world.asked("/register"), world.asked("/authorize")
+        [registered], [authorization] = world.params_of("/register"), world.params_of("/authorize")
         assert (
             authorization["redirect_uri"] in registered["redirect_uris"]
             and authorization["code_challenge_method"] == "S256"
@@ -155,7 +155,7 @@ async def test_every_request_has_the_token_in_its_header_and_none_in_its_query(v
 async def test_a_token_of_one_server_is_not_sent_to_another_that_shares_the_storage() -> None:
     storage = InMemoryTokenStorage()
     async with town() as one, town() as other:
-        one.given, other.given = 10, 20
+        one.issued, other.issued = 10, 20
         for world in (one, other):
             async with connect(world.url, http=reach(world, storage=storage)) as client:
                 await looks(client)
@@ -171,12 +171,12 @@ async def test_a_token_of_an_issuer_that_the_server_left_is_not_sent_to_its_new_
                 await looks(client)
                 old, world.valid = world.valid, "nothing"
                 world.replies[RESOURCE] = (200, {}, {"resource": world.url, "authorization_servers": [new.origin]})
-                new.given = 40
+                new.issued = 40
                 with pytest.raises(Exception, match="401"):  # The world goes on to want tokens of its own.
                     await looks(client)
         used = [request.headers.get("authorization") for request in world.seen if request.path == "/mcp"]
         assert used[-1] == f"Bearer {new.valid}" and not any(old in str(request) for request in new.seen)
-        assert [request["grant_type"] for request in new.asked("/token")] == ["authorization_code"]
+        assert [request["grant_type"] for request in new.params_of("/token")] == ["authorization_code"]
 
 
 @pytest.mark.clause(f"{FIRST}/authorization/02", "draft/authorization/02")

@@ -43,17 +43,19 @@ def person(world: World, by: Callable[[str], Awaitable[str]] = visit, **settings
 
 def test_a_person_agrees_once_and_the_token_is_used_from_then_on(world: World) -> None:
     assert get(world, person(world), times=3) == [200, 200, 200]
-    assert len(world.asked("/authorize")) == len(world.asked("/token")) == 1
-    [authorization], [redeemed] = world.asked("/authorize"), world.asked("/token")
+    assert len(world.params_of("/authorize")) == len(world.params_of("/token")) == 1
+    [authorization], [redeemed] = world.params_of("/authorize"), world.params_of("/token")
     assert authorization["resource"] == redeemed["resource"] == world.url
 
 
 def test_a_token_that_ends_is_refreshed_and_the_refresh_token_rotates(world: World) -> None:
     world.lasts = 1
     assert get(world, person(world), times=3) == [200, 200, 200]
-    used = [request["refresh_token"] for request in world.asked("/token") if request["grant_type"] == "refresh_token"]
+    used = [
+        request["refresh_token"] for request in world.params_of("/token") if request["grant_type"] == "refresh_token"
+    ]
     assert used == ["refresh-1", "refresh-2"]
-    assert len(world.asked("/authorize")) == 1
+    assert len(world.params_of("/authorize")) == 1
 
 
 def test_a_token_is_kept_for_a_later_process_and_only_its_owner_reads_it(world: World, tmp_path: Path) -> None:
@@ -61,7 +63,7 @@ def test_a_token_is_kept_for_a_later_process_and_only_its_owner_reads_it(world: 
     assert get(world, person(world, storage=FileTokenStorage(path))) == [200]
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
     assert get(world, person(world, storage=FileTokenStorage(path))) == [200]
-    assert len(world.asked("/authorize")) == len(world.asked("/register")) == 1
+    assert len(world.params_of("/authorize")) == len(world.params_of("/register")) == 1
     assert [name for name in os.listdir(tmp_path) if not name.endswith(".lock")] == ["tokens.json"]
 
 
@@ -109,7 +111,7 @@ def test_nobody_is_sent_anywhere_by_what_a_hostile_server_says(world: World, pat
     world.replies[path] = reply
     with pytest.raises(AuthorizationError):
         get(world, person(world))
-    assert not world.asked("/authorize") and not world.asked("/token")
+    assert not world.params_of("/authorize") and not world.params_of("/token")
 
 
 @pytest.mark.parametrize(
@@ -142,26 +144,26 @@ def test_an_answer_to_another_request_is_not_redeemed(world: World) -> None:
 
     with pytest.raises(AuthorizationError, match="state"):
         get(world, person(world, injected))
-    assert not world.asked("/token")
+    assert not world.params_of("/token")
 
 
 def test_a_client_that_is_known_elsewhere_is_not_shown_to_another_issuer(world: World) -> None:
     information = OAuthClientInformation("id", "secret", issuer="https://as.example")
     with pytest.raises(AuthorizationError, match="another issuer"):
         get(world, OAuthClientProvider(world.url, ClientCredentials(information)))
-    assert not world.asked("/token")
+    assert not world.params_of("/token")
 
 
 def test_an_issuer_that_is_not_in_the_list_is_not_asked(world: World) -> None:
     with pytest.raises(AuthorizationError, match="trusted"):
         get(world, person(world, issuers=["https://as.example"]))
-    assert not world.asked(METADATA)
+    assert not world.params_of(METADATA)
 
 
 def test_a_token_that_is_never_taken_is_not_asked_for_without_end(world: World) -> None:
     world.replies["/mcp"] = (401, {"www-authenticate": "Bearer"}, "")
     assert get(world, person(world)) == [401]
-    assert len(world.asked("/authorize")) == 1
+    assert len(world.params_of("/authorize")) == 1
 
 
 def test_an_endpoint_does_not_say_what_is_the_client_s_to_say() -> None:
@@ -190,4 +192,4 @@ def test_a_refresh_token_and_a_client_outlive_an_authorization_server_that_is_do
         get(world, person(world, storage=storage))
     del world.replies["/token"]
     assert get(world, person(world, storage=storage)) == [200]
-    assert len(world.asked("/authorize")) == len(world.asked("/register")) == 1
+    assert len(world.params_of("/authorize")) == len(world.params_of("/register")) == 1

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joserfc.jwk import ECKey
-from support.auth.client_servers import REDIRECT, Reply, World, ask, served
+from support.auth.client_servers import REDIRECT, Reply, World, served, statuses
 
 from mcp_runtime.auth.client.grants import AuthorizationCode, ClientCredentials
 from mcp_runtime.auth.client.provider import OAuthClientProvider
@@ -83,8 +83,8 @@ def test_a_challenge_of_rubbish_sends_nobody_elsewhere(challenge: str, world: Wo
     world.protects = False
     world.refusal = (401, {"www-authenticate": challenge.replace("\x00", "")}, "")
     with pytest.raises(AuthorizationError):
-        ask(world)
-    assert not world.asked("/authorize")
+        statuses(world)
+    assert not world.params_of("/authorize")
 
 
 # ---- secrets ---------------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def test_no_secret_of_a_login_is_in_a_log_a_repr_or_an_error(world: World, caplo
     storage = InMemoryTokenStorage()
 
     async def agree(url: str) -> str:  # Without a client of HTTP, which would log what it reads.
-        world.hear("GET", url, {}, "")
+        world.respond("GET", url, {}, "")
         return f"{REDIRECT}?code=c0de-s3cret&state={httpx2.URL(url).params['state']}"
 
     world.replies["/register"] = (201, {}, {"client_id": "registered", "client_secret": "client-s3cret"})
@@ -124,13 +124,15 @@ def test_no_secret_of_a_login_is_in_a_log_a_repr_or_an_error(world: World, caplo
                 world.replies["/token"] = answer
             for _ in range(2 if answer is None else 1):
                 try:
-                    texts.append(str(ask(world, grant=grant, storage=storage)))
+                    texts.append(str(statuses(world, grant=grant, storage=storage)))
                 except AuthorizationError as error:
                     texts += [repr(error), *traceback.format_exception(error)]
             texts += [repr(grant), repr(asyncio.run(storage.load(world.url)))]
         texts += [repr(OAuthClientProvider(world.url, grant, storage=storage)), repr(vars(storage))]
     text = "\n".join([*texts, *(repr(vars(record)) for record in caplog.records), caplog.text])
-    sent = {request.said.get(name) for request in world.seen for name in ("code_verifier", "state", "client_assertion")}
+    sent = {
+        request.params.get(name) for request in world.seen for name in ("code_verifier", "state", "client_assertion")
+    }
     body = "".join(key.splitlines()[1:-1])
     for secret in ("s3cret", body[:30], *filter(None, sent)):
         assert secret not in text, secret

@@ -69,7 +69,7 @@ def test_synchronous_clients_log_in_and_share_what_they_got() -> None:
             auth = OAuthClientProvider(world.url, AuthorizationCode(visit, REDIRECT), storage=storage)
             with SyncClient.http(world.url, http=HTTPOptions(auth=auth)) as client:
                 assert [tool.name for tool in client.list_tools().tools] == ["look"]
-        assert len(world.asked("/authorize")) == 1
+        assert len(world.params_of("/authorize")) == 1
         needs_token = r"401 Unauthorized: the server requires a token; pass http=HTTPOptions\(auth=…\)"
         with pytest.raises(HTTPStatusError, match=needs_token), SyncClient.http(world.url):
             pass
@@ -185,7 +185,7 @@ async def test_a_person_who_does_not_come_back_is_waited_for_as_long_as_was_said
         auth = OAuthClientProvider(world.url, AuthorizationCode(visit, REDIRECT, timeout=1000))
         client = connect(world.url, http=HTTPOptions(auth=auth))
         assert client._connect_options.timeout == 1060
-        assert not world.asked("/token")
+        assert not world.params_of("/token")
 
 
 def test_an_open_connection_does_not_hold_up_the_end_of_a_login() -> None:
@@ -221,7 +221,7 @@ def test_a_client_that_comes_back_elsewhere_registers_anew() -> None:
         world.replies["/token"] = (200, {}, {"access_token": "t", "token_type": "bearer"})
         for redirect in (REDIRECT, REDIRECT, "http://127.0.0.1:8/callback"):
             asyncio.run(log_in(world, redirect))
-        assert [registration["redirect_uris"] for registration in world.asked("/register")] == [
+        assert [registration["redirect_uris"] for registration in world.params_of("/register")] == [
             [REDIRECT],
             ["http://127.0.0.1:8/callback"],
         ]

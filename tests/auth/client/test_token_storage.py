@@ -15,7 +15,7 @@ import keyring.backend
 import keyring.errors
 import pytest
 from keyring.backends.fail import Keyring as Missing
-from support.auth.client_servers import World, ask, served
+from support.auth.client_servers import World, served, statuses
 
 from mcp_runtime.auth.client.file_storage import FileTokenStorage, KeyringTokenStorage
 from mcp_runtime.auth.client.grants import ClientCredentials
@@ -205,25 +205,29 @@ def test_two_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
 
 def test_two_processes_never_use_the_same_refresh_token(world: World, tmp_path: Path) -> None:
     path, world.lasts = tmp_path / "tokens.json", 1  # So every request needs a new token.
-    assert ask(world, storage=FileTokenStorage(path)) == [200]
+    assert statuses(world, storage=FileTokenStorage(path)) == [200]
     run_both(CLIENT_SCRIPT, (str(path), world.url), (str(path), world.url))
-    used = [request["refresh_token"] for request in world.asked("/token") if request["grant_type"] == "refresh_token"]
+    used = [
+        request["refresh_token"] for request in world.params_of("/token") if request["grant_type"] == "refresh_token"
+    ]
     assert len(used) >= 8 and len(set(used)) == len(used)
-    assert len(world.asked("/authorize")) == 1
+    assert len(world.params_of("/authorize")) == 1
 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
 def test_requests_that_wait_for_a_token_share_one_login(kind: str, world: World, tmp_path: Path) -> None:
     storage = InMemoryTokenStorage() if kind == "memory" else FileTokenStorage(tmp_path / "tokens.json")
-    assert ask(world, times=5, storage=storage) == [200] * 5
-    assert len(world.asked("/register")) == len(world.asked("/authorize")) == len(world.asked("/token")) == 1
+    assert statuses(world, times=5, storage=storage) == [200] * 5
+    assert (
+        len(world.params_of("/register")) == len(world.params_of("/authorize")) == len(world.params_of("/token")) == 1
+    )
 
 
 def test_what_a_program_knows_by_itself_is_not_written_beside_its_tokens(world: World, tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
     world.replies["/token"] = (200, {}, {"access_token": "t0ken", "token_type": "bearer"})
     world.valid = "t0ken"
-    assert ask(
+    assert statuses(
         world, grant=ClientCredentials(OAuthClientInformation("id", "s3cret")), storage=FileTokenStorage(path)
     ) == [200]
     assert "t0ken" in path.read_text() and "s3cret" not in path.read_text()
@@ -234,6 +238,6 @@ def test_a_login_that_fails_leaves_the_file_free_for_the_next(world: World, tmp_
     world.replies["/token"] = (400, {}, {"error": "invalid_grant"})
     for _ in range(2):
         with pytest.raises(MCPError, match="invalid_grant"):
-            ask(world, storage=FileTokenStorage(path))
+            statuses(world, storage=FileTokenStorage(path))
     del world.replies["/token"]
-    assert ask(world, storage=FileTokenStorage(path)) == [200]
+    assert statuses(world, storage=FileTokenStorage(path)) == [200]

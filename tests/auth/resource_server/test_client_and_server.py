@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.auth.resource_server import Authority, Endpoint, endpoint
-from support.endpoints import EVERY, Rev, among, since
+from support.endpoints import ALL_REVISIONS, Rev, among, since
 
 from mcp_runtime.auth.client.grants import ClientCredentials
 from mcp_runtime.auth.client.provider import OAuthClientProvider
@@ -23,7 +23,7 @@ from mcp_runtime.errors import RemoteJSONRPCError
 from mcp_runtime.session.identity import AuthenticatedUser, RequestAuth
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 
-WITH_RESOURCE_METADATA = since("2025-06-18", EVERY)
+WITH_RESOURCE_METADATA = since("2025-06-18", ALL_REVISIONS)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ async def test_a_client_finds_the_issuer_and_steps_up_to_what_a_tool_needs(rev: 
         async with connected(at) as client:
             for name in ("read", "write", "read", "write"):
                 assert not (await client.call_tool(name=name, arguments={})).is_error
-    assert [sorted(scope.split()) for scope in issuer.wanted] == [["read"], ["read", "write"]]
+    assert [sorted(scope.split()) for scope in issuer.scopes] == [["read"], ["read", "write"]]
     assert [ctx.user.client_id for ctx in at.ran] == ["app"] * 4
 
 
@@ -76,7 +76,7 @@ async def test_what_a_client_cannot_get_it_does_not_ask_for_without_end(issuer: 
         async with connected(at) as client:
             with pytest.raises(RemoteJSONRPCError, match="write") as raised:
                 await client.call_tool(name="write", arguments={})
-            assert raised.value.status == 403 and len(issuer.wanted) <= 3
+            assert raised.value.status == 403 and len(issuer.scopes) <= 3
 
 
 class Nobody:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 from support.auth.resource_server import PROTECTED, Authority, challenge, endpoint
-from support.endpoints import EVERY, Rev, among, before, clause, since
+from support.endpoints import ALL_REVISIONS, Rev, among, before, clause, since
 
 from mcp_generated import App
 from mcp_runtime.auth.metadata import protected_resource_metadata_urls, read_protected_resource_metadata
@@ -18,7 +18,7 @@ from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.auth.url_policy import URLPolicy
 from mcp_runtime.errors import LocalError
 
-WITH_RESOURCE_METADATA = since("2025-06-18", EVERY)
+WITH_RESOURCE_METADATA = since("2025-06-18", ALL_REVISIONS)
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 

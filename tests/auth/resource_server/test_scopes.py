@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.auth.resource_server import PROTECTED, Authority, Endpoint, challenge, endpoint
-from support.endpoints import EVERY, INVALID_REQUEST, Rev, among, clause, server_of, wire_to
+from support.endpoints import ALL_REVISIONS, INVALID_REQUEST, Rev, among, clause, server_of, wire_to
 
 from mcp_generated import App, Context, tool
 from mcp_runtime.auth.resource_server.protection import ResourceServer
@@ -231,7 +231,7 @@ async def test_over_stdio_and_in_memory_whoever_started_the_server_may_do_all() 
         assert (await client.call_tool(name="owner")).content[0].text == "None"
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @clause("2025-03-26/authorization/02", "draft/authorization/02")
 async def test_stdio_has_no_authorization(rev: Rev) -> None:
     users: list[object] = []
@@ -242,7 +242,7 @@ async def test_stdio_has_no_authorization(rev: Rev) -> None:
         return rev.text("done")
 
     async with wire_to(server_of(rev, call_tool=call_tool), opened=rev) as wire:
-        answer = await wire.ask(rev.request(1, "tools/call", {"name": "x"}))
+        answer = await wire.request(rev.request(1, "tools/call", {"name": "x"}))
         assert answer["result"]["content"] and users == [None]
 
 

@@ -10,7 +10,7 @@ import pytest
 from support.auth.resource_server import Authority, endpoint, others
 from support.endpoints import STATELESS, Rev, among
 from support.servers.jobs import Seen, jobs
-from support.task_clients import KNOWN
+from support.task_clients import CAPABILITIES
 
 from mcp_runtime.auth.resource_server.protection import ResourceServer
 
@@ -26,7 +26,7 @@ def issuer() -> Iterator[Authority]:
 async def test_a_task_is_found_answered_and_cancelled_by_its_user_alone(rev: Rev, issuer: Authority) -> None:
     seen = Seen()
     async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), jobs(seen).server) as at:
-        meta = {**rev.meta(), "io.modelcontextprotocol/clientCapabilities": KNOWN}
+        meta = {**rev.meta(), "io.modelcontextprotocol/clientCapabilities": CAPABILITIES}
 
         async def send(token: str | None, method: str, named: str, **params: Any) -> tuple[int, dict[str, Any]]:
             message = rev.request(1, method, {**params, "_meta": meta})

@@ -54,15 +54,15 @@ async def test_keys_are_asked_for_once_and_again_when_one_is_new(issuer: Authori
     verifier = jwt(issuer, clock=clock)
     for _ in range(3):
         assert await verifier.verify(issuer.token(HERE))
-    assert issuer.asked == ["/.well-known/oauth-authorization-server", "/keys"]
+    assert issuer.paths == ["/.well-known/oauth-authorization-server", "/keys"]
     # The issuer has a new key, and takes the old one back.
     new = issuer.new_key("two")
     issuer.published = [new.as_dict(private=False)]
     clock.now += 60
     assert await verifier.verify(issuer.token(HERE, key=new, head={"kid": "two"}))
-    assert issuer.asked.count("/keys") == 2
+    assert issuer.paths.count("/keys") == 2
     assert await verifier.verify(issuer.token(HERE)) is None
-    assert issuer.asked.count("/keys") == 2
+    assert issuer.paths.count("/keys") == 2
 
 
 async def test_tokens_with_made_up_keys_cause_no_flood_of_requests(issuer: Authority) -> None:
@@ -73,15 +73,15 @@ async def test_tokens_with_made_up_keys_cause_no_flood_of_requests(issuer: Autho
     foreign_key = issuer.new_key("x")
     forged = [issuer.token(HERE, key=foreign_key, head={"kid": f"x{number}"}) for number in range(30)]
     assert not any(await asyncio.gather(*(verifier.verify(token) for token in forged)))
-    assert issuer.asked.count("/keys") == 2
+    assert issuer.paths.count("/keys") == 2
     assert await verifier.verify(issuer.token(HERE))
 
 
 async def test_a_token_of_somebody_else_causes_no_request(issuer: Authority) -> None:
     other = Authority()
     both = ResourceServer(HERE, [issuer.name, other.name]).verifier
-    assert await both.verify(other.token(HERE)) and not issuer.asked
-    assert await both.verify(issuer.token(HERE)) and len(other.asked) == 2
+    assert await both.verify(other.token(HERE)) and not issuer.paths
+    assert await both.verify(issuer.token(HERE)) and len(other.paths) == 2
     assert await both.verify(issuer.token(HERE, iss="https://third.example")) is None
     assert await both.verify(other.token(HERE, iss=issuer.name)) is None
     other.close()
@@ -90,7 +90,7 @@ async def test_a_token_of_somebody_else_causes_no_request(issuer: Authority) -> 
 async def test_many_first_tokens_at_once_cause_one_request(issuer: Authority) -> None:
     verifier = jwt(issuer, jwks_uri=f"{issuer.name}/keys")
     assert all(await asyncio.gather(*(verifier.verify(issuer.token(HERE)) for _ in range(20))))
-    assert issuer.asked == ["/keys"]
+    assert issuer.paths == ["/keys"]
 
 
 async def test_keys_that_cannot_be_had_again_are_used_for_a_while(issuer: Authority) -> None:
@@ -125,7 +125,7 @@ async def test_metadata_of_another_issuer_gives_no_keys(issuer: Authority) -> No
             await JWTVerifier(f"{issuer.name}/tenant", audience=HERE).verify(
                 issuer.token(HERE, iss=f"{issuer.name}/tenant"),
             )
-        assert "/keys" not in issuer.asked
+        assert "/keys" not in issuer.paths
     finally:
         other.close()
 
@@ -134,7 +134,7 @@ async def test_keys_are_not_fetched_from_where_the_policy_does_not_reach(issuer:
     verifier = JWTVerifier("https://issuer.example", audience=HERE, jwks_uri=f"{issuer.name}/keys", policy=URLPolicy())
     with pytest.raises(AuthorizationError, match="this machine"):
         await verifier.verify(issuer.token(HERE, iss="https://issuer.example"))
-    assert not issuer.asked
+    assert not issuer.paths
 
 
 def test_only_public_keys_for_signatures_are_taken_from_a_set() -> None:
@@ -244,11 +244,11 @@ async def test_an_issuer_is_asked_about_a_token_and_the_answer_is_kept_shortly(i
     for _ in range(3):
         user = await verifier.verify("t")
         assert user is not None and (user.subject, user.client_id, user.scopes) == ("alice", "app", {"a", "b"})
-    assert len(issuer.asked) == 1
+    assert len(issuer.paths) == 1
     issuer.active["t"] = {"active": False}
     clock.now += 31
     assert await verifier.verify("t") is None and await verifier.verify("t") is None
-    assert len(issuer.asked) == 2
+    assert len(issuer.paths) == 2
 
 
 async def test_an_answer_is_not_kept_for_longer_than_the_token_lasts(issuer: Authority) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 from support.servers.apps_host import Window
-from support.view import HOST, View, said
+from support.view import HOST, View, text_of
 
 from mcp_generated.extensions.apps import App, SyncApp
 from mcp_generated.extensions.apps import types as t
@@ -36,8 +36,8 @@ async def converse(view: View) -> None:
         assert app.shown == ["Rome", "sunny"]
         assert (await app.open_link(url="https://example.org/")).is_error is None
         assert (await app.open_link(url="file:///etc/passwd")).is_error is True
-        assert said(await app.call_tool(name="forecast")) == "forecast ran"
-        assert said(await app.call_tool(name="ask-the-app")) == "here"
+        assert text_of(await app.call_tool(name="forecast")) == "forecast ran"
+        assert text_of(await app.call_tool(name="ask-the-app")) == "here"
         assert (await app.request_display_mode(mode="fullscreen")).mode == "inline"
         await app.message(role="user", content=[t.TextContent(text="and tomorrow?")])
         await app.ping()
@@ -47,7 +47,7 @@ async def test_an_app_and_a_host_talk_in_one_process() -> None:
     host = Window(capabilities={"logging": {}})
     view = View.memory(host, name="view", version="1")
     await converse(view)
-    assert host.heard == ["and tomorrow?"]
+    assert host.messages == ["and tomorrow?"]
     assert view.shown == ["Rome", "sunny", "inline"]
 
 
@@ -79,7 +79,7 @@ async def test_a_host_hears_the_log_of_an_app_where_it_declares_that() -> None:
     async with View.memory(host, name="view", version="1") as app:
         await app.notify_logging_message(level="info", data="careful")
         await app.ping()
-    assert host.heard == ["info: careful"]
+    assert host.messages == ["info: careful"]
 
 
 async def test_a_host_of_another_version_is_left() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.project import SERVERS
 from support.servers.jobs import Seen, jobs
-from support.task_clients import CEILING, KNOWN, begun, both, by_hand, stands
+from support.task_clients import CAPABILITIES, CEILING, both, by_hand, start_task, wait_for_status
 
 from mcp_generated import TaskOptions
 from mcp_generated.extensions import tasks
@@ -28,11 +28,11 @@ JOBS = str(SERVERS / "jobs.py")
 async def test_a_cancelled_task_ends_its_handler(over: str) -> None:
     seen = Seen()
     async with by_hand(jobs(seen).server, over) as speaking:
-        id = await begun(speaking, "wait")
+        id = await start_task(speaking, "wait")
         await seen.going.wait()
         ack = await speaking.cancel_task(task_id=id)
         assert {name for name, value in ack.model_dump().items() if value is not None} == {"_meta", "resultType"}
-        cancelled = await stands(speaking, id, "cancelled")
+        cancelled = await wait_for_status(speaking, id, "cancelled")
         assert (cancelled.result, cancelled.error) == (None, None)
         assert seen.ended.is_set()
         await speaking.cancel_task(task_id=id)
@@ -43,34 +43,34 @@ async def test_a_cancelled_task_ends_its_handler(over: str) -> None:
 async def test_a_handler_that_goes_on_all_the_same_has_its_result() -> None:
     seen = Seen()
     async with by_hand(jobs(seen).server) as speaking:
-        id = await begun(speaking, "wait", stubborn=True)
+        id = await start_task(speaking, "wait", stubborn=True)
         await seen.going.wait()
         await speaking.cancel_task(task_id=id)
-        assert (await stands(speaking, id, "cancelled", "completed")).status == "completed"
+        assert (await wait_for_status(speaking, id, "cancelled", "completed")).status == "completed"
 
 
 async def test_a_task_is_cancelled_before_its_handler_has_begun_and_while_it_asks() -> None:
     async with by_hand(jobs(Seen()).server) as speaking:
-        early = await begun(speaking, "wait")
+        early = await start_task(speaking, "wait")
         await speaking.cancel_task(task_id=early)
-        assert (await stands(speaking, early, "cancelled")).input_requests is None
-        asking = await begun(speaking, "ask")
-        await stands(speaking, asking, "input_required")
+        assert (await wait_for_status(speaking, early, "cancelled")).input_requests is None
+        asking = await start_task(speaking, "confirm")
+        await wait_for_status(speaking, asking, "input_required")
         await speaking.cancel_task(task_id=asking)
-        assert (await stands(speaking, asking, "cancelled")).input_requests is None
+        assert (await wait_for_status(speaking, asking, "cancelled")).input_requests is None
 
 
 async def test_cancelling_and_answering_at_once_leaves_a_task_that_has_ended() -> None:
     seen = Seen()
     async with by_hand(jobs(seen).server) as speaking:
         for _ in range(20):
-            id = await begun(speaking, "ask")
-            [key] = (await stands(speaking, id, "input_required")).input_requests or {}
+            id = await start_task(speaking, "confirm")
+            [key] = (await wait_for_status(speaking, id, "input_required")).input_requests or {}
             answer = {key: {"action": "accept", "content": {"yes": True}}}
             await asyncio.gather(
                 speaking.update_task(task_id=id, input_responses=answer), speaking.cancel_task(task_id=id)
             )
-            ended = await stands(speaking, id, "cancelled", "completed")
+            ended = await wait_for_status(speaking, id, "cancelled", "completed")
             assert (ended.result is not None) == (ended.status == "completed")
 
 
@@ -95,7 +95,7 @@ async def test_a_task_that_expires_ends_its_handler_and_is_found_no_more(over: s
     seen = Seen()
     store = InMemoryTaskStore()
     async with by_hand(jobs(seen, TaskOptions(ttl=0.05), tasks=store).server, over) as speaking:
-        id = await begun(speaking, "wait")
+        id = await start_task(speaking, "wait")
         async with asyncio.timeout(CEILING):
             await seen.ended.wait()
         with pytest.raises(RemoteJSONRPCError, match="there is no task") as refused:
@@ -145,8 +145,8 @@ async def test_a_task_is_not_there_for_anybody_but_its_user() -> None:
     seen = Seen()
     server = of_users(seen)
     async with by_hand(server, name="ann") as ann, by_hand(server, name="bob") as bob:
-        id = await begun(ann, "ask")
-        [key] = (await stands(ann, id, "input_required")).input_requests or {}
+        id = await start_task(ann, "confirm")
+        [key] = (await wait_for_status(ann, id, "input_required")).input_requests or {}
         nobody = f"there is no task '{id}'"
         with pytest.raises(RemoteJSONRPCError, match=nobody):
             await bob.get_task(task_id=id)
@@ -173,7 +173,7 @@ async def test_nobody_finds_a_task_that_there_is_not(over: str) -> None:
 
 async def test_ids_are_long_and_never_the_same() -> None:
     async with by_hand(jobs(Seen()).server) as speaking:
-        ids = {await begun(speaking, "say") for _ in range(50)}
+        ids = {await start_task(speaking, "say") for _ in range(50)}
     assert len(ids) == 50
     assert all(len(id) >= 32 for id in ids)
 
@@ -230,7 +230,7 @@ async def test_a_task_that_cannot_be_kept_is_not_begun() -> None:
 
 async def test_what_became_of_a_task_is_known_where_it_could_not_be_kept() -> None:
     async with by_hand(jobs(Seen(), tasks=Failing("update")).server) as speaking:
-        done = await stands(speaking, await begun(speaking, "say"), "completed")
+        done = await wait_for_status(speaking, await start_task(speaking, "say"), "completed")
         assert done.result is not None
 
 
@@ -252,7 +252,9 @@ async def test_a_task_that_another_process_runs_is_told_of_and_cannot_be_answere
 async def test_a_result_that_is_too_long_is_not_kept() -> None:
     server = jobs(Seen()).server
     async with by_hand(server) as speaking:
-        failed = await stands(speaking, await begun(speaking, "say", length=1024 * 1024), "failed", "completed")
+        failed = await wait_for_status(
+            speaking, await start_task(speaking, "say", length=1024 * 1024), "failed", "completed"
+        )
         assert failed.error is not None
         assert failed.error.message == "the result is longer than 1048576 bytes"
 
@@ -267,7 +269,7 @@ async def test_an_error_that_nobody_expected_says_nothing_of_itself() -> None:
 
     kind: Any = type("TaskedBreaking", (TaskServerMixin, Breaking), {})
     async with by_hand(kind(name="s", version="1")) as speaking:
-        failed = await stands(speaking, await begun(speaking, "any"), "failed")
+        failed = await wait_for_status(speaking, await start_task(speaking, "any"), "failed")
         assert failed.error is not None
         assert (failed.error.code, failed.error.message) == (-32603, "internal error")
 
@@ -279,9 +281,9 @@ async def test_an_error_that_nobody_expected_says_nothing_of_itself() -> None:
 async def test_a_server_that_ends_leaves_none_of_its_tasks_running(over: str) -> None:
     seen, store, before = Seen(), InMemoryTaskStore(), asyncio.all_tasks()
     async with by_hand(jobs(seen, tasks=store).server, over) as speaking:
-        waiting, asking = await begun(speaking, "wait"), await begun(speaking, "ask")
+        waiting, asking = await start_task(speaking, "wait"), await start_task(speaking, "confirm")
         await seen.going.wait()
-        await stands(speaking, asking, "input_required")
+        await wait_for_status(speaking, asking, "input_required")
     assert seen.ended.is_set()
     async with asyncio.timeout(CEILING):
         while remaining := asyncio.all_tasks() - before:
@@ -295,9 +297,9 @@ async def test_a_server_that_ends_leaves_none_of_its_tasks_running(over: str) ->
 
 async def test_a_server_over_stdio_ends_while_its_tasks_run() -> None:
     errors: list[str] = []
-    async with tasks.Client.stdio(sys.executable, JOBS, capabilities=KNOWN, stderr=errors.append) as speaking:
-        id = await begun(speaking, "wait")
-        assert (await stands(speaking, id, "working")).status == "working"
-        done = await stands(speaking, await begun(speaking, "say"), "completed")
+    async with tasks.Client.stdio(sys.executable, JOBS, capabilities=CAPABILITIES, stderr=errors.append) as speaking:
+        id = await start_task(speaking, "wait")
+        assert (await wait_for_status(speaking, id, "working")).status == "working"
+        done = await wait_for_status(speaking, await start_task(speaking, "say"), "completed")
         assert done.result is not None
     assert not errors

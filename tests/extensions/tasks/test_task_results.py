@@ -47,16 +47,16 @@ async def test_the_result_of_a_task_is_that_of_the_call(over: str) -> None:
         result = await speaking.call_tool(name="say")
         assert isinstance(result, t.CallToolResult)
         assert result.content == [t.TextContent(text="xxxx")]
-        assert (await speaking.call_tool(name="fail", arguments={"how": "tool"})).is_error is True
+        assert (await speaking.call_tool(name="fail", arguments={"kind": "tool"})).is_error is True
 
 
 @both
 async def test_what_a_task_asks_is_answered_once_by_the_handlers_of_the_client(over: str) -> None:
     async with waiting(jobs(Seen()).server, over) as speaking:
-        result = await speaking.call_tool(name="ask", arguments={"times": 3})
+        result = await speaking.call_tool(name="confirm", arguments={"times": 3})
         assert result.content == [t.TextContent(text="accept, accept, accept")]
         assert speaking.messages == ["Sure?"] * 3
-        assert (await speaking.call_tool(name="ask_two")).content == [t.TextContent(text="accept, accept")]
+        assert (await speaking.call_tool(name="confirm_two")).content == [t.TextContent(text="accept, accept")]
         assert sorted(speaking.messages[3:]) == ["One?", "Two?"]
 
 
@@ -69,7 +69,7 @@ async def test_questions_of_the_call_and_those_of_its_task_are_answered_alike() 
 async def test_an_error_of_a_task_is_that_of_the_call() -> None:
     async with waiting(jobs(Seen()).server) as speaking:
         with pytest.raises(RemoteJSONRPCError) as refused:
-            await speaking.call_tool(name="fail", arguments={"how": "refusal"})
+            await speaking.call_tool(name="fail", arguments={"kind": "refusal"})
         assert (refused.value.code, refused.value.message, refused.value.data) == (-32050, "no", {"why": "because"})
 
 
@@ -83,7 +83,7 @@ async def test_who_stops_waiting_cancels_the_task(over: str) -> None:
             return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
 
     async with waiting(jobs(Seen(), tasks=store).server, over, kind=Thinking) as speaking:
-        calling = asyncio.ensure_future(speaking.call_tool(name="ask"))
+        calling = asyncio.ensure_future(speaking.call_tool(name="confirm"))
         async with asyncio.timeout(CEILING):
             await elicited.wait()
         calling.cancel()
@@ -107,7 +107,7 @@ async def test_a_task_that_asks_what_nobody_answers_is_cancelled() -> None:
     server = jobs(Seen(), tasks=store).server
     async with waiting(server, kind=Client, capabilities={"elicitation": {}}) as speaking:
         with pytest.raises(RemoteError, match="has no handler for it"):
-            await speaking.call_tool(name="ask")
+            await speaking.call_tool(name="confirm")
         async with asyncio.timeout(CEILING):
             await store.cancelled.wait()
 
@@ -136,7 +136,7 @@ async def test_results_are_waited_for_over_stdio() -> None:
     person = Person.stdio(sys.executable, JOBS, **settings)
     person.messages = []
     async with person as speaking:
-        assert (await speaking.call_tool(name="ask")).content == [t.TextContent(text="accept")]
+        assert (await speaking.call_tool(name="confirm")).content == [t.TextContent(text="accept")]
 
 
 def test_code_without_a_loop_waits_for_results_as_well() -> None:

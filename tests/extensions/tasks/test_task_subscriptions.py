@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.servers.jobs import Seen, jobs
-from support.task_clients import CEILING, KNOWN, begun, both, client, plain, stands
+from support.task_clients import CAPABILITIES, CEILING, both, client, plain, start_task, wait_for_status
 
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
@@ -32,7 +32,7 @@ class TaskListener(tasks.Client):
 
 
 def listening(server: BaseServer, over: str, **settings: Any) -> TaskListener:
-    listener = client(TaskListener, server, over, capabilities=KNOWN, **settings)
+    listener = client(TaskListener, server, over, capabilities=CAPABILITIES, **settings)
     listener.statuses, listener.agreed = [], asyncio.get_running_loop().create_future()
     return listener
 
@@ -42,7 +42,7 @@ async def test_who_listens_hears_of_its_tasks_and_of_no_others(over: str) -> Non
     seen = Seen()
     server = jobs(seen).server
     async with listening(server, over) as listener:
-        id, other = await begun(listener, "wait"), await begun(listener, "ask")
+        id, other = await start_task(listener, "wait"), await start_task(listener, "confirm")
         await seen.going.wait()
         listens = tasks.methods.FromClient.SUBSCRIPTIONS_LISTEN
         params = {"notifications": {"taskIds": [id, "nobody's"]}}
@@ -51,9 +51,9 @@ async def test_who_listens_hears_of_its_tasks_and_of_no_others(over: str) -> Non
         )  # pyright: ignore[reportPrivateUsage]
         assert await listener.agreed == {"taskIds": [id]}
         seen.let.set()
-        await stands(listener, id, "completed")
+        await wait_for_status(listener, id, "completed")
         await listener.cancel_task(task_id=other)
-        await stands(listener, other, "cancelled")
+        await wait_for_status(listener, other, "cancelled")
         async with asyncio.timeout(CEILING):
             while not listener.statuses:
                 await asyncio.sleep(0)
@@ -72,4 +72,4 @@ async def test_who_knows_no_tasks_cannot_listen_to_any(over: str) -> None:
             params = {"notifications": {"taskIds": ["any"]}}
             await speaking._send_request(listens, params, None)  # pyright: ignore[reportPrivateUsage]
         assert refused.value.code == -32021
-        assert refused.value.data == {"requiredCapabilities": {"extensions": KNOWN["extensions"]}}
+        assert refused.value.data == {"requiredCapabilities": {"extensions": CAPABILITIES["extensions"]}}

@@ -22,22 +22,22 @@ TOOL = t.Tool.model_validate({"name": "x", "inputSchema": {"type": "object"}})
 class Counting(v2026_07_28.Server):
     """Counts what it is asked, and says the number."""
 
-    asked = 0
+    requests = 0
 
     async def list_tools(self, ctx: Any, params: Any) -> t.ListToolsResult:
-        self.asked += 1
-        tool = TOOL.model_copy(update={"title": f"{self.asked}, {params.cursor}"})
+        self.requests += 1
+        tool = TOOL.model_copy(update={"title": f"{self.requests}, {params.cursor}"})
         return t.ListToolsResult(tools=[tool], next_cursor="2" if params.cursor is None else None)
 
     async def list_resources(self, ctx: Any, params: Any) -> t.ListResourcesResult:
-        self.asked += 1
-        return t.ListResourcesResult(resources=[t.Resource(uri="test://a", name=str(self.asked))])
+        self.requests += 1
+        return t.ListResourcesResult(resources=[t.Resource(uri="test://a", name=str(self.requests))])
 
     async def read_resource(self, ctx: Any, params: Any) -> t.ReadResourceResult:
-        self.asked += 1
+        self.requests += 1
         if params.uri == "test://none":
             raise JSONRPCError(-32602, "there is none")
-        contents = [t.TextResourceContents(uri=params.uri, text=str(self.asked))]
+        contents = [t.TextResourceContents(uri=params.uri, text=str(self.requests))]
         if params.uri == "test://never":
             return t.ReadResourceResult(contents=contents, ttl_ms=0, cache_scope="private")
         return t.ReadResourceResult(contents=contents)
@@ -72,7 +72,7 @@ async def test_an_answer_is_asked_for_once_as_long_as_it_holds() -> None:
         assert (first.ttl_ms, first.cache_scope, first.tools[0].title) == (60_000, "private", "1, None")
         clock.now = 59.999
         again = await client.list_tools()
-        assert again == first and again is not first and server.asked == 1
+        assert again == first and again is not first and server.requests == 1
         clock.now = 60.0
         assert (await client.list_tools()).tools[0].title == "2, None"
 
@@ -81,7 +81,7 @@ async def test_each_page_and_each_resource_is_an_answer_of_its_own() -> None:
     server = counting()
     async with client_of(server) as client:
         for _ in range(2):
-            assert [each.title async for each in client.iter_tools()] == ["1, None", "2, 2"]
+            assert [tool.title async for tool in client.iter_tools()] == ["1, None", "2, 2"]
         assert [await text(client, f"test://{name}") for name in "abab"] == ["3", "4", "3", "4"]
         assert await text(client, options=RequestOptions(meta={"com.example/of": 1})) == "5"
 
@@ -115,18 +115,18 @@ async def test_errors_are_not_kept() -> None:
         for _ in range(2):
             with pytest.raises(RemoteJSONRPCError, match="there is none"):
                 await text(client, "test://none")
-    assert server.asked == 2
+    assert server.requests == 2
 
 
 async def test_only_what_is_public_is_shared_between_users() -> None:
-    shelf = ResponseCache()
+    cache = ResponseCache()
     for scope, texts in (("private", ["1", "2", "1"]), ("public", ["1", "1", "1"])):
-        server, found = counting(scope=scope), list[str]()
+        server, texts_read = counting(scope=scope), list[str]()
         for user in ("ann", "bob", "ann"):
-            async with client_of(server, cache=shelf.for_user(scope, user)) as client:
-                found.append(await text(client))
-        assert found == texts
-    async with client_of(counting(), cache=shelf.for_user("another", "ann")) as client:
+            async with client_of(server, cache=cache.for_user(scope, user)) as client:
+                texts_read.append(await text(client))
+        assert texts_read == texts
+    async with client_of(counting(), cache=cache.for_user("another", "ann")) as client:
         assert await text(client) == "1"
 
 
@@ -141,20 +141,22 @@ async def test_a_change_that_is_told_drops_what_it_is_about_and_nothing_else() -
     server = counting()
     async with (
         client_of(server) as client,
-        client.listen(tool_list_changed=True, resource_updated=["test://a"]) as told,
+        client.listen(tool_list_changed=True, resource_updated=["test://a"]) as changes,
     ):
 
-        async def said() -> list[str]:
+        async def numbers() -> list[str]:
             lists = [(await client.list_tools()).tools[0].title, (await client.list_resources()).resources[0].name]
-            return [f"{each}"[0] for each in lists] + [await text(client, f"test://{name}") for name in ("a", "b")]
+            return [f"{listing}"[0] for listing in lists] + [
+                await text(client, f"test://{name}") for name in ("a", "b")
+            ]
 
-        assert await said() == ["1", "2", "3", "4"]
+        assert await numbers() == ["1", "2", "3", "4"]
         await server.notify_tool_list_changed()
-        await anext(told)
-        assert await said() == ["5", "2", "3", "4"]
+        await anext(changes)
+        assert await numbers() == ["5", "2", "3", "4"]
         await server.notify_resource_updated(uri="test://a")
-        await anext(told)
-        assert await said() == ["5", "2", "6", "4"]
+        await anext(changes)
+        assert await numbers() == ["5", "2", "6", "4"]
 
 
 async def test_an_answer_that_was_under_way_when_it_changed_is_not_kept() -> None:
@@ -168,11 +170,11 @@ async def test_an_answer_that_was_under_way_when_it_changed_is_not_kept() -> Non
             return result
 
     server = Slow(name="slow", version="1", capabilities=WATCHING, cache_hints={"list_tools": CacheHint(60)})
-    async with client_of(server) as client, client.listen() as told:
+    async with client_of(server) as client, client.listen() as changes:
         listing = asyncio.create_task(client.list_tools())
         await began.wait()
         await server.notify_tool_list_changed()
-        await anext(told)
+        await anext(changes)
         go_on.set()
         assert (await listing).tools[0].title == "1, None"
         assert (await client.list_tools()).tools[0].title == "2, None"
@@ -235,9 +237,9 @@ async def test_a_time_below_zero_means_not_to_keep_it_and_no_time_is_for_ever(tt
     )
 
     async def answer(**result: Any) -> None:
-        asked = await wire.receive()
-        said = {"resultType": "complete", "cacheScope": "public", **result}
-        wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": said})
+        request = await wire.receive()
+        payload = {"resultType": "complete", "cacheScope": "public", **result}
+        wire.send({"jsonrpc": "2.0", "id": request["id"], "result": payload})
 
     async def list_once() -> t.ListToolsResult:
         listing = asyncio.create_task(client.list_tools())
@@ -263,7 +265,7 @@ async def test_older_clients_are_served_as_before_and_keep_nothing(rev: Rev) -> 
     async with kind.memory(server, revisions="all", cache=False) as client:
         await client.list_tools()
         await client.list_tools()
-    assert server.asked == 2
+    assert server.requests == 2
 
 
 async def test_an_app_has_hints_as_well_and_wrong_ones_are_refused() -> None:

@@ -6,7 +6,18 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of, wire_to
+from support.endpoints import (
+    ALL_REVISIONS,
+    HANDSHAKE,
+    Rev,
+    Tap,
+    among,
+    clause,
+    client_of,
+    raw_server,
+    server_of,
+    wire_to,
+)
 
 from mcp_runtime.errors import RemoteJSONRPCError, RequestTimeoutError
 from mcp_runtime.session.options import RequestOptions
@@ -45,7 +56,7 @@ def call(rev: Rev, id: Any, name: str) -> dict[str, Any]:
 @clause("2024-11-05/cancellation/01", "2025-03-26/cancellation/01", "draft/cancellation/01")
 @clause("2024-11-05/cancellation/04", "2025-03-26/cancellation/04", "draft/cancellation/04")
 @clause("2024-11-05/cancellation/05", "2025-03-26/cancellation/05", "draft/cancellation/05")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_cancelling_the_awaiting_task_cancels_the_handler(rev: Rev) -> None:
     worker = Worker(rev)
     tap = Tap(server_of(rev, call_tool=worker.call_tool))
@@ -58,12 +69,12 @@ async def test_cancelling_the_awaiting_task_cancels_the_handler(rev: Rev) -> Non
         await worker.ended.wait()
         assert worker.cancelled
         assert (await client.call_tool(name="quick")).content[0].text == "quick"
-    [asked, *_] = [message["id"] for message in tap.sent if message["method"] == "tools/call"]
-    assert [m["params"]["requestId"] for m in tap.sent if m["method"] == "notifications/cancelled"] == [asked]
+    [call_id, *_] = [message["id"] for message in tap.sent if message["method"] == "tools/call"]
+    assert [m["params"]["requestId"] for m in tap.sent if m["method"] == "notifications/cancelled"] == [call_id]
 
 
 @clause("2024-11-05/cancellation/06", "2025-03-26/cancellation/06", "draft/cancellation/06")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_cancelled_request_gets_no_answer_and_its_id_is_free(rev: Rev) -> None:
     worker = Worker(rev)
     async with wire_to(server_of(rev, call_tool=worker.call_tool), opened=rev) as wire:
@@ -71,12 +82,12 @@ async def test_a_cancelled_request_gets_no_answer_and_its_id_is_free(rev: Rev) -
         await worker.started.wait()
         wire.send(cancelled(7, reason="changed my mind"))
         await worker.ended.wait()
-        answer = await wire.ask(call(rev, 7, "quick"))
+        answer = await wire.request(call(rev, 7, "quick"))
         assert answer["result"]["content"][0]["text"] == "quick"
 
 
 @clause("2024-11-05/cancellation/02", "2025-03-26/cancellation/02", "draft/cancellation/02")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_call_that_has_its_answer_is_not_cancelled(rev: Rev) -> None:
     tap = Tap(server_of(rev, call_tool=Worker(rev).call_tool))
     async with client_of(rev, tap) as client:
@@ -88,15 +99,15 @@ async def test_a_call_that_has_its_answer_is_not_cancelled(rev: Rev) -> None:
 
 @clause("2024-11-05/cancellation/03", "2025-03-26/cancellation/03", "draft/cancellation/03")
 @among(HANDSHAKE)
-@pytest.mark.parametrize("way", ["cancel", "timeout"])
-async def test_the_client_never_cancels_the_opening_request(rev: Rev, way: str) -> None:
+@pytest.mark.parametrize("cause", ["cancel", "timeout"])
+async def test_the_client_never_cancels_the_opening_request(rev: Rev, cause: str) -> None:
     wire, connect = raw_server()
-    opening = RequestOptions(timeout=0.01 if way == "timeout" else 60)
+    opening = RequestOptions(timeout=0.01 if cause == "timeout" else 60)
     task = asyncio.create_task(client_of(rev, connect, connect_options=opening).__aenter__())
     assert (await wire.receive())["method"] == "initialize"
-    if way == "cancel":
+    if cause == "cancel":
         task.cancel()
-    with pytest.raises(RequestTimeoutError if way == "timeout" else asyncio.CancelledError):
+    with pytest.raises(RequestTimeoutError if cause == "timeout" else asyncio.CancelledError):
         await task
     assert await wire.receive() is None
 
@@ -110,15 +121,15 @@ async def test_an_answer_that_comes_after_the_cancellation_is_dropped(rev: Rev) 
     await wire.welcome(rev, {"tools": {}})
     client = await opening
     task = asyncio.create_task(client.call_tool(name="slow"))
-    asked = await wire.receive()
+    request = await wire.receive()
     task.cancel()
     assert (await wire.receive())["method"] == "notifications/cancelled"
-    wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}})
+    wire.send({"jsonrpc": "2.0", "id": request["id"], "result": {"content": []}})
     ping = asyncio.create_task(client.ping())
     probe = await wire.receive()
     wire.send({"jsonrpc": "2.0", "id": probe["id"], "result": {}})
     await ping
-    assert task.cancelled() and probe["id"] != asked["id"]
+    assert task.cancelled() and probe["id"] != request["id"]
     await client.close()
 
 
@@ -126,13 +137,13 @@ async def test_an_answer_that_comes_after_the_cancellation_is_dropped(rev: Rev) 
 @clause("2024-11-05/cancellation/11", "2025-03-26/cancellation/11", "draft/cancellation/11")
 @clause("2024-11-05/cancellation/12", "2025-03-26/cancellation/12", "draft/cancellation/12")
 @clause("2024-11-05/cancellation/13", "2025-03-26/cancellation/13", "draft/cancellation/13")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_cancellation_of_nothing_that_runs_is_ignored(rev: Rev) -> None:
     worker = Worker(rev)
     async with wire_to(server_of(rev, call_tool=worker.call_tool), opened=rev) as wire:
         wire.send(call(rev, 1, "slow"))
         await worker.started.wait()
-        await wire.ask(call(rev, 2, "quick"))
+        await wire.request(call(rev, 2, "quick"))
         malformed: list[dict[str, Any]] = [
             {"jsonrpc": "2.0", "method": "notifications/cancelled"},
             {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {}},
@@ -193,7 +204,7 @@ async def test_cancelling_a_call_cancels_what_its_handler_asks_back(rev: Rev) ->
 
 
 @clause("2024-11-05/cancellation/09", "2025-03-26/cancellation/09", "draft/cancellation/09")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_the_reason_of_a_cancellation_is_logged(rev: Rev, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG", "mcp_runtime")
     worker = Worker(rev)
@@ -205,17 +216,17 @@ async def test_the_reason_of_a_cancellation_is_logged(rev: Rev, caplog: pytest.L
     assert "changed my mind" in caplog.text
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.parametrize("waits", [False, True], ids=["at once", "later"])
 async def test_a_handler_that_waits_for_what_was_cancelled_has_failed(rev: Rev, waits: bool) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         if params.name == "quick":
             return rev.text("quick")
-        given_up = asyncio.get_running_loop().create_future()
-        given_up.cancel()
+        cancelled = asyncio.get_running_loop().create_future()
+        cancelled.cancel()
         if waits:
             await asyncio.sleep(0)
-        return await given_up
+        return await cancelled
 
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
         with pytest.raises(RemoteJSONRPCError, match="internal error"):
@@ -223,7 +234,7 @@ async def test_a_handler_that_waits_for_what_was_cancelled_has_failed(rev: Rev, 
         assert (await client.call_tool(name="quick")).content[0].text == "quick"
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_handler_that_outlasts_its_cancellation_leaves_the_id_to_who_has_it_now(rev: Rev) -> None:
     first, second, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -248,7 +259,7 @@ async def test_a_handler_that_outlasts_its_cancellation_leaves_the_id_to_who_has
         wire.send(cancelled(7), call(rev, 7, "slow"))
         await go.wait()
         await asyncio.sleep(0)
-        refusal = await wire.ask(call(rev, 7, "quick"))
+        refusal = await wire.request(call(rev, 7, "quick"))
         assert "is in use" in refusal["error"]["message"]
         answer = await wire.receive()
         assert answer["result"]["content"][0]["text"] == "slow"

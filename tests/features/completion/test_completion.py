@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import (
-    EVERY,
+    ALL_REVISIONS,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -33,42 +33,42 @@ def completing(rev: Rev, **completion: Any) -> Any:
     return server_of(rev, complete=complete)
 
 
-async def ask(rev: Rev, client: Any) -> Any:
+async def complete_argument(rev: Rev, client: Any) -> Any:
     ref = rev.t.PromptReference(name="greet")
     result = await client.complete(ref=ref, argument=rev.t.CompletionArgument(name="who", value="w"))
     return result.completion
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_hundred_suggestions_arrive_with_how_many_there_are(rev: Rev) -> None:
     values = [f"w{number}" for number in range(100)]
     async with client_of(rev, completing(rev, values=values, total=250, has_more=True)) as client:
-        completion = await ask(rev, client)
+        completion = await complete_argument(rev, client)
     assert (completion.values, completion.total, completion.has_more) == (values, 250, True)
 
 
 @clause("2024-11-05/completion/07", "2025-03-26/completion/12", "draft/completion/12")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_client_copes_with_no_suggestions_and_no_totals(rev: Rev) -> None:
     async with client_of(rev, completing(rev, values=[])) as client:
-        completion = await ask(rev, client)
+        completion = await complete_argument(rev, client)
     assert (completion.values, completion.total, completion.has_more) == ([], None, None)
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_what_is_completed_arrives_as_it_was_asked(rev: Rev) -> None:
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     async def complete(ctx: Any, params: Any) -> Any:
-        asked.append(params)
+        requests.append(params)
         return rev.t.CompleteResult(completion=rev.t.Completion(values=[]))
 
     kind = getattr(rev.t, "ResourceTemplateReference", None) or rev.t.ResourceReference
     async with client_of(rev, server_of(rev, complete=complete)) as client:
         argument = rev.t.CompletionArgument(name="path", value="é")
         await client.complete(ref=kind(uri="test://{path}"), argument=argument)
-        await ask(rev, client)
-    assert [(type(params.ref), params.argument.value) for params in asked] == [
+        await complete_argument(rev, client)
+    assert [(type(params.ref), params.argument.value) for params in requests] == [
         (kind, "é"),
         (rev.t.PromptReference, "w"),
     ]
@@ -98,7 +98,7 @@ async def test_the_first_revisions_have_no_context(rev: Rev) -> None:
 
 
 @clause("2025-03-26/completion/04", "draft/completion/04")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_request_that_does_not_say_what_to_complete_is_refused(rev: Rev) -> None:
     wrong: list[dict[str, Any]] = [
         {"ref": REF},
@@ -109,19 +109,19 @@ async def test_a_request_that_does_not_say_what_to_complete_is_refused(rev: Rev)
     ]
     async with wire_to(completing(rev, values=[]), opened=rev) as wire:
         for id, params in enumerate(wrong):
-            answer = await wire.ask(rev.request(id, "completion/complete", params))
+            answer = await wire.request(rev.request(id, "completion/complete", params))
             assert answer["error"]["code"] == INVALID_PARAMS
 
 
 @clause("2025-03-26/completion/05", "draft/completion/05")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_handler_that_fails_is_an_internal_error(rev: Rev) -> None:
     async def complete(ctx: Any, params: Any) -> Any:
         raise KeyError("a secret")
 
     async with client_of(rev, server_of(rev, complete=complete)) as client:
         with pytest.raises(RemoteJSONRPCError) as caught:
-            await ask(rev, client)
+            await complete_argument(rev, client)
     assert (caught.value.code, caught.value.message) == (INTERNAL_ERROR, "internal error")
 
 
@@ -133,9 +133,9 @@ async def test_without_the_capability_there_is_no_completion(rev: Rev) -> None:
     async with client_of(rev, server_of(rev)) as client:
         assert client.server.capabilities.completions is None
         with pytest.raises(ProtocolViolationError, match="needs the capability 'server.completions'"):
-            await ask(rev, client)
+            await complete_argument(rev, client)
     async with wire_to(server_of(rev), opened=rev) as wire:
-        answer = await wire.ask(rev.request(1, "completion/complete", {"ref": REF, "argument": ARGUMENT}))
+        answer = await wire.request(rev.request(1, "completion/complete", {"ref": REF, "argument": ARGUMENT}))
         assert answer["error"]["code"] == METHOD_NOT_FOUND
 
 
@@ -143,4 +143,4 @@ async def test_without_the_capability_there_is_no_completion(rev: Rev) -> None:
 async def test_the_first_revision_needs_no_capability(rev: Rev) -> None:
     assert "completions" not in rev.t.ServerCapabilities.model_fields
     async with client_of(rev, completing(rev, values=["world"])) as client:
-        assert (await ask(rev, client)).values == ["world"]
+        assert (await complete_argument(rev, client)).values == ["world"]

@@ -63,18 +63,18 @@ def curious(rev: Rev) -> Any:
 @clause("draft/elicitation/05")
 @among(WITH_FORM)
 async def test_a_client_that_can_ask_the_user_declares_it_and_shows_the_form(rev: Rev) -> None:
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     async def on_elicit(ctx: Any, params: Any) -> Any:
-        asked.append(params.model_dump())
+        requests.append(params.model_dump())
         return rev.t.ElicitResult(action="accept", content={"name": "Ada", "age": 36, "member": True})
 
     tap = Tap(curious(rev))
     async with client_of(rev, tap, on_elicit=on_elicit) as client:
-        said = (await client.call_tool(name="x")).content[0].text
-    assert said == "accept {'name': 'Ada', 'age': 36, 'member': True}"
+        answer = (await client.call_tool(name="x")).content[0].text
+    assert answer == "accept {'name': 'Ada', 'age': 36, 'member': True}"
     assert tap.sent[0]["params"]["capabilities"] == {"elicitation": {}}
-    assert (asked[0]["message"], asked[0]["requestedSchema"]) == ("Who are you?", FORM)
+    assert (requests[0]["message"], requests[0]["requestedSchema"]) == ("Who are you?", FORM)
 
 
 @clause("draft/elicitation/10")
@@ -98,7 +98,7 @@ async def test_a_form_holds_only_the_flat_fields_of_the_specification(rev: Rev) 
     opening = asyncio.create_task(client_of(rev, connect, on_elicit=on_elicit).__aenter__())
     await wire.welcome(rev)
     client = await opening
-    answer = await wire.ask(rev.request(1, "elicitation/create", {"message": "?", "requestedSchema": nested}))
+    answer = await wire.request(rev.request(1, "elicitation/create", {"message": "?", "requestedSchema": nested}))
     assert answer["error"]["code"] == INVALID_PARAMS
     await client.close()
 
@@ -157,10 +157,10 @@ async def test_before_that_there_is_nothing_of_it(rev: Rev) -> None:
 
     wire, connect = raw_server()
     opening = asyncio.create_task(client_of(rev, connect, on_elicit=on_elicit).__aenter__())
-    asked = await wire.welcome(rev)
+    initialize = await wire.welcome(rev)
     client = await opening
-    assert "elicitation" not in asked["params"]["capabilities"]
-    answer = await wire.ask(rev.request(1, "elicitation/create", {"message": "?", "requestedSchema": FORM}))
+    assert "elicitation" not in initialize["params"]["capabilities"]
+    answer = await wire.request(rev.request(1, "elicitation/create", {"message": "?", "requestedSchema": FORM}))
     assert answer["error"]["code"] == METHOD_NOT_FOUND
     await client.close()
 

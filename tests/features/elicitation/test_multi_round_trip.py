@@ -1,4 +1,4 @@
-"""What a handler asks the user or the model: one way in both lifecycles, across processes that share only a key ring."""
+"""What a handler asks the user or the model: the same in both lifecycles, across processes that share a key ring."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Greeter(v2026_07_28.Server):
     async def call_tool(self, ctx: v2026_07_28.Context, params: t.CallToolRequestParams) -> t.CallToolResult:
         receipt = await ctx.once("pay", self.pay)
         if params.name == "both":
-            said, roots = await asyncio.gather(ctx.elicit(form()), ctx.list_roots())
-            text = f"{said.content} {[root.uri for root in roots.roots]}"
+            elicited, roots = await asyncio.gather(ctx.elicit(form()), ctx.list_roots())
+            text = f"{elicited.content} {[root.uri for root in roots.roots]}"
         elif params.name == "sample":
             message = t.SamplingMessage.model_validate({"role": "user", "content": {"type": "text", "text": "2+2?"}})
             text = (await ctx.sample(messages=[message], max_tokens=10)).model
         else:
-            said = await ctx.elicit(form())
-            text = f"{said.action} {(said.content or {}).get('name')} {receipt}"
+            elicited = await ctx.elicit(form())
+            text = f"{elicited.action} {(elicited.content or {}).get('name')} {receipt}"
         return t.CallToolResult.model_validate({"resultType": "complete", "content": [{"type": "text", "text": text}]})
 
 
@@ -72,8 +72,8 @@ def answers(package: Any, **content: Any) -> Any:
             return package.types.ListRootsResult.model_validate({"roots": [{"uri": "file:///here"}]})
 
         async def on_create_message(self, ctx: Any, params: Any) -> Any:
-            said = {"role": "assistant", "content": {"type": "text", "text": "4"}, "model": "small"}
-            return package.types.CreateMessageResult.model_validate(said)
+            message = {"role": "assistant", "content": {"type": "text", "text": "4"}, "model": "small"}
+            return package.types.CreateMessageResult.model_validate(message)
 
     return Answering
 
@@ -84,7 +84,7 @@ EITHER = pytest.mark.parametrize("package", [v2025_06_18, v2026_07_28], ids=["ha
 def served(package: Any, server: Greeter) -> list[Any]:
     from mcp_runtime.versions.candidates import server_candidates
 
-    return [each.get() for each in server_candidates(server, [package.methods.REVISION.id])]
+    return [candidate.get() for candidate in server_candidates(server, [package.methods.REVISION.id])]
 
 
 @EITHER
@@ -115,19 +115,19 @@ async def test_a_handler_of_an_older_revision_asks_a_client_without_a_handshake(
     class Old(v2025_06_18.Server):
         async def call_tool(self, ctx: v2025_06_18.Context, params: old.CallToolRequestParams) -> old.CallToolResult:
             schema = old.RequestedSchema.model_validate(FORM["requestedSchema"])
-            said = await ctx.elicit(message="Who are you?", requested_schema=schema)
-            text = {"type": "text", "text": str(said.content)}
+            elicited = await ctx.elicit(message="Who are you?", requested_schema=schema)
+            text = {"type": "text", "text": str(elicited.content)}
             return old.CallToolResult.model_validate({"content": [text]})
 
     from mcp_runtime.versions.candidates import server_candidates
 
-    faces = [each.get() for each in server_candidates(Old(name="old", version="1"), ["2026-07-28"])]
-    async with answers(v2026_07_28, name="Ada").memory(*faces) as client:
+    candidates = [candidate.get() for candidate in server_candidates(Old(name="old", version="1"), ["2026-07-28"])]
+    async with answers(v2026_07_28, name="Ada").memory(*candidates) as client:
         result = await client.call_tool(name="greet")
     assert result.content[0].text == "{'name': 'Ada'}"
 
 
-# ---- the state that is handed back ------------------------------------------------------------------------------------
+# ---- the state that is handed back ----------------------------------------------------------------------------------
 
 
 async def first_round(server: Greeter, name: str = "greet") -> dict[str, Any]:
@@ -137,8 +137,8 @@ async def first_round(server: Greeter, name: str = "greet") -> dict[str, Any]:
         result: Any = await client.call_tool(name=name)
     assert isinstance(result, t.InputRequiredResult)
     assert result.input_requests is not None
-    said = {key: t.ElicitResult(action="accept", content={"name": "Ada"}) for key in result.input_requests}
-    return {"name": name, "input_responses": said, "request_state": result.request_state}
+    input_responses = {key: t.ElicitResult(action="accept", content={"name": "Ada"}) for key in result.input_requests}
+    return {"name": name, "input_responses": input_responses, "request_state": result.request_state}
 
 
 async def second_round(server: Greeter, params: dict[str, Any]) -> Any:

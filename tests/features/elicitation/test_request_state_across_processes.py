@@ -1,4 +1,4 @@
-"""A tool that asks the user, served by two processes that share a key ring and nothing else: one over stdio, one over HTTP."""
+"""A tool that asks the user, served by two processes that share only a key ring: one over stdio, one over HTTP."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ async def over_http(key: str) -> AsyncIterator[str]:
     try:
         assert process.stderr is not None
         async for line in process.stderr:
-            if found := re.search(rb"listening at (\S+)", line):
-                yield found[1].decode()
+            if match := re.search(rb"listening at (\S+)", line):
+                yield match[1].decode()
                 break
     finally:
         process.terminate()
@@ -58,13 +58,15 @@ async def test_the_same_tool_asks_clients_of_both_lifecycles_over_both_transport
 async def test_a_request_begun_at_one_process_is_ended_by_another_that_has_the_key() -> None:
     key, other_key = KeyRing.new_key().hex(), KeyRing.new_key().hex()
     async with by_stdio(v2026_07_28.Client, key, capabilities=CAPABILITIES) as client:
-        asked: Any = await client.call_tool(name="ask")
-    assert isinstance(asked, t.InputRequiredResult) and asked.input_requests is not None
-    said: Any = {each: t.ElicitResult(action="accept", content={"name": "Ada"}) for each in asked.input_requests}
-    state = asked.request_state
+        first: Any = await client.call_tool(name="ask")
+    assert isinstance(first, t.InputRequiredResult) and first.input_requests is not None
+    input_responses: Any = {
+        key: t.ElicitResult(action="accept", content={"name": "Ada"}) for key in first.input_requests
+    }
+    state = first.request_state
     async with over_http(key) as url, v2026_07_28.Client.http(url, capabilities=CAPABILITIES) as client:
-        result: Any = await client.call_tool(name="ask", input_responses=said, request_state=state)
+        result: Any = await client.call_tool(name="ask", input_responses=input_responses, request_state=state)
         assert result.content[0].text == "accept Ada"
     async with by_stdio(v2026_07_28.Client, other_key, capabilities=CAPABILITIES) as client:
         with pytest.raises(RemoteJSONRPCError, match="no key of this server decrypts the token"):
-            await client.call_tool(name="ask", input_responses=said, request_state=state)
+            await client.call_tool(name="ask", input_responses=input_responses, request_state=state)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import (
-    EVERY,
+    ALL_REVISIONS,
     HANDSHAKE,
     METHOD_NOT_FOUND,
     Rev,
@@ -38,7 +38,7 @@ SESSION_GATES: list[Gate] = [
     ("logging/setLevel", "logging", "set_level", {"level": "info"}),
 ]
 
-CASES = [(rev, gate) for rev in EVERY for gate in GATES + ([] if rev.stateless else SESSION_GATES)]
+CASES = [(rev, gate) for rev in ALL_REVISIONS for gate in GATES + ([] if rev.stateless else SESSION_GATES)]
 
 
 @clause("2024-11-05/lifecycle/14", "2025-03-26/lifecycle/15", "draft/lifecycle/15")
@@ -53,9 +53,9 @@ async def test_what_a_server_did_not_declare_is_neither_asked_nor_served(rev: Re
         ):
             await getattr(client, call)(**params)
     async with wire_to(server_of(rev), opened=rev) as wire:
-        answer = await wire.ask(rev.request(1, method, params))
+        answer = await wire.request(rev.request(1, method, params))
         assert answer["error"]["code"] == METHOD_NOT_FOUND
-        assert "error" in await wire.ask(rev.request(2, method, params))
+        assert "error" in await wire.request(rev.request(2, method, params))
 
 
 OVERRIDES = [
@@ -71,7 +71,7 @@ OVERRIDES = [
 @clause("2024-11-05/prompts/01", "2025-03-26/prompts/01", "draft/prompts/01")
 @clause("2024-11-05/resources/01", "2025-03-26/resources/01", "draft/resources/01")
 @pytest.mark.parametrize(("methods", "capabilities"), OVERRIDES)
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_overriding_a_method_declares_its_capability(
     rev: Rev, methods: list[str], capabilities: dict[str, Any]
 ) -> None:
@@ -85,40 +85,40 @@ async def test_overriding_a_method_declares_its_capability(
 async def test_overriding_subscribe_declares_it_beside_what_is_given_by_hand(rev: Rev) -> None:
     async def subscribe(ctx: Any, params: Any) -> Any: ...
 
-    given = {"resources": {"listChanged": True}, "logging": {}}
-    async with client_of(rev, server_of(rev, given, subscribe=subscribe)) as client:
+    capabilities = {"resources": {"listChanged": True}, "logging": {}}
+    async with client_of(rev, server_of(rev, capabilities, subscribe=subscribe)) as client:
         declared = client.server.capabilities.model_dump()
     assert declared == {"resources": {"subscribe": True, "listChanged": True}, "logging": {}}
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_declared_feature_without_its_handler_is_refused_as_not_served(rev: Rev) -> None:
     async with wire_to(server_of(rev, {"tools": {}}), opened=rev) as wire:
-        answer = await wire.ask(rev.request(1, "tools/list"))
+        answer = await wire.request(rev.request(1, "tools/list"))
     assert answer["error"]["code"] == METHOD_NOT_FOUND
 
 
 @clause("2024-11-05/lifecycle/14", "2025-03-26/lifecycle/15", "draft/lifecycle/15")
 @among(HANDSHAKE)
 async def test_a_notification_that_was_not_declared_is_not_heard(rev: Rev) -> None:
-    heard: list[str] = []
+    notifications: list[str] = []
 
     async def on_tool_list_changed(ctx: Any, params: Any) -> None:
-        heard.append("changed")
+        notifications.append("changed")
 
     wire, connect = raw_server()
     opening = asyncio.create_task(client_of(rev, connect, on_tool_list_changed=on_tool_list_changed).__aenter__())
     await wire.welcome(rev, {"tools": {}})
     client = await opening
     wire.send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
-    assert (await wire.ask(rev.request(1, "ping")))["result"] == {}
-    assert heard == []
+    assert (await wire.request(rev.request(1, "ping")))["result"] == {}
+    assert notifications == []
     await client.close()
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_method_that_nobody_knows_is_refused_and_an_unknown_notification_is_silence(rev: Rev) -> None:
     async with wire_to(server_of(rev), opened=rev) as wire:
         wire.send({"jsonrpc": "2.0", "method": "notifications/nobody_knows", "params": {"x": 1}})
-        answer = await wire.ask(rev.request(1, "nobody/knows"))
+        answer = await wire.request(rev.request(1, "nobody/knows"))
     assert answer["error"]["code"] == METHOD_NOT_FOUND

@@ -1,4 +1,4 @@
-"""Params that need a capability of their own: the mode of a question, tools for a model, the context of other servers."""
+"""Params that need a capability of their own: the mode of an elicitation, tools for a model, the context of servers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import (
-    EVERY,
+    ALL_REVISIONS,
     INVALID_PARAMS,
     Rev,
     among,
@@ -28,7 +28,7 @@ TOOL = {"name": "t", "inputSchema": {"type": "object"}}
 ELICIT, SAMPLE = "elicitation/create", "sampling/createMessage"
 GATED = [rev for rev in since("2025-11-25") if not rev.stateless]
 FREE = [rev for rev in before("2025-11-25") if not rev.stateless]
-STATELESS = [rev for rev in EVERY if rev.stateless]
+STATELESS = [rev for rev in ALL_REVISIONS if rev.stateless]
 
 
 def sample(**more: Any) -> dict[str, Any]:
@@ -57,7 +57,7 @@ CASES: list[Case] = [
     (SAMPLE, sample(includeContext="thisServer"), {"sampling": {"tools": {}}}, "client.sampling.context"),
     (SAMPLE, sample(includeContext="allServers"), {"sampling": {}}, "client.sampling.context"),
 ]
-EACH = pytest.mark.parametrize("case", CASES, ids=[f"{case[0]}-{number}" for number, case in enumerate(CASES)])
+BY_CASE = pytest.mark.parametrize("case", CASES, ids=[f"{case[0]}-{number}" for number, case in enumerate(CASES)])
 
 
 def willing(rev: Rev) -> dict[str, Any]:
@@ -74,41 +74,41 @@ def willing(rev: Rev) -> dict[str, Any]:
     )
 
 
-def asking(rev: Rev, method: str, asked: dict[str, Any]) -> Any:
+def asking(rev: Rev, method: str, sent: dict[str, Any]) -> Any:
     """A server whose tool asks this, and says what became of it."""
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         row = rev.revision.table("server_to_client")[method]
         try:
-            return rev.text(type(await ctx._send_request(row, asked, None)).__name__)
-        except ProtocolViolationError as fault:
-            return rev.text(str(fault))
+            return rev.text(type(await ctx._send_request(row, sent, None)).__name__)
+        except ProtocolViolationError as error:
+            return rev.text(str(error))
 
     return server_of(rev, call_tool=call_tool)
 
 
-@EACH
+@BY_CASE
 @among(GATED)
 async def test_a_server_asks_only_for_what_the_client_can_do(rev: Rev, case: Case) -> None:
-    method, asked, capabilities, missing = case
-    async with client_of(rev, asking(rev, method, asked), capabilities=capabilities, **willing(rev)) as client:
-        said = (await client.call_tool(name="x")).content[0].text
+    method, sent, capabilities, missing = case
+    async with client_of(rev, asking(rev, method, sent), capabilities=capabilities, **willing(rev)) as client:
+        outcome = (await client.call_tool(name="x")).content[0].text
     if not missing:
-        assert said in ("ElicitResult", "CreateMessageResult")
+        assert outcome in ("ElicitResult", "CreateMessageResult")
     else:
-        assert said.startswith(f"{method!r} in {rev} with ")
-        assert said.endswith(f" needs the capability {missing!r}, which was not declared")
+        assert outcome.startswith(f"{method!r} in {rev} with ")
+        assert outcome.endswith(f" needs the capability {missing!r}, which was not declared")
 
 
-@EACH
+@BY_CASE
 @among(GATED)
 async def test_a_client_refuses_what_it_has_not_declared(rev: Rev, case: Case) -> None:
-    method, asked, capabilities, missing = case
+    method, sent, capabilities, missing = case
     wire, connect = raw_server()
     opening = asyncio.create_task(client_of(rev, connect, capabilities=capabilities, **willing(rev)).__aenter__())
     await wire.welcome(rev)
     client = await opening
-    answer = await wire.ask(rev.request(1, method, asked))
+    answer = await wire.request(rev.request(1, method, sent))
     if missing and missing != "client.sampling.context":  # A client may ignore which context a server would like.
         assert answer["error"]["code"] == INVALID_PARAMS and repr(missing) in answer["error"]["message"]
     else:
@@ -116,22 +116,22 @@ async def test_a_client_refuses_what_it_has_not_declared(rev: Rev, case: Case) -
     await client.close()
 
 
-@EACH
+@BY_CASE
 @among(STATELESS)
 async def test_a_result_asks_only_for_what_the_client_can_do(rev: Rev, case: Case) -> None:
-    method, asked, capabilities, missing = case
-    asked = {key: value for key, value in asked.items() if key != "elicitationId"}
+    method, sent, capabilities, missing = case
+    sent = {key: value for key, value in sent.items() if key != "elicitationId"}
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        result = {"resultType": "input_required", "inputRequests": {"q": {"method": method, "params": asked}}}
+        result = {"resultType": "input_required", "inputRequests": {"q": {"method": method, "params": sent}}}
         return rev.t.InputRequiredResult.model_validate(result)
 
     async with wire_to(server_of(rev, call_tool=call_tool)) as wire:
         request = rev.request(1, "tools/call", {"name": "x"})
         request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities
-        answer = await wire.ask(request)
+        answer = await wire.request(request)
         request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {}
-        nothing = await wire.ask(request)
+        nothing = await wire.request(request)
     assert nothing["error"]["code"] == -32021
     assert set(nothing["error"]["data"]["requiredCapabilities"]) == {method.partition("/")[0]}
     if not missing:
@@ -146,9 +146,9 @@ async def test_a_result_asks_only_for_what_the_client_can_do(rev: Rev, case: Cas
 @among(FREE)
 async def test_revisions_without_these_capabilities_have_no_gates(rev: Rev, context: str) -> None:
     assert not [row for row in rev.revision.rows if row.requirements]
-    asks = {SAMPLE: sample(includeContext=context), ELICIT: FORM}
-    for method in asks.keys() & rev.revision.table("server_to_client").keys():
+    requests = {SAMPLE: sample(includeContext=context), ELICIT: FORM}
+    for method in requests.keys() & rev.revision.table("server_to_client").keys():
         capabilities = {"elicitation": {"url": {}}}
-        server = asking(rev, method, asks[method])
+        server = asking(rev, method, requests[method])
         async with client_of(rev, server, capabilities=capabilities, **willing(rev)) as client:
             assert (await client.call_tool(name="x")).content[0].text in ("CreateMessageResult", "ElicitResult")

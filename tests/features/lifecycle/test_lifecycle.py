@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import (
-    EVERY,
+    ALL_REVISIONS,
     HANDSHAKE,
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -58,7 +58,7 @@ async def test_a_client_opens_with_initialize_and_then_says_initialized(rev: Rev
 @among(HANDSHAKE)
 async def test_a_server_answers_with_its_capabilities_and_its_name(rev: Rev) -> None:
     async with wire_to(tooled(rev, instructions="List them first.")) as wire:
-        answer = await wire.ask(hello(rev.id))
+        answer = await wire.request(hello(rev.id))
     assert answer["result"] == {
         "protocolVersion": rev.id,
         "capabilities": {"tools": {}},
@@ -67,7 +67,7 @@ async def test_a_server_answers_with_its_capabilities_and_its_name(rev: Rev) -> 
     }
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_instructions_reach_the_client_and_are_absent_without(rev: Rev) -> None:
     async with client_of(rev, tooled(rev, instructions="List them first.")) as client:
         assert client.server.instructions == "List them first."
@@ -90,18 +90,18 @@ async def test_each_side_knows_who_the_other_is(rev: Rev) -> None:
 @among(HANDSHAKE)
 async def test_a_server_serves_nothing_before_the_handshake_is_done(rev: Rev) -> None:
     async with wire_to(tooled(rev)) as wire:
-        assert (await wire.ask(rev.request(1, "tools/list")))["error"]["code"] == INVALID_REQUEST
-        assert "result" in await wire.ask(hello(rev.id))
-        assert (await wire.ask(rev.request(2, "tools/list")))["error"]["code"] == INVALID_REQUEST
+        assert (await wire.request(rev.request(1, "tools/list")))["error"]["code"] == INVALID_REQUEST
+        assert "result" in await wire.request(hello(rev.id))
+        assert (await wire.request(rev.request(2, "tools/list")))["error"]["code"] == INVALID_REQUEST
         wire.send(INITIALIZED)
-        assert (await wire.ask(rev.request(3, "tools/list")))["result"] == {"tools": []}
+        assert (await wire.request(rev.request(3, "tools/list")))["result"] == {"tools": []}
 
 
 @among(HANDSHAKE)
 async def test_a_conversation_is_opened_once(rev: Rev) -> None:
     async with wire_to(tooled(rev), opened=rev) as wire:
-        assert (await wire.ask(hello(rev.id, id=2)))["error"]["code"] == INVALID_REQUEST
-        assert "result" in await wire.ask(rev.request(3, "tools/list"))
+        assert (await wire.request(hello(rev.id, id=2)))["error"]["code"] == INVALID_REQUEST
+        assert "result" in await wire.request(rev.request(3, "tools/list"))
 
 
 @among(HANDSHAKE)
@@ -115,9 +115,9 @@ async def test_messages_in_the_same_breath_as_the_handshake_are_understood(rev: 
 async def test_a_bad_opening_is_refused_and_a_good_one_may_follow(rev: Rev) -> None:
     async with wire_to(tooled(rev)) as wire:
         for id, params in enumerate([{}, {"protocolVersion": 5}, hello(rev.id)["params"] | {"clientInfo": {}}]):
-            answer = await wire.ask(rev.request(id, "initialize", params))
+            answer = await wire.request(rev.request(id, "initialize", params))
             assert answer["error"]["code"] in (INVALID_PARAMS, INVALID_REQUEST)
-        assert "result" in await wire.ask(hello(rev.id))
+        assert "result" in await wire.request(hello(rev.id))
 
 
 @clause("2024-11-05/lifecycle/05", "2025-03-26/lifecycle/06", "draft/lifecycle/05")
@@ -141,9 +141,9 @@ def test_a_server_sends_only_pings_and_log_messages_before_initialized(rev: Rev)
     rows = rev.package.methods.FromServer
     peer = Connection(rev.revision, "server", local_capabilities={"logging": {}, "tools": {"listChanged": True}})
     peer.receive(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
-    asked: Any = peer.receive(json.dumps(hello(rev.id)).encode())
+    request: Any = peer.receive(json.dumps(hello(rev.id)).encode())
     peer.negotiated(rev.revision, {"roots": {}, "sampling": {}, "elicitation": {}})
-    peer.send_result(asked, rev.t.InitializeResult.model_validate(_result(rev)))
+    peer.send_result(request, rev.t.InitializeResult.model_validate(_result(rev)))
     assert peer.send_request(1, rows.PING, {})
     assert peer.send_notification(rows.LOGGING_MESSAGE, {"level": "info", "data": "hello"})
     for row in (rows.LIST_ROOTS, rows.CREATE_MESSAGE):
@@ -165,15 +165,15 @@ def _result(rev: Rev) -> dict[str, Any]:
 async def test_after_a_failed_opening_the_client_says_nothing_and_leaves(rev: Rev, answer: str) -> None:
     wire, connect = raw_server()
     opening = asyncio.create_task(client_of(rev, connect).__aenter__())
-    asked = await wire.receive()
+    request = await wire.receive()
     error = {"error": {"code": -32603, "message": "out of order"}}
-    wire.send({"jsonrpc": "2.0", "id": asked["id"]} | (error if answer == "error" else {"result": {}}))
+    wire.send({"jsonrpc": "2.0", "id": request["id"]} | (error if answer == "error" else {"result": {}}))
     with pytest.raises(RemoteJSONRPCError if answer == "error" else InvalidResponseError):
         await opening
     assert await wire.receive() is None
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_features_outside_the_standard_are_declared_by_both_sides(rev: Rev) -> None:
     theirs: list[Any] = []
     special = {"experimental": {"com.example/special": {"depth": 3}}}

@@ -39,9 +39,9 @@ async def test_both_sides_answer_with_an_empty_result_also_without_any_feature(r
 @among(HANDSHAKE)
 async def test_a_ping_is_answered_before_the_handshake_and_during_it(rev: Rev) -> None:
     async with wire_to(server_of(rev)) as wire:
-        assert (await wire.ask(rev.request(1, "ping")))["result"] == {}
-        await wire.ask(hello(rev.id))
-        assert (await wire.ask(rev.request(2, "ping")))["result"] == {}
+        assert (await wire.request(rev.request(1, "ping")))["result"] == {}
+        await wire.request(hello(rev.id))
+        assert (await wire.request(rev.request(2, "ping")))["result"] == {}
 
 
 @clause("2024-11-05/ping/01", "2025-03-26/ping/01", "draft/ping/01")
@@ -57,7 +57,7 @@ async def test_a_ping_is_answered_while_handlers_are_at_work(rev: Rev) -> None:
     async with wire_to(server_of(rev, call_tool=call_tool), opened=rev) as wire:
         wire.send(rev.request(1, "tools/call", {"name": "x"}))
         await started.wait()
-        assert await wire.ask(rev.request(2, "ping")) == {"jsonrpc": "2.0", "id": 2, "result": {}}
+        assert await wire.request(rev.request(2, "ping")) == {"jsonrpc": "2.0", "id": 2, "result": {}}
         release.set()
         assert (await wire.receive())["id"] == 1
 
@@ -71,9 +71,9 @@ async def test_a_client_that_keeps_alive_asks_again_and_again(rev: Rev) -> None:
     await wire.welcome(rev)
     client = await opening
     for _ in range(3):
-        asked = await wire.receive()
-        assert asked["method"] == "ping"
-        wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {}})
+        request = await wire.receive()
+        assert request["method"] == "ping"
+        wire.send({"jsonrpc": "2.0", "id": request["id"], "result": {}})
     await client.close()
 
 
@@ -96,4 +96,4 @@ async def test_without_sessions_there_is_no_ping(rev: Rev) -> None:
     assert not hasattr(rev.package.Client, "ping") and not hasattr(rev.package.Context, "ping")
     assert not hasattr(rev.t, "PingRequest")
     async with wire_to(server_of(rev)) as wire:
-        assert (await wire.ask(rev.request(1, "ping")))["error"]["code"] == METHOD_NOT_FOUND
+        assert (await wire.request(rev.request(1, "ping")))["error"]["code"] == METHOD_NOT_FOUND

@@ -34,11 +34,11 @@ def served(rev: Rev, **settings: Any) -> Any:
 @among(STATELESS)
 async def test_a_client_discovers_what_the_server_is(rev: Rev) -> None:
     async with client_of(rev, served(rev, instructions="Call x.")) as client:
-        for found in (client.server, await client.discover()):
-            assert isinstance(found, rev.t.DiscoverResult)
-            assert found.supported_versions == [rev.id]
-            assert found.capabilities.model_dump() == {"tools": {}} and found.instructions == "Call x."
-            assert found.model_dump()["_meta"][f"{META}serverInfo"] == {"name": "served", "version": "1"}
+        for discovered in (client.server, await client.discover()):
+            assert isinstance(discovered, rev.t.DiscoverResult)
+            assert discovered.supported_versions == [rev.id]
+            assert discovered.capabilities.model_dump() == {"tools": {}} and discovered.instructions == "Call x."
+            assert discovered.model_dump()["_meta"][f"{META}serverInfo"] == {"name": "served", "version": "1"}
 
 
 @among(STATELESS)
@@ -58,14 +58,14 @@ async def test_every_request_says_who_asks_and_how(rev: Rev) -> None:
 @among(STATELESS)
 async def test_a_request_that_does_not_say_it_is_refused(rev: Rev) -> None:
     async with wire_to(served(rev)) as wire:
-        assert "result" in await wire.ask(rev.request(0, "tools/call", {"name": "x"}))
+        assert "result" in await wire.request(rev.request(0, "tools/call", {"name": "x"}))
         for id, missing in enumerate(["", "protocolVersion", "clientCapabilities"], start=1):
             request = rev.request(id, "tools/call", {"name": "x"})
             if missing:
                 del request["params"]["_meta"][META + missing]
             else:
                 del request["params"]["_meta"]
-            assert (await wire.ask(request))["error"]["code"] == INVALID_PARAMS, missing
+            assert (await wire.request(request))["error"]["code"] == INVALID_PARAMS, missing
 
 
 @among(STATELESS)
@@ -73,10 +73,10 @@ async def test_a_request_that_does_not_say_it_is_refused(rev: Rev) -> None:
 async def test_another_version_is_refused_with_those_that_are_supported(rev: Rev) -> None:
     async with wire_to(served(rev)) as wire:
         request = rev.request(1, "tools/call", {"name": "x", "_meta": {f"{META}protocolVersion": "2099-01-01"}})
-        error = (await wire.ask(request))["error"]
+        error = (await wire.request(request))["error"]
         assert error["code"] == rev.revision.constants["UNSUPPORTED_PROTOCOL_VERSION"]
         assert error["data"] == {"supported": [rev.id], "requested": "2099-01-01"}
-        assert "result" in await wire.ask(rev.request(2, "tools/call", {"name": "x"}))
+        assert "result" in await wire.request(rev.request(2, "tools/call", {"name": "x"}))
 
 
 @among(STATELESS)
@@ -84,16 +84,16 @@ async def test_nothing_is_remembered_between_two_requests(rev: Rev) -> None:
     async with wire_to(served(rev)) as wire:
         for id, capabilities in enumerate([{"roots": {}}, {}, {"sampling": {}, "elicitation": {}}]):
             request = rev.request(id, "tools/call", {"name": "x", "_meta": {f"{META}clientCapabilities": capabilities}})
-            said = (await wire.ask(request))["result"]["content"][0]["text"]
-            assert said == f"raw {sorted(capabilities)}"
+            text = (await wire.request(request))["result"]["content"][0]["text"]
+            assert text == f"raw {sorted(capabilities)}"
 
 
 @among(STATELESS)
 async def test_there_is_no_handshake(rev: Rev) -> None:
     assert not hasattr(rev.t, "InitializeRequest")
     async with wire_to(served(rev)) as wire:
-        await wire.ask(rev.request(0, "server/discover"))
-        assert (await wire.ask(hello(rev.id, id=1)))["error"]["code"] == METHOD_NOT_FOUND
+        await wire.request(rev.request(0, "server/discover"))
+        assert (await wire.request(hello(rev.id, id=1)))["error"]["code"] == METHOD_NOT_FOUND
 
 
 @among(HANDSHAKE)
@@ -101,7 +101,7 @@ async def test_where_there_is_a_handshake_nothing_is_discovered(rev: Rev) -> Non
     assert not hasattr(rev.package.Client, "discover") and not hasattr(rev.t, "DiscoverRequest")
     async with wire_to(served(rev), opened=rev) as wire:
         request = STATELESS[0].request(1, "server/discover")
-        assert (await wire.ask(request))["error"]["code"] == METHOD_NOT_FOUND
+        assert (await wire.request(request))["error"]["code"] == METHOD_NOT_FOUND
 
 
 @among(STATELESS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.clock import LoopClock, settle
-from support.endpoints import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of
 
 from mcp_runtime.errors import RequestTimeoutError
 from mcp_runtime.protocol.revision import Request
@@ -18,14 +18,14 @@ from mcp_runtime.session.options import RequestOptions
 @clause("2025-03-26/lifecycle/20", "draft/lifecycle/20", "2025-03-26/lifecycle/25", "draft/lifecycle/25")
 @clause("2025-03-26/lifecycle/21", "draft/lifecycle/21")
 @clause("2024-11-05/tools/14", "2025-03-26/tools/15", "draft/tools/19")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_call_whose_time_is_over_cancels_the_handler_and_the_next_one_works(rev: Rev) -> None:
-    clock, begun, ended = LoopClock(), asyncio.Event(), asyncio.Event()
+    clock, started, ended = LoopClock(), asyncio.Event(), asyncio.Event()
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         if params.name == "quick":
             return rev.text("quick")
-        begun.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -34,7 +34,7 @@ async def test_a_call_whose_time_is_over_cancels_the_handler_and_the_next_one_wo
     tap = Tap(server_of(rev, call_tool=call_tool))
     async with client_of(rev, tap) as client:
         hangs = asyncio.create_task(client.call_tool(name="hangs", options=RequestOptions(timeout=5)))
-        await begun.wait()
+        await started.wait()
         clock.forward(5)
         with pytest.raises(RequestTimeoutError, match="'tools/call': no response within 5 s"):
             await hangs
@@ -79,10 +79,10 @@ async def test_calls_in_flight_together_each_end_at_their_own_time(rev: Rev) -> 
 
 @among(HANDSHAKE)
 async def test_a_handler_that_asks_the_client_has_timeouts_too(rev: Rev) -> None:
-    clock, begun, ended = LoopClock(), asyncio.Event(), asyncio.Event()
+    clock, started, ended = LoopClock(), asyncio.Event(), asyncio.Event()
 
     async def on_list_roots(ctx: Any, params: Any) -> Any:
-        begun.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -90,7 +90,7 @@ async def test_a_handler_that_asks_the_client_has_timeouts_too(rev: Rev) -> None
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         request = asyncio.ensure_future(ctx.list_roots(options=RequestOptions(timeout=5)))
-        await begun.wait()
+        await started.wait()
         clock.forward(5)
         with pytest.raises(RequestTimeoutError):
             await request
@@ -113,7 +113,7 @@ async def test_a_server_that_never_answers_the_opening_is_left(rev: Rev) -> None
 
 
 @clause("2025-03-26/lifecycle/21", "draft/lifecycle/21")
-@among(EVERY)
+@among(ALL_REVISIONS)
 def test_every_generated_call_takes_options(rev: Rev) -> None:
     client = rev.package.Client
     for row in rev.revision.table("client_to_server").values():
@@ -122,7 +122,7 @@ def test_every_generated_call_takes_options(rev: Rev) -> None:
 
 
 @clause("2024-11-05/lifecycle/22", "2025-03-26/lifecycle/19", "draft/lifecycle/19")
-@among(EVERY)
+@among(ALL_REVISIONS)
 def test_a_call_without_options_ends_after_a_minute(rev: Rev) -> None:
     """On a clock that is set forward, in a loop of its own."""
 

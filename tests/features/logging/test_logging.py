@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import (
-    EVERY,
+    ALL_REVISIONS,
     HANDSHAKE,
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -40,22 +40,22 @@ def logging_server(rev: Rev, capabilities: dict[str, Any] | None = LOGGING, **mo
     return server_of(rev, capabilities, call_tool=call_tool, **more)
 
 
-class Heard:
+class LogRecorder:
     """Takes log messages."""
 
     def __init__(self) -> None:
-        self.said: list[Any] = []
+        self.messages: list[Any] = []
 
     async def on_logging_message(self, ctx: Any, params: Any) -> None:
-        self.said.append(params)
+        self.messages.append(params)
 
     @property
     def levels(self) -> list[str]:
-        return [message.level for message in self.said]
+        return [message.level for message in self.messages]
 
 
 @clause("2024-11-05/logging/01", "2025-03-26/logging/01", "draft/logging/01")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_server_that_did_not_declare_it_cannot_log(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         with pytest.raises(
@@ -70,7 +70,7 @@ async def test_a_server_that_did_not_declare_it_cannot_log(rev: Rev) -> None:
 
 
 @clause("2024-11-05/logging/12", "2025-03-26/logging/12", "draft/logging/12")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_what_json_cannot_say_is_not_logged(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         for data in (object(), {"deep": [object()]}, "half a pair: \ud800"):
@@ -79,30 +79,30 @@ async def test_what_json_cannot_say_is_not_logged(rev: Rev) -> None:
         return rev.text("refused")
 
     wants = RequestOptions(meta={"io.modelcontextprotocol/logLevel": "debug"} if rev.stateless else {})
-    heard = Heard()
+    recorder = LogRecorder()
     server = server_of(rev, LOGGING, call_tool=call_tool)
-    async with client_of(rev, server, on_logging_message=heard.on_logging_message) as client:
+    async with client_of(rev, server, on_logging_message=recorder.on_logging_message) as client:
         assert (await client.call_tool(name="x", options=wants)).content[0].text == "refused"
-    assert heard.said == []
+    assert recorder.messages == []
 
 
 @among(HANDSHAKE)
 async def test_without_a_level_every_message_is_sent_as_it_was_given(rev: Rev) -> None:
-    heard = Heard()
-    async with client_of(rev, logging_server(rev), on_logging_message=heard.on_logging_message) as client:
+    recorder = LogRecorder()
+    async with client_of(rev, logging_server(rev), on_logging_message=recorder.on_logging_message) as client:
         await client.call_tool(name="x")
-    assert heard.levels == LEVELS
-    assert (heard.said[0].data, heard.said[0].logger) == ({"level": "debug"}, "the.logger")
+    assert recorder.levels == LEVELS
+    assert (recorder.messages[0].data, recorder.messages[0].logger) == ({"level": "debug"}, "the.logger")
 
 
 @among(HANDSHAKE)
 @pytest.mark.parametrize("level", LEVELS)
 async def test_messages_below_the_level_are_not_sent(rev: Rev, level: str) -> None:
-    heard = Heard()
-    async with client_of(rev, logging_server(rev), on_logging_message=heard.on_logging_message) as client:
+    recorder = LogRecorder()
+    async with client_of(rev, logging_server(rev), on_logging_message=recorder.on_logging_message) as client:
         await client.set_level(level=level)
         await client.call_tool(name="x")
-    assert heard.levels == LEVELS[LEVELS.index(level) :]
+    assert recorder.levels == LEVELS[LEVELS.index(level) :]
 
 
 @among(HANDSHAKE)
@@ -113,7 +113,7 @@ async def test_the_level_is_that_of_one_client_and_the_handler_hears_of_it(rev: 
         chosen.append(params.level)
         return rev.t.EmptyResult()
 
-    one, other = Heard(), Heard()
+    one, other = LogRecorder(), LogRecorder()
     server = logging_server(rev, None, set_level=set_level)
     async with (
         client_of(rev, server, on_logging_message=one.on_logging_message) as first,
@@ -129,7 +129,7 @@ async def test_the_level_is_that_of_one_client_and_the_handler_hears_of_it(rev: 
 async def test_an_unknown_level_is_refused_and_changes_nothing(rev: Rev) -> None:
     async with wire_to(logging_server(rev), opened=rev) as wire:
         for id, level in enumerate(["loud", "INFO", 3, None]):
-            answer = await wire.ask(rev.request(id, "logging/setLevel", {"level": level}))
+            answer = await wire.request(rev.request(id, "logging/setLevel", {"level": level}))
             assert answer["error"]["code"] == INVALID_PARAMS
         wire.send(rev.request("x", "tools/call", {"name": "x"}))
         assert [(await wire.receive())["params"]["level"] for _ in LEVELS] == LEVELS
@@ -149,18 +149,18 @@ async def test_a_server_that_cannot_set_the_level_says_internal_error(rev: Rev) 
 
 @among(STATELESS)
 async def test_without_sessions_each_request_says_which_messages_it_wants(rev: Rev) -> None:
-    heard = Heard()
-    wanted = RequestOptions(meta={"io.modelcontextprotocol/logLevel": "alert"})
+    recorder = LogRecorder()
+    options = RequestOptions(meta={"io.modelcontextprotocol/logLevel": "alert"})
     tap = Tap(logging_server(rev))
-    async with client_of(rev, tap, on_logging_message=heard.on_logging_message) as client:
-        await client.call_tool(name="x", options=wanted)
+    async with client_of(rev, tap, on_logging_message=recorder.on_logging_message) as client:
+        await client.call_tool(name="x", options=options)
         await client.call_tool(name="x")
-    assert heard.levels == ["alert", "emergency"]
+    assert recorder.levels == ["alert", "emergency"]
 
 
 @among(STATELESS)
 async def test_without_sessions_no_level_can_be_set(rev: Rev) -> None:
     assert not hasattr(rev.package.Client, "set_level") and not hasattr(rev.t, "SetLevelRequest")
     async with wire_to(logging_server(rev)) as wire:
-        answer = await wire.ask(rev.request(1, "logging/setLevel", {"level": "info"}))
+        answer = await wire.request(rev.request(1, "logging/setLevel", {"level": "info"}))
         assert answer["error"]["code"] == METHOD_NOT_FOUND

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from support.clock import settle
-from support.endpoints import EVERY, Rev, among, client_of, server_of
+from support.endpoints import ALL_REVISIONS, Rev, among, client_of, server_of
 
 from mcp_runtime.protocol.events import RequestReceived
 from mcp_runtime.session.running import RunningRequest
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_fast_call_overtakes_a_slow_one(rev: Rev) -> None:
     release = asyncio.Event()
 
@@ -31,7 +31,7 @@ async def test_a_fast_call_overtakes_a_slow_one(rev: Rev) -> None:
         assert (await slow).content[0].text == "slow"
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_handlers_start_in_the_order_in_which_the_requests_were_sent(rev: Rev) -> None:
     started: list[int] = []
     everyone = asyncio.Event()
@@ -50,7 +50,7 @@ async def test_handlers_start_in_the_order_in_which_the_requests_were_sent(rev: 
     assert [result.content[0].text for result in results] == [str(n) for n in range(50)]
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_two_clients_with_the_same_ids_get_their_own_answers(rev: Rev) -> None:
     met = asyncio.Barrier(2)
 
@@ -65,7 +65,7 @@ async def test_two_clients_with_the_same_ids_get_their_own_answers(rev: Rev) -> 
     assert (name, other_name) == ("one", "other") and id == other_id
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_handlers_that_have_ended_leave_room_for_others_and_nothing_of_their_requests(
     rev: Rev, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,8 +77,8 @@ async def test_handlers_that_have_ended_leave_room_for_others_and_nothing_of_the
 
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
         for turn in range(5):
-            results = await asyncio.gather(*(client.call_tool(name=f"{turn} {each}") for each in range(6)))
-            assert [result.content[0].text for result in results] == [f"{turn} {each}" for each in range(6)]
+            results = await asyncio.gather(*(client.call_tool(name=f"{turn} {number}") for number in range(6)))
+            assert [result.content[0].text for result in results] == [f"{turn} {number}" for number in range(6)]
         await settle()
         gc.collect()
-        assert [each for each in gc.get_objects() if isinstance(each, (RequestReceived, RunningRequest))] == []
+        assert [leaked for leaked in gc.get_objects() if isinstance(leaked, (RequestReceived, RunningRequest))] == []

@@ -10,14 +10,24 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, INTERNAL_ERROR, Rev, among, clause, client_of, server_of, wire_to
+from support.endpoints import (
+    ALL_REVISIONS,
+    HANDSHAKE,
+    INTERNAL_ERROR,
+    Rev,
+    among,
+    clause,
+    client_of,
+    server_of,
+    wire_to,
+)
 
 from mcp_runtime.aio.threads import WorkerThreads
 from mcp_runtime.errors import InvalidResponseError, JSONRPCError, RemoteJSONRPCError
 from mcp_runtime.session.options import RequestOptions
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_plain_function_runs_in_a_worker_thread_and_blocks_nothing(rev: Rev) -> None:
     release, threads = threading.Event(), set[threading.Thread]()
     met = threading.Barrier(2)
@@ -58,7 +68,7 @@ async def test_a_plain_function_answers_for_the_client_too(rev: Rev) -> None:
     ("handler", "params"),
     [("call_tool", {"name": "x"}), ("get_prompt", {"name": "x"}), ("read_resource", {"uri": "test://x"})],
 )
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_handler_that_fails_is_an_internal_error_without_its_secrets(
     rev: Rev, handler: str, params: dict[str, Any], plain: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -77,7 +87,7 @@ async def test_a_handler_that_fails_is_an_internal_error_without_its_secrets(
     assert "a secret of the server" in caplog.text
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_refusal_reaches_the_caller_as_it_was_raised(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         raise JSONRPCError(-32000, "not today", {"open": ["tomorrow"]})
@@ -89,7 +99,7 @@ async def test_a_refusal_reaches_the_caller_as_it_was_raised(rev: Rev) -> None:
     assert caught.value.data == {"open": ["tomorrow"]}
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_an_answer_of_the_wrong_type_is_an_internal_error(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         return {"content": []}
@@ -101,7 +111,7 @@ async def test_an_answer_of_the_wrong_type_is_an_internal_error(rev: Rev) -> Non
 
 @clause("2024-11-05/tools/13", "2025-03-26/tools/14", "draft/tools/18")
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_result_that_does_not_fit_the_schema_never_reaches_the_caller(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         content = [{"type": "smell", "data": "roses"}]
@@ -112,7 +122,7 @@ async def test_a_result_that_does_not_fit_the_schema_never_reaches_the_caller(re
             await client.call_tool(name="x")
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_what_the_lifespan_gives_is_shared_by_the_handlers_of_a_conversation(rev: Rev) -> None:
     happened: list[str] = []
 
@@ -136,7 +146,7 @@ async def test_what_the_lifespan_gives_is_shared_by_the_handlers_of_a_conversati
     assert happened == ["opened", "closed"] * 2
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_handler_sees_the_metadata_and_the_id_of_its_request(rev: Rev) -> None:
     seen: list[Any] = []
 
@@ -149,12 +159,12 @@ async def test_a_handler_sees_the_metadata_and_the_id_of_its_request(rev: Rev) -
         await client.call_tool(name="x")
     async with wire_to(server_of(rev, call_tool=call_tool), opened=rev) as wire:
         meta = {"progressToken": "t", "com.example/trace": None}
-        await wire.ask(rev.request("raw", "tools/call", {"name": "x", "_meta": meta}))
+        await wire.request(rev.request("raw", "tools/call", {"name": "x", "_meta": meta}))
     assert [row[1:] for row in seen] == [({"id": 7}, None), (None, None), (None, "t")]
     assert seen[2][0] == "raw"
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_when_the_client_leaves_its_handlers_are_cancelled(rev: Rev) -> None:
     started, ended = asyncio.Event(), asyncio.Event()
 
@@ -190,7 +200,7 @@ async def test_what_comes_together_does_not_queue_for_the_one_thread_that_is_idl
         (7, 7),
     ],
 )
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_code_that_the_specification_keeps_for_itself_is_not_sent(rev: Rev, code: int, stateless: int) -> None:
     """Without sessions; 2025-11-25 and before leave all of them to servers."""
 

@@ -1,4 +1,4 @@
-"""The envelope: what is a message and what is not, ids as they came, batches where there are any, further fields kept."""
+"""The envelope: what is a message and what is not, ids as they came, batches where there are any, further fields."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import (
-    EVERY,
+    ALL_REVISIONS,
     HANDSHAKE,
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -35,7 +35,7 @@ from mcp_runtime.protocol.jsonrpc import (
     decode,
 )
 
-BATCHING = [rev for rev in EVERY if rev.id == "2025-03-26"]
+BATCHING = [rev for rev in ALL_REVISIONS if rev.id == "2025-03-26"]
 
 
 def echo(rev: Rev) -> Any:
@@ -78,7 +78,7 @@ def test_every_message_is_one_of_four_kinds_or_malformed(message: Any, kind: typ
 
 @clause("2025-03-26/basic/03", "draft/basic/03", "2024-11-05/messages/02")
 @clause("2025-03-26/basic/04", "draft/basic/04", "2024-11-05/messages/03")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_an_id_is_a_string_or_an_integer_and_never_null(rev: Rev) -> None:
     async with wire_to(echo(rev), opened=rev) as wire:
         for id in (None, True, 1.5, {}, [1]):
@@ -86,11 +86,11 @@ async def test_an_id_is_a_string_or_an_integer_and_never_null(rev: Rev) -> None:
             answer = await wire.receive()
             assert answer["error"]["code"] == INVALID_REQUEST and answer.get("id") is None
         for good in (0, -1, 2**53, "", "é"):
-            assert (await wire.ask(call(rev, good, "x")))["result"]
+            assert (await wire.request(call(rev, good, "x")))["result"]
 
 
 @clause("2025-03-26/basic/06", "draft/basic/06", "2024-11-05/messages/05")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_the_ids_1_and_text_1_are_two_requests_and_keep_their_type(rev: Rev) -> None:
     met = asyncio.Barrier(2)
 
@@ -101,12 +101,12 @@ async def test_the_ids_1_and_text_1_are_two_requests_and_keep_their_type(rev: Re
     async with wire_to(server_of(rev, call_tool=call_tool), opened=rev) as wire:
         wire.send(call(rev, 1, "number"), call(rev, "1", "text"))
         answers = [await wire.receive(), await wire.receive()]
-    said = {type(answer["id"]): answer["result"]["content"][0]["text"] for answer in answers}
-    assert said == {int: "number 1", str: "text '1'"}
+    texts = {type(answer["id"]): answer["result"]["content"][0]["text"] for answer in answers}
+    assert texts == {int: "number 1", str: "text '1'"}
 
 
 @clause("2025-03-26/basic/05", "draft/basic/05", "2024-11-05/messages/04")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_no_side_uses_an_id_twice_and_one_in_use_is_refused(rev: Rev) -> None:
     tap = Tap(echo(rev))
     async with client_of(rev, tap) as client:
@@ -124,7 +124,7 @@ async def test_no_side_uses_an_id_twice_and_one_in_use_is_refused(rev: Rev) -> N
     async with wire_to(server_of(rev, call_tool=call_tool), opened=rev) as wire:
         wire.send(call(rev, 1, "first"))
         await started.wait()
-        assert (await wire.ask(call(rev, 1, "second")))["error"]["code"] == INVALID_REQUEST
+        assert (await wire.request(call(rev, 1, "second")))["error"]["code"] == INVALID_REQUEST
         release.set()
         assert (await wire.receive())["result"]["content"][0]["text"] == "first"
 
@@ -150,8 +150,8 @@ async def test_an_answer_is_a_result_or_an_error_with_a_code_and_a_message(rev: 
     ]
     for answer in broken:
         task = asyncio.create_task(client.call_tool(name="x"))
-        asked = await wire.receive()
-        wire.send({"jsonrpc": "2.0", "id": asked["id"]} | answer)
+        request = await wire.receive()
+        wire.send({"jsonrpc": "2.0", "id": request["id"]} | answer)
         with pytest.raises(InvalidResponseError):
             await task
     task = asyncio.create_task(client.call_tool(name="x"))
@@ -162,12 +162,12 @@ async def test_an_answer_is_a_result_or_an_error_with_a_code_and_a_message(rev: 
 
 
 @clause("2025-03-26/basic/11", "draft/basic/11")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_notification_is_never_answered(rev: Rev) -> None:
     async with wire_to(echo(rev), opened=rev) as wire:
         for method in ("nobody/knows", "notifications/cancelled", "tools/call", "notifications/progress"):
             wire.send({"jsonrpc": "2.0", "method": method}, {"jsonrpc": "2.0", "method": method, "params": {"x": []}})
-        assert "result" in await wire.ask(call(rev, 1, "x"))
+        assert "result" in await wire.request(call(rev, 1, "x"))
 
 
 @clause("2025-03-26/basic/12", "draft/basic/12", "2024-11-05/messages/09")
@@ -182,11 +182,11 @@ async def test_a_notification_has_no_id(rev: Rev) -> None:
     async with client_of(rev, tap, capabilities={"roots": {"listChanged": True}}) as client:
         await client.notify_roots_list_changed()
         await client.call_tool(name="x")
-    told = [m for m in tap.sent + tap.received if m.get("method", "").startswith("notifications/")]
-    assert len(told) == 4 and not [message for message in told if "id" in message]
+    notifications = [m for m in tap.sent + tap.received if m.get("method", "").startswith("notifications/")]
+    assert len(notifications) == 4 and not [message for message in notifications if "id" in message]
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_fields_that_the_schema_does_not_name_survive_a_round_trip(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         more = {"com.example/a": params.model_extra["further"], "null": None}
@@ -195,7 +195,7 @@ async def test_fields_that_the_schema_does_not_name_survive_a_round_trip(rev: Re
 
     async with wire_to(server_of(rev, call_tool=call_tool), opened=rev) as wire:
         further = {"b": [None, {"c": 1.5}]}
-        answer = await wire.ask(rev.request(1, "tools/call", {"name": "x", "further": further}))
+        answer = await wire.request(rev.request(1, "tools/call", {"name": "x", "further": further}))
     result = answer["result"]
     assert result["com.example/a"] == further and result["null"] is None and "null" in result
     assert result["content"][0]["strange"] == {"deep": [1, None, "é"]}
@@ -203,13 +203,13 @@ async def test_fields_that_the_schema_does_not_name_survive_a_round_trip(rev: Re
     assert read.model_dump() == result
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_what_is_no_json_is_a_parse_error_and_ends_nothing(rev: Rev) -> None:
     async with wire_to(echo(rev), opened=rev) as wire:
         for nonsense in (b"nonsense", b"{", b'{"a": NaN}', b"\xff\xfe", b'"\xed\xa0\x80"'):
             wire.send(nonsense)
             assert (await wire.receive())["error"]["code"] == PARSE_ERROR
-        assert "result" in await wire.ask(call(rev, 1, "x"))
+        assert "result" in await wire.request(call(rev, 1, "x"))
 
 
 @clause("2025-03-26/basic/13")
@@ -222,7 +222,7 @@ async def test_a_batch_is_answered_by_a_batch_without_the_notifications(rev: Rev
         assert answers[1]["result"]["content"][0]["text"] == "a" and answers["3"]["result"] == {}
         assert answers[2]["error"]["code"] == METHOD_NOT_FOUND and len(answers) == 3
         wire.send([note, note])
-        assert "result" in await wire.ask(call(rev, 4, "x"))
+        assert "result" in await wire.request(call(rev, 4, "x"))
         wire.send([])
         assert (await wire.receive())["error"]["code"] == INVALID_REQUEST
 
@@ -235,8 +235,8 @@ async def test_a_client_takes_batches_too(rev: Rev) -> None:
     await wire.welcome(rev, {"tools": {}})
     client = await opening
     task = asyncio.create_task(client.call_tool(name="x"))
-    asked = await wire.receive()
-    wire.send([rev.request(1, "ping"), {"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}}])
+    request = await wire.receive()
+    wire.send([rev.request(1, "ping"), {"jsonrpc": "2.0", "id": request["id"], "result": {"content": []}}])
     assert (await task).content == []
     assert await wire.receive() == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
     await client.close()
@@ -249,22 +249,22 @@ async def test_the_opening_is_never_in_a_batch(rev: Rev) -> None:
         wire.send([hello(rev.id, id=1), rev.request(2, "ping")])
         answers = {answer["id"]: answer for answer in await wire.receive()}
         assert answers[1]["error"]["code"] == INVALID_REQUEST and answers[2]["result"] == {}
-        assert "result" in await wire.ask(hello(rev.id))
+        assert "result" in await wire.request(hello(rev.id))
 
 
 @clause("2025-03-26/basic/13")
-@among([rev for rev in EVERY if rev not in BATCHING])
+@among([rev for rev in ALL_REVISIONS if rev not in BATCHING])
 async def test_the_other_revisions_have_no_batches(rev: Rev) -> None:
     async with wire_to(echo(rev), opened=rev) as wire:
         wire.send([call(rev, 1, "x")])
         assert (await wire.receive())["error"]["code"] == INVALID_REQUEST
-        assert "result" in await wire.ask(call(rev, 1, "x"))
+        assert "result" in await wire.request(call(rev, 1, "x"))
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_params_that_do_not_fit_are_refused_with_the_place(rev: Rev) -> None:
     async with wire_to(echo(rev), opened=rev) as wire:
         for id, params in enumerate([{"x": 1}, {"name": 5}, {"name": "x", "arguments": []}]):
-            answer = await wire.ask(rev.request(id, "tools/call", params))
+            answer = await wire.request(rev.request(id, "tools/call", params))
             assert answer["error"]["code"] == INVALID_PARAMS
             assert ("arguments" if "arguments" in params else "name") in answer["error"]["message"]

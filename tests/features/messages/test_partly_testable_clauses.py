@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, Rev, among, both, clause, client_of, server_of, since, text_of
+from support.endpoints import ALL_REVISIONS, Rev, among, both, clause, client_of, server_of, since, text_of
 
 from mcp_runtime.aio.rate_limit import RateLimit, TokenBucket
 from mcp_runtime.client.tools import ApprovedTools
@@ -24,72 +24,72 @@ def of_draft(page: str, *numbers: int) -> pytest.MarkDecorator:
     return clause(*(f"draft/{page}/{number:02}" for number in numbers))
 
 
-def sampling_server(rev: Rev, heard: list[str]) -> Any:
+def sampling_server(rev: Rev, texts: list[str]) -> Any:
     async def call_tool(ctx: Any, params: Any) -> Any:
         message = validator(rev.t.SamplingMessage)({"role": "user", "content": {"type": "text", "text": SECRET}})
         answer = await ctx.create_message(messages=[message], max_tokens=5)
-        heard.append(text_of(answer.content))
+        texts.append(text_of(answer.content))
         return rev.text("done")
 
     return server_of(rev, call_tool=call_tool)
 
 
-def said(rev: Rev, text: str) -> Any:
+def sampled(rev: Rev, text: str) -> Any:
     content = {"type": "text", "text": text}
     return validator(rev.t.CreateMessageResult)({"role": "assistant", "model": "m", "content": content})
 
 
 @both("sampling", (1, 1, 1), (7, 7, 7))
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_person_can_deny_each_request_for_sampling(rev: Rev) -> None:
-    heard: list[str] = []
+    texts: list[str] = []
 
     async def on_create_message(ctx: Any, params: Any) -> Any:
         raise JSONRPCError(-1, "User rejected sampling request")
 
-    async with client_of(rev, sampling_server(rev, heard), on_create_message=on_create_message) as client:
+    async with client_of(rev, sampling_server(rev, texts), on_create_message=on_create_message) as client:
         with pytest.raises(MCPError):
             await client.call_tool(name="x")
-    assert heard == []
+    assert texts == []
 
 
 @both("sampling", (3, 3, 3), (4, 4, 4), (11, 11, 11))
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_person_sees_and_changes_what_the_model_and_the_server_get_and_no_log_does(
     rev: Rev, caplog: pytest.LogCaptureFixture
 ) -> None:
-    heard: list[str] = []
-    asked: list[str] = []
+    texts: list[str] = []
+    prompts: list[str] = []
 
     async def on_create_message(ctx: Any, params: Any) -> Any:
         prompt = text_of(params.messages[0].content).replace("4711", "***")  # The person edits the prompt,
-        asked.append(prompt)
-        return said(rev, "never mind")  # and what the model has written.
+        prompts.append(prompt)
+        return sampled(rev, "never mind")  # and what the model has written.
 
     with caplog.at_level(logging.DEBUG):
-        async with client_of(rev, sampling_server(rev, heard), on_create_message=on_create_message) as client:
+        async with client_of(rev, sampling_server(rev, texts), on_create_message=on_create_message) as client:
             await client.call_tool(name="x")
-    assert asked == ["the launch code is ***"] and heard == ["never mind"]
+    assert prompts == ["the launch code is ***"] and texts == ["never mind"]
     assert not [message for message in caplog.messages if "4711" in message or "never mind" in message]
 
 
 @both("sampling", (10, 10, 10))
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_client_limits_how_often_it_samples(rev: Rev) -> None:
-    heard: list[str] = []
+    texts: list[str] = []
     allowance = TokenBucket(RateLimit(per_second=0.001, burst=2))
 
     async def on_create_message(ctx: Any, params: Any) -> Any:
         if allowance.acquire():
             raise JSONRPCError(-1, "too many requests")
-        return said(rev, "yes")
+        return sampled(rev, "yes")
 
-    async with client_of(rev, sampling_server(rev, heard), on_create_message=on_create_message) as client:
+    async with client_of(rev, sampling_server(rev, texts), on_create_message=on_create_message) as client:
         for _ in range(2):
             await client.call_tool(name="x")
         with pytest.raises(MCPError):
             await client.call_tool(name="x")
-    assert heard == ["yes", "yes"]
+    assert texts == ["yes", "yes"]
 
 
 @of_draft("elicitation", 2, 4, 7, 9, 11)
@@ -114,12 +114,12 @@ async def test_a_person_knows_which_server_asks_and_declines_or_cancels(rev: Rev
     assert results == ["decline None", "cancel None", "cancel None"] and servers == ["served"] * 3
 
 
-async def elicit(rev: Rev, ctx: Any, asked: dict[str, Any]) -> Any:
+async def elicit(rev: Rev, ctx: Any, elicitation: dict[str, Any]) -> Any:
     """Ask by a form; the first revision that has forms has no other mode."""
     if hasattr(rev.t, "ElicitRequestFormParams"):
-        return await ctx.elicit(rev.t.ElicitRequestFormParams.model_validate(asked))
-    schema = rev.t.RequestedSchema.model_validate(asked["requestedSchema"])
-    return await ctx.elicit(message=asked["message"], requested_schema=schema)
+        return await ctx.elicit(rev.t.ElicitRequestFormParams.model_validate(elicitation))
+    schema = rev.t.RequestedSchema.model_validate(elicitation["requestedSchema"])
+    return await ctx.elicit(message=elicitation["message"], requested_schema=schema)
 
 
 @of_draft("elicitation", 1, 6)
@@ -128,9 +128,12 @@ async def test_a_form_that_asks_for_a_secret_is_a_warning(rev: Rev, caplog: pyte
     name = f"card_number_{rev.id}_{id(caplog)}"
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        for each in ("postcard", name):
-            asked = {"message": "?", "requestedSchema": {"type": "object", "properties": {each: {"type": "string"}}}}
-            await elicit(rev, ctx, asked)
+        for field in ("postcard", name):
+            elicitation = {
+                "message": "?",
+                "requestedSchema": {"type": "object", "properties": {field: {"type": "string"}}},
+            }
+            await elicit(rev, ctx, elicitation)
         return rev.text("done")
 
     async def on_elicit(ctx: Any, params: Any) -> Any:
@@ -139,7 +142,7 @@ async def test_a_form_that_asks_for_a_secret_is_a_warning(rev: Rev, caplog: pyte
     with caplog.at_level(logging.WARNING, "mcp_runtime"):
         async with client_of(rev, server_of(rev, call_tool=call_tool), on_elicit=on_elicit) as client:
             await client.call_tool(name="x")
-    assert [each for each in caplog.messages if "form" in each] == [
+    assert [message for message in caplog.messages if "form" in message] == [
         f"a form requests {name!r}, and forms must not request secrets: use a URL elicitation"
     ]
 
@@ -147,12 +150,12 @@ async def test_a_form_that_asks_for_a_secret_is_a_warning(rev: Rev, caplog: pyte
 @of_draft("elicitation", 1, 6)
 @among(since("2025-06-18"))
 async def test_so_is_one_that_a_handler_puts_into_its_result_itself(rev: Rev, caplog: pytest.LogCaptureFixture) -> None:
-    name, newest = f"password_{rev.id}_{id(caplog)}", EVERY[-1]
+    name, newest = f"password_{rev.id}_{id(caplog)}", ALL_REVISIONS[-1]
     form = {"message": "?", "requestedSchema": {"type": "object", "properties": {name: {"type": "string"}}}}
-    asks = {"resultType": "input_required", "inputRequests": {"q": {"method": "elicitation/create", "params": form}}}
+    interim = {"resultType": "input_required", "inputRequests": {"q": {"method": "elicitation/create", "params": form}}}
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        return newest.text("done") if params.input_responses else validator(newest.t.InputRequiredResult)(asks)
+        return newest.text("done") if params.input_responses else validator(newest.t.InputRequiredResult)(interim)
 
     async def on_elicit(ctx: Any, params: Any) -> Any:
         return rev.t.ElicitResult(action="decline")
@@ -165,13 +168,13 @@ async def test_so_is_one_that_a_handler_puts_into_its_result_itself(rev: Rev, ca
 
 
 @both("roots", (6, 6, 6), (8, 8, 8), (9, 9, 9), (10, 10, 10), (11, 11, 11), (19, 19, 19))
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_client_tells_the_roots_it_permits_that_are_there_and_a_server_stays_inside(
     rev: Rev, tmp_path: Path
 ) -> None:
     permitted = [tmp_path / "one", tmp_path / "two"]
-    for each in (*permitted, tmp_path / "private"):
-        each.mkdir()
+    for folder in (*permitted, tmp_path / "private"):
+        folder.mkdir()
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         roots = (await ctx.list_roots()).roots
@@ -179,8 +182,8 @@ async def test_a_client_tells_the_roots_it_permits_that_are_there_and_a_server_s
         return rev.text(f"{len(roots)} {inside}")
 
     async def on_list_roots(ctx: Any, params: Any) -> Any:
-        found = readable_roots(str(path) for path in permitted)
-        return validator(rev.t.ListRootsResult)({"roots": [{"uri": uri} for uri in found]})
+        uris = readable_roots(str(path) for path in permitted)
+        return validator(rev.t.ListRootsResult)({"roots": [{"uri": uri} for uri in uris]})
 
     async with client_of(rev, server_of(rev, call_tool=call_tool), on_list_roots=on_list_roots) as client:
         assert text_of((await client.call_tool(name="x")).content) == "2 [True, True, False]"
@@ -190,7 +193,7 @@ async def test_a_client_tells_the_roots_it_permits_that_are_there_and_a_server_s
 
 @both("tools", (1, 1, 1), (4, 4, 4), (11, 12, 16))
 @clause("2025-03-26/tools/07", "draft/tools/07")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_person_approves_each_call_of_a_tool_whatever_it_says_of_itself(rev: Rev) -> None:
     called: list[str] = []
 

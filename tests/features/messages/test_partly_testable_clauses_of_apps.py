@@ -1,11 +1,11 @@
-"""Clauses that a library can only help with: what an app gives for them, for clients with a handshake and without one."""
+"""Clauses that a library can only help with: what an app does for them, for clients with and without a handshake."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, INVALID_PARAMS, Rev, among, both, text_of
+from support.endpoints import ALL_REVISIONS, INVALID_PARAMS, Rev, among, both, text_of
 
 from mcp_generated import App
 from mcp_generated.v2026_07_28.types import ImageContent
@@ -47,7 +47,7 @@ def guarded_app(ran: list[str]) -> App:
 @both("tools", (8, 9, 13))
 @both("resources", (8, 8, 9), (10, 10, 11))
 @both("completion", (10, 15, 15))
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_who_may_not_use_it_is_refused_before_anything_runs(rev: Rev) -> None:
     ran: list[str] = []
     app = guarded_app(ran)
@@ -71,7 +71,7 @@ async def test_who_may_not_use_it_is_refused_before_anything_runs(rev: Rev) -> N
 
 
 @both("resources", (3, 3, 3), (4, 4, 4))
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_an_https_resource_is_one_that_clients_can_fetch_and_others_have_another_scheme(
     rev: Rev, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -93,7 +93,7 @@ async def test_an_https_resource_is_one_that_clients_can_fetch_and_others_have_a
     assert not caplog.messages
 
     @app.resource("https://example.com/press/{number}/secret")
-    def unsaid(number: str) -> str:
+    def number_of_press_release(number: str) -> str:
         return number
 
     [warning] = caplog.messages
@@ -102,10 +102,10 @@ async def test_an_https_resource_is_one_that_clients_can_fetch_and_others_have_a
         app.resource("press://2", public=True)(index)
 
     async with rev.package.Client.memory(app.server, revisions="all") as client:
-        uris = [each.uri for each in (await client.list_resources()).resources]
+        uris = [resource.uri for resource in (await client.list_resources()).resources]
         assert [uri for uri in uris if is_https_url(uri)] == ["https://example.com/press/1"]
-        said = {uri: (await client.read_resource(uri=uri)).contents[0].text for uri in uris}  # Who cannot, may ask.
-        assert said == {"press://index": "1, 2", "https://example.com/press/1": "release 1"}
+        texts = {uri: (await client.read_resource(uri=uri)).contents[0].text for uri in uris}  # Who cannot, may ask.
+        assert texts == {"press://index": "1, 2", "https://example.com/press/1": "release 1"}
 
 
 @pytest.mark.parametrize("uri", ["http://example.com/a", "https:///a", "https:a", "https://[a", "file:///https://a"])
@@ -118,7 +118,7 @@ def ref(rev: Rev, name: str) -> Any:
 
 
 @both("completion", (1, 6, 6), (2, 7, 7), (11, 16, 16))
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_suggestions_are_ranked_forgiving_and_only_of_what_is_known(rev: Rev) -> None:
     app = guarded_app([])
     async with rev.package.Client.memory(app.server, revisions="all") as client:
@@ -137,7 +137,7 @@ async def test_suggestions_are_ranked_forgiving_and_only_of_what_is_known(rev: R
 
 @both("tools", (10, 11, 15))
 @both("prompts", (13, 14, 14))
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_no_exception_is_shown_to_a_model_and_what_a_prompt_needs_and_gives_is_checked(rev: Rev) -> None:
     ran: list[str] = []
     app = guarded_app(ran)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, INTERNAL_ERROR, Rev, Tap, among, clause, client_of, server_of
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, INTERNAL_ERROR, Rev, Tap, among, clause, client_of, server_of
 
 from mcp_runtime.aio.rate_limit import RateLimit, TokenBucket
 from mcp_runtime.errors import RemoteJSONRPCError
@@ -25,7 +25,7 @@ def test_an_allowance_fills_up_again_as_time_goes_by() -> None:
 
 
 @clause("2024-11-05/tools/09", "2025-03-26/tools/10", "draft/tools/14")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_tools_can_be_called_as_often_as_the_server_says(rev: Rev) -> None:
     called: list[str] = []
 
@@ -57,21 +57,21 @@ async def test_one_client_that_calls_too_often_keeps_no_other_from_it(rev: Rev) 
 
 @clause("2024-11-05/completion/03", "2025-03-26/completion/08", "draft/completion/08")
 @clause("2024-11-05/completion/09", "2025-03-26/completion/14", "draft/completion/14")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_completions_have_a_rate_without_being_told(rev: Rev) -> None:
     async def complete(ctx: Any, params: Any) -> Any:
         return rev.t.CompleteResult(completion=rev.t.Completion(values=[]))
 
-    asked = {"ref": rev.t.PromptReference(name="p"), "argument": rev.t.CompletionArgument(name="a", value="")}
+    arguments = {"ref": rev.t.PromptReference(name="p"), "argument": rev.t.CompletionArgument(name="a", value="")}
     async with client_of(rev, server_of(rev, complete=complete)) as client:
         with pytest.raises(RemoteJSONRPCError, match="too many"):
             for _ in range(20_000):
-                await client.complete(**asked)
+                await client.complete(**arguments)
 
 
 @clause("2024-11-05/logging/04", "2025-03-26/logging/04", "draft/logging/04")
 @clause("2024-11-05/logging/11", "2025-03-26/logging/11", "draft/logging/11")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_flood_of_log_messages_is_thinned_out(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         ctx.connection_state.log_rate = TokenBucket(RateLimit(0.001, burst=5))
@@ -83,12 +83,14 @@ async def test_a_flood_of_log_messages_is_thinned_out(rev: Rev) -> None:
     tap = Tap(server_of(rev, {"logging": {}}, call_tool=call_tool))
     async with client_of(rev, tap) as client:
         await client.call_tool(name="x", options=wants)
-    said = [each["params"]["data"] for each in tap.received if each.get("method") == "notifications/message"]
-    assert said == [0, 1, 2, 3, 4]
+    numbers = [
+        message["params"]["data"] for message in tap.received if message.get("method") == "notifications/message"
+    ]
+    assert numbers == [0, 1, 2, 3, 4]
 
 
 @clause("2024-11-05/progress/07", "2025-03-26/progress/08", "draft/progress/08")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_flood_of_progress_is_thinned_out_and_its_end_is_told(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         for number in range(10_001):
@@ -97,5 +99,7 @@ async def test_a_flood_of_progress_is_thinned_out_and_its_end_is_told(rev: Rev) 
 
     seen: list[float] = []
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
-        await client.call_tool(name="x", options=RequestOptions(on_progress=lambda told: seen.append(told.progress)))
+        await client.call_tool(
+            name="x", options=RequestOptions(on_progress=lambda update: seen.append(update.progress))
+        )
     assert seen[:200] == list(range(200)) and seen[-1] == 10_000 and len(seen) < 10_000

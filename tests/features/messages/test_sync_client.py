@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, Rev, among, client_of, raw_server, server_of
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, client_of, raw_server, server_of
 
 from mcp_runtime.errors import ConnectionClosedError, JSONRPCError, RemoteJSONRPCError, RequestTimeoutError
 from mcp_runtime.session.options import RequestOptions
@@ -31,7 +31,7 @@ def loops() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name == "mcp client"]
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 def test_it_calls_and_pages_and_leaves_no_thread(rev: Rev) -> None:
     with rev.package.SyncClient.memory(served(rev)) as client:
         assert loops() == ["mcp client"]
@@ -41,7 +41,7 @@ def test_it_calls_and_pages_and_leaves_no_thread(rev: Rev) -> None:
     assert loops() == []
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 def test_its_errors_are_those_of_the_asynchronous_one(rev: Rev) -> None:
     with rev.package.SyncClient.memory(served(rev)) as client:
         with pytest.raises(RemoteJSONRPCError, match="not today"):
@@ -76,7 +76,7 @@ def test_a_client_with_handlers_answers_while_its_caller_waits(rev: Rev) -> None
         assert client.call_tool(name="x").content[0].text == "file:///a"
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 def test_it_has_every_call_of_the_asynchronous_one(rev: Rev) -> None:
     base = set(dir(rev.package.Client.__mro__[1]))
     calls = {name for name in dir(rev.package.Client) if not name.startswith(("on_", "_")) and name not in base}

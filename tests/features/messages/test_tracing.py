@@ -1,4 +1,4 @@
-"""Traces of OpenTelemetry that go on from a client to its server, over every revision and both ways to ask the client."""
+"""Traces of OpenTelemetry that go on from a client to its server, over all revisions and both forms of requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not there"
 from opentelemetry import baggage, context, trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import TraceState
-from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, Tap, among, client_of, server_of, wire_to
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, Tap, among, client_of, server_of, wire_to
 
 import mcp_generated
 from mcp_runtime.session.options import RequestOptions
@@ -36,11 +36,11 @@ def telling(rev: Rev, **more: Any) -> Any:
 
 
 async def text(client: Any, **settings: Any) -> str:
-    said: str = (await client.call_tool(name="x", **settings)).content[0].text
-    return said
+    answer: str = (await client.call_tool(name="x", **settings)).content[0].text
+    return answer
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_the_span_of_a_client_is_the_parent_of_what_the_handler_does(rev: Rev) -> None:
     async with client_of(rev, telling(rev)) as client:
         with TRACER.start_as_current_span("asking"):
@@ -54,7 +54,7 @@ async def test_the_span_of_a_client_is_the_parent_of_what_the_handler_does(rev: 
         assert await text(client) == where()
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_handler_in_a_thread_is_in_the_trace_and_leaves_none_behind(rev: Rev) -> None:
     def call_tool(ctx: Any, params: Any) -> Any:
         with TRACER.start_as_current_span("inside") as span:
@@ -67,7 +67,7 @@ async def test_a_handler_in_a_thread_is_in_the_trace_and_leaves_none_behind(rev:
                 assert await text(client) == f"{span.get_span_context().span_id:x}"
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_the_newest_client_takes_its_trace_to_servers_of_every_revision(rev: Rev) -> None:
     async with mcp_generated.connect(telling(rev)) as client:
         with TRACER.start_as_current_span("asking"):
@@ -81,14 +81,14 @@ async def test_a_handler_that_asks_its_client_takes_the_trace_with_it(rev: Rev) 
             await ctx.list_roots()
             return rev.text(where())
 
-    heard: list[str] = []
+    spans: list[str] = []
 
     async def on_list_roots(ctx: Any, params: Any) -> Any:
-        heard.append(where())
+        spans.append(where())
         return rev.t.ListRootsResult(roots=[])
 
     async with client_of(rev, server_of(rev, call_tool=call_tool), on_list_roots=on_list_roots) as client:
-        assert [await text(client)] == heard
+        assert [await text(client)] == spans
 
 
 @among(STATELESS)
@@ -107,7 +107,7 @@ async def test_rounds_of_questions_go_on_inside_a_trace(rev: Rev) -> None:
             assert await text(client) == where()
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_it_is_on_the_wire_as_w3c_has_it_and_what_a_caller_gives_goes_first(rev: Rev) -> None:
     tap = Tap(telling(rev))
     state = TraceState([("vendor", "1")])
@@ -120,22 +120,22 @@ async def test_it_is_on_the_wire_as_w3c_has_it_and_what_a_caller_gives_goes_firs
             await text(client, options=RequestOptions(meta={"traceparent": f"00-{TRACE}-{SPAN[::-1]}-00"}))
         finally:
             context.detach(token)
-    metas = [each["params"].get("_meta", {}) for each in tap.sent if each.get("method") == "tools/call"]
+    metas = [message["params"].get("_meta", {}) for message in tap.sent if message.get("method") == "tools/call"]
     assert "traceparent" not in metas[0]
     assert metas[1]["traceparent"] == f"00-{TRACE}-{SPAN}-01" and metas[1]["tracestate"] == "vendor=1"
     assert metas[2]["traceparent"] == f"00-{TRACE}-{SPAN[::-1]}-00"
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_what_is_no_trace_is_none(rev: Rev) -> None:
     async with wire_to(telling(rev), opened=rev) as wire:
         wrong: list[Any] = ["", "00", f"00-{'0' * 32}-{SPAN}-01", f"ff-{TRACE}-{SPAN}-01", 7, None, {}, "x" * 10_000]
-        for id, each in enumerate(wrong):
-            meta = {"traceparent": each, "baggage": "a" * 10_000}
-            answer = await wire.ask(rev.request(id, "tools/call", {"name": "x", "_meta": meta}))
+        for id, traceparent in enumerate(wrong):
+            meta = {"traceparent": traceparent, "baggage": "a" * 10_000}
+            answer = await wire.request(rev.request(id, "tools/call", {"name": "x", "_meta": meta}))
             assert answer["result"]["content"][0]["text"] == where()
         meta = {"traceparent": f"00-{TRACE}-{SPAN}-01", "baggage": "a=1"}
-        answer = await wire.ask(rev.request("right", "tools/call", {"name": "x", "_meta": meta}))
+        answer = await wire.request(rev.request("right", "tools/call", {"name": "x", "_meta": meta}))
         assert answer["result"]["content"][0]["text"] == f"{TRACE} {SPAN} {{'a': '1'}}"
 
 

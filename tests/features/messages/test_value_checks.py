@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import (
-    EVERY,
+    ALL_REVISIONS,
     HANDSHAKE,
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -44,14 +44,14 @@ async def is_refused(rev: Rev, content: Any) -> bool:
     async with client_of(rev, prompting(rev, content)) as client:
         try:
             await client.get_prompt(name="x")
-        except RemoteJSONRPCError as fault:
-            assert fault.code == INTERNAL_ERROR
+        except RemoteJSONRPCError as error:
+            assert error.code == INTERNAL_ERROR
             return True
     return False
 
 
 @clause("2024-11-05/prompts/03", "2025-03-26/prompts/03", "draft/prompts/03")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_an_image_of_a_prompt_is_base64_and_has_a_mime_type(rev: Rev) -> None:
     assert not await is_refused(rev, {"type": "image", "data": GOOD, "mimeType": "image/png"})
     for data, kind in [*((bad, "image/png") for bad in BAD), (GOOD, "png"), (GOOD, ""), (GOOD, "image/")]:
@@ -67,7 +67,7 @@ async def test_a_sound_of_a_prompt_is_base64_and_has_a_mime_type(rev: Rev) -> No
 
 
 @clause("2024-11-05/prompts/04", "2025-03-26/prompts/05", "draft/prompts/05")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_resource_in_a_prompt_has_a_uri(rev: Rev) -> None:
     def embedded(uri: str) -> dict[str, Any]:
         return {"type": "resource", "resource": {"uri": uri, "text": "x", "mimeType": "text/plain"}}
@@ -78,7 +78,7 @@ async def test_a_resource_in_a_prompt_has_a_uri(rev: Rev) -> None:
 
 
 @clause("2024-11-05/prompts/05", "2025-03-26/prompts/06", "draft/prompts/06")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_resource_in_a_prompt_has_a_mime_type(rev: Rev) -> None:
     resource = {"uri": "note://a", "text": "x"}
     assert await is_refused(rev, {"type": "resource", "resource": resource})
@@ -86,7 +86,7 @@ async def test_a_resource_in_a_prompt_has_a_mime_type(rev: Rev) -> None:
 
 
 @clause("2024-11-05/resources/07", "2025-03-26/resources/07", "draft/resources/08")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_resource_is_asked_for_by_a_uri(rev: Rev) -> None:
     read: list[str] = []
 
@@ -96,14 +96,14 @@ async def test_a_resource_is_asked_for_by_a_uri(rev: Rev) -> None:
 
     async with wire_to(server_of(rev, read_resource=read_resource), opened=rev) as wire:
         for id, uri in enumerate(["", "a", "/etc/passwd", "1a:b", "a b:c", "file:///a\u0000b", "note://a\r\nb"]):
-            answer = await wire.ask(rev.request(id, "resources/read", {"uri": uri}))
+            answer = await wire.request(rev.request(id, "resources/read", {"uri": uri}))
             assert answer["error"]["code"] == INVALID_PARAMS
-        assert "result" in await wire.ask(rev.request("x", "resources/read", {"uri": "note://a?b=1"}))
+        assert "result" in await wire.request(rev.request("x", "resources/read", {"uri": "note://a?b=1"}))
     assert read == ["note://a?b=1"]
 
 
 @clause("2024-11-05/resources/09", "2025-03-26/resources/09", "draft/resources/10")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_binary_contents_are_base64(rev: Rev) -> None:
     async def read_resource(ctx: Any, params: Any) -> Any:
         contents = [{"uri": "x:y", "blob": params.uri[2:]}]
@@ -118,18 +118,18 @@ async def test_binary_contents_are_base64(rev: Rev) -> None:
 
 
 @clause("draft/resources/05")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_every_scheme_of_a_listed_resource_is_one(rev: Rev) -> None:
     listed: list[str] = []
 
     async def list_resources(ctx: Any, params: Any) -> Any:
-        found = [{"uri": uri, "name": "x"} for uri in listed]
-        return rev.t.ListResourcesResult.model_validate({"resources": found, **more(rev)})
+        resources = [{"uri": uri, "name": "x"} for uri in listed]
+        return rev.t.ListResourcesResult.model_validate({"resources": resources, **more(rev)})
 
     async with client_of(rev, server_of(rev, list_resources=list_resources)) as client:
         for uri in ("my-own+scheme.2:x", "git://a/b", "urn:isbn:1"):
             listed[:] = [uri]
-            assert [each.uri for each in (await client.list_resources()).resources] == [uri]
+            assert [resource.uri for resource in (await client.list_resources()).resources] == [uri]
         for uri in ("no scheme", "2my:x", "my_own:x", ":x"):
             listed[:] = [uri]
             with pytest.raises(RemoteJSONRPCError):
@@ -154,8 +154,8 @@ async def test_a_root_that_is_no_local_file_or_leads_elsewhere_is_not_told(rev: 
     async def call_tool(ctx: Any, params: Any) -> Any:
         try:
             return rev.text(" ".join(root.uri for root in (await ctx.list_roots()).roots))
-        except RemoteJSONRPCError as fault:
-            return rev.text(str(fault.code))
+        except RemoteJSONRPCError as error:
+            return rev.text(str(error.code))
 
     async with client_of(rev, server_of(rev, call_tool=call_tool), on_list_roots=on_list_roots) as client:
         for uri in ROOTS:
@@ -174,9 +174,9 @@ MISFITS: list[dict[str, Any]] = [{}, {"name": ""}, {"name": 5}, {"name": "Ada", 
 
 
 async def elicit(rev: Rev, ctx: Any) -> Any:
-    given = {"message": "Who?", "requestedSchema": FORM}
+    params = {"message": "Who?", "requestedSchema": FORM}
     if hasattr(rev.t, "ElicitRequestFormParams"):
-        return await ctx.elicit(rev.t.ElicitRequestFormParams.model_validate(given))
+        return await ctx.elicit(rev.t.ElicitRequestFormParams.model_validate(params))
     return await ctx.elicit(message="Who?", requested_schema=rev.t.RequestedSchema.model_validate(FORM))
 
 
@@ -192,8 +192,8 @@ async def test_what_a_user_fills_in_is_checked_on_both_sides(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         try:
             return rev.text(str((await elicit(rev, ctx)).content))
-        except (RemoteJSONRPCError, InvalidResponseError) as fault:
-            return rev.text(type(fault).__name__)
+        except (RemoteJSONRPCError, InvalidResponseError) as error:
+            return rev.text(type(error).__name__)
 
     server = server_of(rev, call_tool=call_tool)
     async with client_of(rev, server, on_elicit=on_elicit) as client:
@@ -206,9 +206,9 @@ async def test_what_a_user_fills_in_is_checked_on_both_sides(rev: Rev) -> None:
         await wire.shake_hands(rev, {"elicitation": {}})
         for id, misfit in enumerate(MISFITS):
             wire.send(rev.request(id, "tools/call", {"name": "x"}))
-            asked = await wire.receive()
+            request = await wire.receive()
             result = {"action": "accept", "content": misfit}
-            wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+            wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
             assert (await wire.receive())["result"]["content"][0]["text"] == "InvalidResponseError"
 
 
@@ -219,7 +219,7 @@ def test_where_forms_cannot_be_checked_that_is_said_once(
     guards._warn_once.cache_clear()
     rev = since("2025-06-18")[0]
     for number in range(3):
-        asked = {"requestedSchema": {"type": "object", "properties": {f"absent{number}": {"type": "string"}}}}
-        guards.check_form_answer(asked, rev.t.ElicitResult(action="accept", content={}))
-    warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+        form = {"requestedSchema": {"type": "object", "properties": {f"absent{number}": {"type": "string"}}}}
+        guards.check_form_answer(form, rev.t.ElicitResult(action="accept", content={}))
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert len(warnings) == 1 and "forms are not checked" in warnings[0] and "jsonschema-rs" in warnings[0]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.clock import LoopClock, settle
 from support.endpoints import (
-    EVERY,
+    ALL_REVISIONS,
     HANDSHAKE,
     INVALID_PARAMS,
     Rev,
@@ -28,7 +28,7 @@ from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.session.pending import Progress
 
 
-def told(token: Any, progress: float) -> dict[str, Any]:
+def progress_of(token: Any, progress: float) -> dict[str, Any]:
     params = {"progressToken": token, "progress": progress}
     return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
 
@@ -67,7 +67,7 @@ async def test_the_first_revision_has_progress_without_a_message(rev: Rev) -> No
 
 
 @clause("2024-11-05/progress/04", "2025-03-26/progress/05", "draft/progress/05")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_nothing_is_reported_to_who_did_not_ask_for_it(rev: Rev) -> None:
     tap = Tap(steps(rev, 1, 2))
     async with client_of(rev, tap) as client:
@@ -76,23 +76,23 @@ async def test_nothing_is_reported_to_who_did_not_ask_for_it(rev: Rev) -> None:
 
 
 @clause("2024-11-05/progress/01", "2025-03-26/progress/01", "draft/progress/01")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_token_is_a_string_or_an_integer_and_comes_back_as_it_was(rev: Rev) -> None:
     async with wire_to(steps(rev, 1), opened=rev) as wire:
         for id, token in enumerate(["7", 7, "", "ü"]):
             wire.send(rev.request(id, "tools/call", {"name": "x", "_meta": {"progressToken": token}}))
-            found = (await wire.receive())["params"]["progressToken"]
-            assert found == token and type(found) is type(token)
+            progress_token = (await wire.receive())["params"]["progressToken"]
+            assert progress_token == token and type(progress_token) is type(token)
             assert "result" in await wire.receive()
 
 
 @clause("2024-11-05/progress/01", "2025-03-26/progress/01", "draft/progress/01")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_token_of_another_type_is_refused_or_at_least_not_used(rev: Rev) -> None:
     """The params of tools/call name no token before 2025-11-25, so that anything may stand there."""
     async with wire_to(steps(rev, 1), opened=rev) as wire:
         for id, token in enumerate([True, 1.5, {}, [1]]):
-            answer = await wire.ask(rev.request(id, "tools/call", {"name": "x", "_meta": {"progressToken": token}}))
+            answer = await wire.request(rev.request(id, "tools/call", {"name": "x", "_meta": {"progressToken": token}}))
             if rev.id >= "2025-11-25":
                 assert answer["error"]["code"] == INVALID_PARAMS
             else:
@@ -100,7 +100,7 @@ async def test_a_token_of_another_type_is_refused_or_at_least_not_used(rev: Rev)
 
 
 @clause("2024-11-05/progress/02", "2025-03-26/progress/02", "draft/progress/02")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_calls_that_are_open_together_have_different_tokens(rev: Rev) -> None:
     met = asyncio.Barrier(5)
 
@@ -135,10 +135,10 @@ async def calling(rev: Rev, options: RequestOptions) -> tuple[Any, Any, asyncio.
 @among(HANDSHAKE)
 async def test_progress_that_does_not_grow_is_dropped(rev: Rev) -> None:
     seen: list[float] = []
-    wire, client, task, asked = await calling(rev, RequestOptions(on_progress=lambda p: seen.append(p.progress)))
-    token = asked["params"]["_meta"]["progressToken"]
-    wire.send(*(told(token, value) for value in (1, 1, 0.5, 2, -3, 2.5)))
-    wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}})
+    wire, client, task, request = await calling(rev, RequestOptions(on_progress=lambda p: seen.append(p.progress)))
+    token = request["params"]["_meta"]["progressToken"]
+    wire.send(*(progress_of(token, value) for value in (1, 1, 0.5, 2, -3, 2.5)))
+    wire.send({"jsonrpc": "2.0", "id": request["id"], "result": {"content": []}})
     await task
     assert seen == [1, 2, 2.5]
     await client.close()
@@ -148,10 +148,10 @@ async def test_progress_that_does_not_grow_is_dropped(rev: Rev) -> None:
 @among(HANDSHAKE)
 async def test_progress_of_an_unknown_or_answered_call_is_dropped(rev: Rev) -> None:
     seen: list[float] = []
-    wire, client, task, asked = await calling(rev, RequestOptions(on_progress=lambda p: seen.append(p.progress)))
-    token = asked["params"]["_meta"]["progressToken"]
-    wire.send(told("unknown", 1), told(str(token), 2), told(token, 3))
-    wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}}, told(token, 4))
+    wire, client, task, request = await calling(rev, RequestOptions(on_progress=lambda p: seen.append(p.progress)))
+    token = request["params"]["_meta"]["progressToken"]
+    wire.send(progress_of("unknown", 1), progress_of(str(token), 2), progress_of(token, 3))
+    wire.send({"jsonrpc": "2.0", "id": request["id"], "result": {"content": []}}, progress_of(token, 4))
     await task
     ping = asyncio.create_task(client.ping())
     wire.send({"jsonrpc": "2.0", "id": (await wire.receive())["id"], "result": {}})
@@ -160,7 +160,7 @@ async def test_progress_of_an_unknown_or_answered_call_is_dropped(rev: Rev) -> N
     await client.close()
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_callback_that_fails_ends_nothing(rev: Rev) -> None:
     def failing(progress: Progress) -> None:
         raise ValueError("a bug of the caller")
@@ -210,7 +210,7 @@ class Reporting:
 
 
 @pytest.mark.deadline(600)  # By a clock that is set forward.
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_progress_starts_the_timeout_again_only_under_a_ceiling(rev: Rev) -> None:
     tool = Reporting(rev, 10)
     async with client_of(rev, tool.server) as client:
@@ -222,7 +222,7 @@ async def test_progress_starts_the_timeout_again_only_under_a_ceiling(rev: Rev) 
 
 @pytest.mark.deadline(600)  # By a clock that is set forward.
 @clause("2025-03-26/lifecycle/22", "draft/lifecycle/22")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_ceiling_holds_however_much_progress_there_is(rev: Rev) -> None:
     tool = Reporting(rev, None)
     async with client_of(rev, tool.server) as client:
@@ -232,18 +232,18 @@ async def test_a_ceiling_holds_however_much_progress_there_is(rev: Rev) -> None:
 
 
 @clause("2024-11-05/progress/03", "2025-03-26/progress/03", "draft/progress/03")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_progress_that_does_not_grow_is_not_even_sent(rev: Rev) -> None:
     tap = Tap(steps(rev, 1, 1, 0.5, 2))
     async with client_of(rev, tap) as client:
         await client.call_tool(name="x", options=RequestOptions(on_progress=lambda progress: None))
-    told = [m["params"]["progress"] for m in tap.received if m.get("method") == "notifications/progress"]
-    assert told == [1, 2]
+    values = [m["params"]["progress"] for m in tap.received if m.get("method") == "notifications/progress"]
+    assert values == [1, 2]
 
 
 @clause("2024-11-05/progress/05", "2025-03-26/progress/06", "draft/progress/06")
 @clause("2024-11-05/progress/08", "2025-03-26/progress/09", "draft/progress/09")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_nothing_is_sent_once_the_call_has_its_answer_or_was_cancelled(rev: Rev) -> None:
     contexts: list[Any] = []
     waiting = asyncio.Event()
@@ -263,7 +263,7 @@ async def test_nothing_is_sent_once_the_call_has_its_answer_or_was_cancelled(rev
         assert (await wire.receive())["params"]["progressToken"] == "u"
         await waiting.wait()
         wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}})
-        assert (await wire.ask(rev.request(3, "nobody/knows")))["error"]
+        assert (await wire.request(rev.request(3, "nobody/knows")))["error"]
         for ctx in contexts:
             await ctx.progress(2)
-        assert (await wire.ask(rev.request(4, "nobody/knows")))["error"]
+        assert (await wire.request(rev.request(4, "nobody/knows")))["error"]

@@ -7,7 +7,7 @@ import base64
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, Rev, among, clause, client_of, raw_server, server_of
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, clause, client_of, raw_server, server_of
 
 from mcp_runtime.errors import InvalidResponseError
 
@@ -15,7 +15,7 @@ BYTES = bytes(range(256))
 BLOB = base64.b64encode(BYTES).decode()
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_resource_is_text_or_bytes_and_arrives_as_its_kind(rev: Rev) -> None:
     async def read_resource(ctx: Any, params: Any) -> Any:
         text = rev.t.TextResourceContents(uri=params.uri, text="é\n", mime_type="text/plain")
@@ -28,7 +28,7 @@ async def test_a_resource_is_text_or_bytes_and_arrives_as_its_kind(rev: Rev) -> 
     assert isinstance(blob, rev.t.BlobResourceContents) and base64.b64decode(blob.blob) == BYTES
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_prompt_gets_its_arguments_and_holds_resources(rev: Rev) -> None:
     async def get_prompt(ctx: Any, params: Any) -> Any:
         resource = rev.t.TextResourceContents(uri="test://x", mime_type="text/plain", text=params.arguments["who"])
@@ -55,9 +55,9 @@ async def test_an_embedded_resource_without_text_and_bytes_is_no_answer(rev: Rev
     ):
         task = asyncio.create_task(client.get_prompt(name="x"))
         content = {"type": "resource", "resource": resource}
-        asked = await wire.receive()
+        request = await wire.receive()
         result = {"messages": [{"role": "user", "content": content}]}
-        wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+        wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
         with pytest.raises(InvalidResponseError, match="'prompts/get' .*messages.0.content"):
             await task
     await client.close()

@@ -37,8 +37,8 @@ def asking(rev: Rev, **more: Any) -> Any:
     async def call_tool(ctx: Any, params: Any) -> Any:
         try:
             return rev.text(" ".join(root.uri for root in (await ctx.list_roots()).roots))
-        except (RemoteJSONRPCError, ProtocolViolationError) as fault:
-            return rev.text(f"{type(fault).__name__}: {fault}")
+        except (RemoteJSONRPCError, ProtocolViolationError) as error:
+            return rev.text(f"{type(error).__name__}: {error}")
 
     return server_of(rev, call_tool=call_tool, **more)
 
@@ -58,9 +58,9 @@ async def test_a_client_that_lists_roots_declares_it_and_is_asked(rev: Rev) -> N
 async def test_a_client_that_lists_none_is_not_asked(rev: Rev) -> None:
     tap = Tap(asking(rev))
     async with client_of(rev, tap) as client:
-        said = (await client.call_tool(name="x")).content[0].text
+        text = (await client.call_tool(name="x")).content[0].text
     assert (
-        said
+        text
         == f"ProtocolViolationError: 'roots/list' in {rev} needs the capability 'client.roots', which was not declared"
     )
     assert not [message for message in tap.received if "method" in message]
@@ -73,7 +73,7 @@ async def test_a_client_that_lists_none_says_so_to_a_server_that_asks_all_the_sa
     opening = asyncio.create_task(client_of(rev, connect).__aenter__())
     await wire.welcome(rev)
     client = await opening
-    assert (await wire.ask(rev.request(1, "roots/list")))["error"]["code"] == METHOD_NOT_FOUND
+    assert (await wire.request(rev.request(1, "roots/list")))["error"]["code"] == METHOD_NOT_FOUND
     await client.close()
 
 
@@ -84,8 +84,8 @@ async def test_a_client_that_fails_to_list_is_an_internal_error(rev: Rev) -> Non
         raise OSError("the disk of the user is gone")
 
     async with client_of(rev, asking(rev), on_list_roots=on_list_roots) as client:
-        said = (await client.call_tool(name="x")).content[0].text
-    assert said == f"RemoteJSONRPCError: internal error (code {INTERNAL_ERROR})"
+        text = (await client.call_tool(name="x")).content[0].text
+    assert text == f"RemoteJSONRPCError: internal error (code {INTERNAL_ERROR})"
 
 
 @clause("2024-11-05/roots/02", "2025-03-26/roots/02", "draft/roots/02")

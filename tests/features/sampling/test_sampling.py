@@ -35,8 +35,8 @@ def borrowing(rev: Rev) -> Any:
     async def call_tool(ctx: Any, params: Any) -> Any:
         try:
             answer = await ctx.create_message(**question(rev), system_prompt="Be short.", temperature=0.5)
-        except (RemoteJSONRPCError, ProtocolViolationError) as fault:
-            return rev.text(f"{type(fault).__name__}: {fault}")
+        except (RemoteJSONRPCError, ProtocolViolationError) as error:
+            return rev.text(f"{type(error).__name__}: {error}")
         return rev.text(f"{answer.model}: {answer.content.text}")
 
     return server_of(rev, call_tool=call_tool)
@@ -45,17 +45,17 @@ def borrowing(rev: Rev) -> Any:
 @clause("2024-11-05/sampling/05", "2025-03-26/sampling/05", "draft/sampling/05")
 @among(HANDSHAKE)
 async def test_a_client_with_a_model_declares_it_and_is_asked(rev: Rev) -> None:
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     async def on_create_message(ctx: Any, params: Any) -> Any:
-        asked.append(params)
+        requests.append(params)
         return rev.t.CreateMessageResult(role="assistant", content=rev.t.TextContent(text="Fine."), model="m")
 
     tap = Tap(borrowing(rev))
     async with client_of(rev, tap, on_create_message=on_create_message) as client:
         assert (await client.call_tool(name="x")).content[0].text == "m: Fine."
     assert tap.sent[0]["params"]["capabilities"] == {"sampling": {}}
-    [params] = asked
+    [params] = requests
     assert (params.max_tokens, params.system_prompt, params.temperature) == (10, "Be short.", 0.5)
     assert params.messages[0].content.text == "How is the weather?"
 
@@ -64,8 +64,8 @@ async def test_a_client_with_a_model_declares_it_and_is_asked(rev: Rev) -> None:
 @among(HANDSHAKE)
 async def test_a_client_without_a_model_is_not_asked(rev: Rev) -> None:
     async with client_of(rev, borrowing(rev)) as client:
-        said = (await client.call_tool(name="x")).content[0].text
-    assert said.startswith(
+        text = (await client.call_tool(name="x")).content[0].text
+    assert text.startswith(
         f"ProtocolViolationError: 'sampling/createMessage' in {rev} needs the capability 'client.sampling'"
     )
 
@@ -77,8 +77,8 @@ async def test_a_user_who_says_no_is_an_error_for_the_server(rev: Rev) -> None:
         raise JSONRPCError(-1, "User rejected sampling request")
 
     async with client_of(rev, borrowing(rev), on_create_message=on_create_message) as client:
-        said = (await client.call_tool(name="x")).content[0].text
-    assert said == "RemoteJSONRPCError: User rejected sampling request (code -1)"
+        text = (await client.call_tool(name="x")).content[0].text
+    assert text == "RemoteJSONRPCError: User rejected sampling request (code -1)"
 
 
 @clause("2024-11-05/sampling/08", "2025-03-26/sampling/08", "draft/sampling/08")
@@ -94,7 +94,7 @@ async def test_content_that_is_no_content_is_refused_on_both_sides(rev: Rev) -> 
     contents: list[Any] = [None, "text", {"type": "text"}, {"type": "smell"}, {"type": "image", "data": "AA=="}]
     for id, content in enumerate(contents):
         params = {"messages": [{"role": "user", "content": content}], "maxTokens": 1}
-        answer = await wire.ask(rev.request(id, "sampling/createMessage", params))
+        answer = await wire.request(rev.request(id, "sampling/createMessage", params))
         assert answer["error"]["code"] == INVALID_PARAMS
     await client.close()
 
@@ -114,7 +114,7 @@ async def test_a_server_that_asks_all_the_same_is_told_that_there_is_no_model(re
     await wire.welcome(rev)
     client = await opening
     params = {"messages": [], "maxTokens": 1}
-    answer = await wire.ask(rev.request(1, "sampling/createMessage", params))
+    answer = await wire.request(rev.request(1, "sampling/createMessage", params))
     assert answer["error"]["code"] == METHOD_NOT_FOUND
     await client.close()
 

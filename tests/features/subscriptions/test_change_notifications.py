@@ -11,7 +11,7 @@ from support.endpoints import HANDSHAKE, METHOD_NOT_FOUND, STATELESS, Rev, among
 from mcp_runtime.errors import ProtocolViolationError
 
 FEATURES = ["tools", "prompts", "resources"]
-each_feature = pytest.mark.parametrize("feature", FEATURES)
+by_feature = pytest.mark.parametrize("feature", FEATURES)
 
 
 def notifying(rev: Rev, feature: str, capabilities: dict[str, Any]) -> Any:
@@ -27,23 +27,23 @@ def notifying(rev: Rev, feature: str, capabilities: dict[str, Any]) -> Any:
 @clause("2024-11-05/tools/06", "2025-03-26/tools/06", "draft/tools/06")
 @clause("2024-11-05/prompts/02", "2025-03-26/prompts/02", "draft/prompts/02")
 @clause("2024-11-05/resources/02", "2025-03-26/resources/02", "draft/resources/02")
-@each_feature
+@by_feature
 @among(HANDSHAKE)
 async def test_a_server_that_declares_it_tells_that_a_list_has_changed(rev: Rev, feature: str) -> None:
-    told = asyncio.Event()
+    notified = asyncio.Event()
 
-    async def heard(ctx: Any, params: Any) -> None:
-        told.set()
+    async def on_list_changed(ctx: Any, params: Any) -> None:
+        notified.set()
 
     server = notifying(rev, feature, {feature: {"listChanged": True}})
-    async with client_of(rev, server, **{f"on_{feature[:-1]}_list_changed": heard}) as client:
+    async with client_of(rev, server, **{f"on_{feature[:-1]}_list_changed": on_list_changed}) as client:
         assert getattr(client.server.capabilities, feature).list_changed is True
         await client.call_tool(name="x")
-        await told.wait()
+        await notified.wait()
 
 
 @clause("2024-11-05/lifecycle/14", "2025-03-26/lifecycle/15", "draft/lifecycle/15")
-@each_feature
+@by_feature
 @among(HANDSHAKE)
 async def test_a_server_that_does_not_declare_it_cannot_tell(rev: Rev, feature: str) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
@@ -82,10 +82,10 @@ class Watched:
 
 @among(HANDSHAKE)
 async def test_a_client_hears_of_a_resource_from_subscribing_to_unsubscribing(rev: Rev) -> None:
-    heard: asyncio.Queue[str] = asyncio.Queue()
+    uris: asyncio.Queue[str] = asyncio.Queue()
 
     async def on_resource_updated(ctx: Any, params: Any) -> None:
-        heard.put_nowait(params.uri)
+        uris.put_nowait(params.uri)
 
     watched = Watched(rev)
     async with client_of(rev, watched.server, on_resource_updated=on_resource_updated) as client:
@@ -94,11 +94,11 @@ async def test_a_client_hears_of_a_resource_from_subscribing_to_unsubscribing(re
         assert await client.subscribe(uri="test://a") == rev.t.EmptyResult()
         await watched.changed("test://a")
         await watched.changed("test://b")
-        assert await heard.get() == "test://a"
+        assert await uris.get() == "test://a"
         await client.unsubscribe(uri="test://a")
         await watched.changed("test://a")
         await client.ping()
-    assert heard.empty()
+    assert uris.empty()
 
 
 @among(HANDSHAKE)
@@ -114,7 +114,7 @@ async def test_without_the_capability_nothing_is_watched(rev: Rev) -> None:
             await client.subscribe(uri="test://a")
         assert await client.read_resource(uri="test://a")
     async with wire_to(server, opened=rev) as wire:
-        answer = await wire.ask(rev.request(1, "resources/subscribe", {"uri": "test://a"}))
+        answer = await wire.request(rev.request(1, "resources/subscribe", {"uri": "test://a"}))
         assert answer["error"]["code"] == METHOD_NOT_FOUND
 
 
@@ -133,5 +133,5 @@ async def test_a_handler_of_a_notification_that_fails_ends_nothing(rev: Rev) -> 
 async def test_without_sessions_there_is_no_subscribing_to_one_resource(rev: Rev) -> None:
     assert not hasattr(rev.package.Client, "subscribe") and not hasattr(rev.t, "SubscribeRequest")
     async with wire_to(server_of(rev, {"resources": {"subscribe": True}})) as wire:
-        answer = await wire.ask(rev.request(1, "resources/subscribe", {"uri": "test://a"}))
+        answer = await wire.request(rev.request(1, "resources/subscribe", {"uri": "test://a"}))
         assert answer["error"]["code"] == METHOD_NOT_FOUND

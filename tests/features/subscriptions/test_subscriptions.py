@@ -1,4 +1,4 @@
-"""A client listens, over any revision: what its server changes comes out of an iterator, and out of a synchronous one."""
+"""A client listens, over any revision: an iterator, also a synchronous one, yields what its server changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, among, client_of, raw_server, server_of
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, among, client_of, raw_server, server_of
 
 import mcp_generated
 from mcp_generated import v2026_07_28
@@ -33,25 +33,25 @@ async def change(server: Any) -> None:
         await server.notify_resource_updated(uri=f"test://{name}")
 
 
-async def taken(stream: Any, most: int) -> list[Any]:
-    return [await anext(stream) for _ in range(most)]
+async def next_changes(stream: Any, number: int) -> list[Any]:
+    return [await anext(stream) for _ in range(number)]
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_client_hears_what_it_has_chosen_and_nothing_else(rev: Rev) -> None:
     server = changing(rev)
     async with client_of(rev, server) as client:
         async with client.listen(tool_list_changed=True, resource_updated=["test://b"]) as stream:
             assert stream.acknowledged == {"tool_list_changed": True, "resource_updated": ["test://b"]}
             await change(server)
-            tools, resource = await taken(stream, 2)
+            tools, resource = await next_changes(stream, 2)
             assert isinstance(tools, rev.t.ToolListChangedNotification)
             assert isinstance(resource, rev.t.ResourceUpdatedNotification) and resource.params.uri == "test://b"
         with pytest.raises(StopAsyncIteration):
             await anext(stream)
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_the_newest_client_hears_the_same_of_servers_of_every_revision(rev: Rev) -> None:
     server = changing(rev)
     async with mcp_generated.connect(server) as client, client.listen(resource_updated=["test://a"]) as stream:
@@ -62,7 +62,7 @@ async def test_the_newest_client_hears_the_same_of_servers_of_every_revision(rev
             break
         async with client.listen() as lists:
             await change(server)
-            kinds = {type(each) for each in await taken(lists, 3)}
+            kinds = {type(change) for change in await next_changes(lists, 3)}
         assert kinds == {
             t.ToolListChangedNotification,
             t.PromptListChangedNotification,
@@ -70,7 +70,7 @@ async def test_the_newest_client_hears_the_same_of_servers_of_every_revision(rev
         }
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_client_of_every_revision_hears_of_the_newest_server(rev: Rev) -> None:
     server = changing(STATELESS[-1])
     kind = rev.package.Client
@@ -79,7 +79,7 @@ async def test_a_client_of_every_revision_hears_of_the_newest_server(rev: Rev) -
         assert isinstance(await anext(stream), rev.t.ToolListChangedNotification)
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_what_a_server_does_not_declare_is_not_honoured(rev: Rev) -> None:
     server = changing(rev, {"tools": {"listChanged": True}, "resources": {}, "prompts": {}})
     async with client_of(rev, server) as client:
@@ -87,7 +87,7 @@ async def test_what_a_server_does_not_declare_is_not_honoured(rev: Rev) -> None:
             assert stream.acknowledged == {"tool_list_changed": True}
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_changes_that_nobody_took_yet_are_told_once(rev: Rev) -> None:
     server = changing(rev)
     async with client_of(rev, server) as client, client.listen(tool_list_changed=True) as stream:
@@ -98,19 +98,19 @@ async def test_changes_that_nobody_took_yet_are_told_once(rev: Rev) -> None:
             await anext(other)
         assert isinstance(await anext(stream), rev.t.ToolListChangedNotification)
         await stream.close()
-        assert [each async for each in stream] == []
+        assert [change async for change in stream] == []
 
 
 @among(HANDSHAKE)
 async def test_a_resource_is_watched_as_long_as_somebody_listens(rev: Rev) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def subscribe(ctx: Any, params: Any) -> Any:
-        asked.append(f"+{params.uri}")
+        requests.append(f"+{params.uri}")
         return rev.t.EmptyResult()
 
     async def unsubscribe(ctx: Any, params: Any) -> Any:
-        asked.append(f"-{params.uri}")
+        requests.append(f"-{params.uri}")
         return rev.t.EmptyResult()
 
     server = server_of(rev, WATCHING, subscribe=subscribe, unsubscribe=unsubscribe)
@@ -118,11 +118,11 @@ async def test_a_resource_is_watched_as_long_as_somebody_listens(rev: Rev) -> No
         async with client.listen(resource_updated=["test://a"]):
             async with client.listen(resource_updated=["test://a", "test://b"]):
                 pass
-            assert asked == ["+test://a", "+test://b", "-test://b"]
-        assert asked[-1] == "-test://a"
+            assert requests == ["+test://a", "+test://b", "-test://b"]
+        assert requests[-1] == "-test://a"
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_the_iteration_ends_with_an_error_where_the_conversation_does(rev: Rev) -> None:
     async with client_of(rev, changing(rev)) as client, client.listen() as stream:
         waiting = asyncio.create_task(anext(stream))
@@ -132,7 +132,7 @@ async def test_the_iteration_ends_with_an_error_where_the_conversation_does(rev:
             await waiting
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_listening_needs_a_conversation_and_can_be_done_once(rev: Rev) -> None:
     client = client_of(rev, changing(rev))
     with pytest.raises(ConnectionClosedError):
@@ -148,18 +148,18 @@ async def test_listening_needs_a_conversation_and_can_be_done_once(rev: Rev) -> 
                 await stream.__aenter__()
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 def test_the_synchronous_twin_hears_the_same(rev: Rev) -> None:
     server = changing(rev)
     with rev.package.SyncClient.memory(server) as client, client.listen(tool_list_changed=True) as stream:
         assert stream.acknowledged == {"tool_list_changed": True}
         client._run(server.notify_tool_list_changed())
-        for each in stream:
-            assert isinstance(each, rev.t.ToolListChangedNotification)
+        for change in stream:
+            assert isinstance(change, rev.t.ToolListChangedNotification)
             break
 
 
-# ---- a server of ours on a wire ------------------------------------------------------------------------------------------
+# ---- a server of ours on a wire -------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
@@ -168,9 +168,9 @@ async def open_to_a_raw_server(rev: Rev) -> AsyncIterator[tuple[Any, Any]]:
     wire, connect = raw_server()
     client = client_of(rev, connect, connect_options=RequestOptions(timeout=None))
     opening = asyncio.create_task(client.__aenter__())
-    asked = await wire.receive()
-    said = {"resultType": "complete", "supportedVersions": [rev.id], "capabilities": ALL, "ttlMs": 0}
-    wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {**said, "cacheScope": "private"}})
+    request = await wire.receive()
+    result = {"resultType": "complete", "supportedVersions": [rev.id], "capabilities": ALL, "ttlMs": 0}
+    wire.send({"jsonrpc": "2.0", "id": request["id"], "result": {**result, "cacheScope": "private"}})
     await opening
     try:
         yield client, wire
@@ -187,10 +187,10 @@ def notice(method: str, id: Any, **params: Any) -> dict[str, Any]:
 async def test_what_is_of_another_subscription_or_was_not_chosen_is_not_heard(rev: Rev) -> None:
     async with open_to_a_raw_server(rev) as (client, wire):
         entering = asyncio.create_task(client.listen(tool_list_changed=True).__aenter__())
-        asked = await wire.receive()
-        assert asked["method"] == "subscriptions/listen"
-        assert asked["params"]["notifications"] == {"toolsListChanged": True}
-        id = asked["id"]
+        request = await wire.receive()
+        assert request["method"] == "subscriptions/listen"
+        assert request["params"]["notifications"] == {"toolsListChanged": True}
+        id = request["id"]
         wire.send(notice("subscriptions/acknowledged", str(id), notifications={}))
         wire.send(notice("tools/list_changed", id))  # Too early: nothing comes before it was acknowledged.
         wire.send(notice("subscriptions/acknowledged", id, notifications={k: True for k in ("toolsListChanged", "x")}))
@@ -201,7 +201,7 @@ async def test_what_is_of_another_subscription_or_was_not_chosen_is_not_heard(re
         assert (await anext(stream)).params.model_extra == {"of": "mine"}
         result = {"resultType": "complete", "_meta": {"io.modelcontextprotocol/subscriptionId": id}}
         wire.send({"jsonrpc": "2.0", "id": id, "result": result})
-        assert [each async for each in stream] == []  # An orderly end.
+        assert [change async for change in stream] == []  # An orderly end.
         await stream.close()
 
 
@@ -212,8 +212,8 @@ async def test_who_listens_no_longer_says_so_and_a_refusal_is_an_error(rev: Rev)
         id = (await wire.receive())["id"]
         wire.send(notice("subscriptions/acknowledged", id, notifications={"toolsListChanged": True}))
         await (await entering).close()
-        told = await wire.receive()
-        assert (told["method"], told["params"]["requestId"]) == ("notifications/cancelled", id)
+        notification = await wire.receive()
+        assert (notification["method"], notification["params"]["requestId"]) == ("notifications/cancelled", id)
         entering = asyncio.create_task(client.listen().__aenter__())
         id = (await wire.receive())["id"]
         wire.send({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}})

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of, since
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of, since
 
 from mcp_runtime.client.completion import CompletionSession
 from mcp_runtime.client.model_preferences import choose_model
@@ -47,13 +47,13 @@ def test_a_path_becomes_a_root_only_where_it_can_be_read(tmp_path: Path) -> None
 @clause("2024-11-05/roots/20", "2025-03-26/roots/20", "draft/roots/20")
 @among(HANDSHAKE)
 async def test_a_server_keeps_the_roots_until_they_change(rev: Rev) -> None:
-    known, forgotten, roots = RootsCache(), asyncio.Event(), ["file:///a"]
+    cache, forgotten, roots = RootsCache(), asyncio.Event(), ["file:///a"]
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        return rev.text(" ".join(each.uri for each in await known.get(ctx)))
+        return rev.text(" ".join(root.uri for root in await cache.get(ctx)))
 
     async def on_roots_list_changed(ctx: Any, params: Any) -> None:
-        known.forget(ctx)
+        cache.forget(ctx)
         forgotten.set()
 
     async def on_list_roots(ctx: Any, params: Any) -> Any:
@@ -63,19 +63,19 @@ async def test_a_server_keeps_the_roots_until_they_change(rev: Rev) -> None:
     settings: dict[str, Any] = {"on_list_roots": on_list_roots, "capabilities": {"roots": {"listChanged": True}}}
     async with client_of(rev, tap, **settings) as client:
 
-        async def said() -> str:
+        async def listed() -> str:
             return str((await client.call_tool(name="x")).content[0].text)
 
-        assert [await said() for _ in range(3)] == ["file:///a"] * 3
+        assert [await listed() for _ in range(3)] == ["file:///a"] * 3
         roots.append("file:///b")
         await client.notify_roots_list_changed()
         await forgotten.wait()
-        assert [await said() for _ in range(2)] == ["file:///a file:///b"] * 2
+        assert [await listed() for _ in range(2)] == ["file:///a file:///b"] * 2
     assert [message.get("method") for message in tap.received].count("roots/list") == 2
 
 
 @clause("2024-11-05/sampling/09", "2025-03-26/sampling/09", "draft/sampling/09")
-@among(EVERY)
+@among(ALL_REVISIONS)
 def test_the_first_hint_that_fits_a_model_chooses_it(rev: Rev) -> None:
     models = ["large-2", "small-1", "small-2"]
 
@@ -92,12 +92,12 @@ def test_the_first_hint_that_fits_a_model_chooses_it(rev: Rev) -> None:
 
 @clause("2024-11-05/completion/05", "2025-03-26/completion/10", "draft/completion/10")
 @clause("2024-11-05/completion/06", "2025-03-26/completion/11", "draft/completion/11")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_suggestions_are_asked_for_when_the_user_pauses_and_once_for_the_same_text(rev: Rev) -> None:
-    asked: list[str] = []
+    texts: list[str] = []
 
     async def complete(ctx: Any, params: Any) -> Any:
-        asked.append(params.argument.value)
+        texts.append(params.argument.value)
         return rev.t.CompleteResult(completion=rev.t.Completion(values=[params.argument.value + "!"]))
 
     ref = rev.t.PromptReference(name="p")
@@ -105,12 +105,12 @@ async def test_suggestions_are_asked_for_when_the_user_pauses_and_once_for_the_s
         suggestions = CompletionSession(client, debounce=0.01)
 
         async def typed(text: str) -> Any:
-            found = await suggestions.complete(ref, rev.t.CompletionArgument(name="a", value=text))
-            return found and found.values
+            completion = await suggestions.complete(ref, rev.t.CompletionArgument(name="a", value=text))
+            return completion and completion.values
 
         assert await asyncio.gather(typed("w"), typed("wo"), typed("wor")) == [None, None, ["wor!"]]
         assert await typed("wor") == ["wor!"] and await typed("wo") == ["wo!"] and await typed("wor") == ["wor!"]
-    assert asked == ["wor", "wo"]
+    assert texts == ["wor", "wo"]
 
 
 def counting(rev: Rev, structured: Any, listings: list[Any]) -> Any:
@@ -134,15 +134,15 @@ def counting(rev: Rev, structured: Any, listings: list[Any]) -> Any:
 @among(since("2025-06-18"))
 async def test_structured_content_that_does_not_fit_is_not_taken(rev: Rev) -> None:
     pytest.importorskip("jsonschema_rs")
-    given: Any = {"count": 1}
+    content: Any = {"count": 1}
     listings: list[Any] = []
-    async with client_of(rev, counting(rev, lambda: given, listings)) as client:
+    async with client_of(rev, counting(rev, lambda: content, listings)) as client:
         tools = ApprovedTools(client)
         assert (await tools.call("count")).structured_content is not None
-        for given in ({}, {"count": "1"}, None):  # noqa: B007 - the server returns it
+        for content in ({}, {"count": "1"}, None):  # noqa: B007 - the server returns it
             with pytest.raises(InvalidResponseError, match="output schema"):
                 await tools.call("count")
-        given = {"count": "failed"}  # An error need not fit.
+        content = {"count": "failed"}  # An error need not fit.
         assert (await tools.call("count")).is_error
         assert len(listings) == 1
         tools.forget()
@@ -151,7 +151,7 @@ async def test_structured_content_that_does_not_fit_is_not_taken(rev: Rev) -> No
 
 
 @clause("2024-11-05/tools/15", "2025-03-26/tools/16", "draft/tools/20")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_each_use_of_a_tool_is_written_down(rev: Rev, caplog: pytest.LogCaptureFixture) -> None:
     async def list_tools(ctx: Any, params: Any) -> Any:
         return rev.t.ListToolsResult.model_validate({"tools": [], **(MORE if rev.stateless else {})})
@@ -168,8 +168,8 @@ async def test_each_use_of_a_tool_is_written_down(rev: Rev, caplog: pytest.LogCa
             await tools.call(name, {"password": "secret"})
         with pytest.raises(Exception, match="internal error"):
             await tools.call("odd")
-    said = [record.getMessage() for record in caplog.records if record.name == "mcp_runtime.audit"]
-    assert said == ["tool 'right': done", "tool 'wrong': error", "tool 'odd': failed"]
+    messages = [record.getMessage() for record in caplog.records if record.name == "mcp_runtime.audit"]
+    assert messages == ["tool 'right': done", "tool 'wrong': error", "tool 'odd': failed"]
 
 
 @clause("2024-11-05/ping/07", "2025-03-26/ping/07", "draft/ping/07")
@@ -182,7 +182,7 @@ async def test_a_ping_that_fails_is_written_down(rev: Rev, caplog: pytest.LogCap
     with pytest.raises(ConnectionClosedError):
         await client.call_tool(name="never answered")
     await client.close()
-    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert len(said) == 1 and said[0].startswith(
+    messages = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(messages) == 1 and messages[0].startswith(
         "the server does not answer pings, and the connection is closed: 'ping'"
     )

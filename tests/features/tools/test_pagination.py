@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, INVALID_PARAMS, Rev, Tap, among, clause, client_of, server_of, since, wire_to
+from support.endpoints import (
+    ALL_REVISIONS,
+    INVALID_PARAMS,
+    Rev,
+    Tap,
+    among,
+    clause,
+    client_of,
+    server_of,
+    since,
+    wire_to,
+)
 
 from mcp_runtime.errors import JSONRPCError, RemoteError, RemoteJSONRPCError
 from mcp_runtime.server.lists import paginate
@@ -45,7 +56,7 @@ KINDS: list[Kind] = [
     ),
     ("list_prompts", "iter_prompts", "ListPromptsResult", "prompts", prompt),
 ]
-each_kind = pytest.mark.parametrize("kind", KINDS, ids=[kind[3] for kind in KINDS])
+by_kind = pytest.mark.parametrize("kind", KINDS, ids=[kind[3] for kind in KINDS])
 
 
 def paged(rev: Rev, kind: Kind, pages: dict[str | None, tuple[list[str], str | None]]) -> Any:
@@ -56,8 +67,8 @@ def paged(rev: Rev, kind: Kind, pages: dict[str | None, tuple[list[str], str | N
         if params.cursor not in pages:
             raise JSONRPCError(INVALID_PARAMS, "no page is there")
         names, following = pages[params.cursor]
-        found = {items: [make(rev, name) for name in names], "next_cursor": following}
-        return getattr(rev.t, result)(**found)
+        fields = {items: [make(rev, name) for name in names], "next_cursor": following}
+        return getattr(rev.t, result)(**fields)
 
     return server_of(rev, **{handler: handle})
 
@@ -67,8 +78,8 @@ def paged(rev: Rev, kind: Kind, pages: dict[str | None, tuple[list[str], str | N
 @clause("2024-11-05/pagination/04", "2025-03-26/pagination/04", "draft/pagination/04")
 @clause("2024-11-05/pagination/06", "2025-03-26/pagination/06", "draft/pagination/06")
 @clause("2024-11-05/pagination/07", "2025-03-26/pagination/07", "draft/pagination/07")
-@each_kind
-@among(EVERY)
+@by_kind
+@among(ALL_REVISIONS)
 async def test_the_iterator_follows_every_cursor_as_it_came_over_pages_of_any_size(rev: Rev, kind: Kind) -> None:
     pages: dict[str | None, tuple[list[str], str | None]] = {}
     for number, (cursor, following) in enumerate(zip([None, *CURSORS], [*CURSORS, None], strict=True)):
@@ -77,15 +88,15 @@ async def test_the_iterator_follows_every_cursor_as_it_came_over_pages_of_any_si
     async with client_of(rev, tap) as client:
         names = [item.name async for item in getattr(client, kind[1])()]
     assert names == [name for names, _ in pages.values() for name in names]
-    asked = [
+    requests = [
         message["params"] for message in tap.sent if message.get("method", "").endswith("/list") and "params" in message
     ]
-    assert [params["cursor"] for params in asked if "cursor" in params] == CURSORS
+    assert [params["cursor"] for params in requests if "cursor" in params] == CURSORS
 
 
 @clause("2024-11-05/pagination/05", "2025-03-26/pagination/05", "draft/pagination/05")
-@each_kind
-@among(EVERY)
+@by_kind
+@among(ALL_REVISIONS)
 async def test_a_list_without_pages_is_one_page(rev: Rev, kind: Kind) -> None:
     async with client_of(rev, paged(rev, kind, {None: (["one", "two"], None)})) as client:
         assert [item.name async for item in getattr(client, kind[1])()] == ["one", "two"]
@@ -94,14 +105,14 @@ async def test_a_list_without_pages_is_one_page(rev: Rev, kind: Kind) -> None:
 
 @clause("2024-11-05/pagination/03", "2025-03-26/pagination/03", "draft/pagination/03")
 @clause("2024-11-05/pagination/09", "2025-03-26/pagination/09", "draft/pagination/09")
-@each_kind
-@among(EVERY)
+@by_kind
+@among(ALL_REVISIONS)
 async def test_a_bad_cursor_is_refused_and_ends_nothing(rev: Rev, kind: Kind) -> None:
     items = [kind[4](rev, str(number)) for number in range(5)]
 
     async def handle(ctx: Any, params: Any) -> Any:
-        found, following = paginate(items, params.cursor, 2)
-        return getattr(rev.t, kind[2])(**{kind[3]: found, "next_cursor": following})
+        page, following = paginate(items, params.cursor, 2)
+        return getattr(rev.t, kind[2])(**{kind[3]: page, "next_cursor": following})
 
     async with client_of(rev, server_of(rev, **{kind[0]: handle})) as client:
         for cursor in [*CURSORS, "MTA=", "ZnJvbSA5OQ=="]:
@@ -112,22 +123,22 @@ async def test_a_bad_cursor_is_refused_and_ends_nothing(rev: Rev, kind: Kind) ->
 
 
 @clause("2024-11-05/pagination/09", "2025-03-26/pagination/09", "draft/pagination/09")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_cursor_that_is_no_string_is_refused(rev: Rev) -> None:
     async with wire_to(paged(rev, KINDS[0], {None: ([], None)}), opened=rev) as wire:
         for id, cursor in enumerate([5, True, {}, ["a"]]):
-            answer = await wire.ask(rev.request(id, "tools/list", {"cursor": cursor}))
+            answer = await wire.request(rev.request(id, "tools/list", {"cursor": cursor}))
             assert answer["error"]["code"] == INVALID_PARAMS
 
 
 @clause("2024-11-05/pagination/02", "2025-03-26/pagination/02", "draft/pagination/02")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_cursor_stays_good_when_the_list_grows(rev: Rev) -> None:
     items = [tool(rev, str(number)) for number in range(4)]
 
     async def list_tools(ctx: Any, params: Any) -> Any:
-        found, following = paginate(items, params.cursor, 2)
-        return rev.t.ListToolsResult(tools=found, next_cursor=following)
+        page, following = paginate(items, params.cursor, 2)
+        return rev.t.ListToolsResult(tools=page, next_cursor=following)
 
     async with client_of(rev, server_of(rev, list_tools=list_tools)) as client:
         cursor = (await client.list_tools()).next_cursor
@@ -136,7 +147,7 @@ async def test_a_cursor_stays_good_when_the_list_grows(rev: Rev) -> None:
             assert [item.name for item in (await client.list_tools(cursor=cursor)).tools] == ["2", "3"]
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_cursor_that_leads_to_itself_is_an_error_and_no_endless_loop(rev: Rev) -> None:
     async with client_of(rev, paged(rev, KINDS[0], {None: (["a"], "x"), "x": (["b"], "x")})) as client:
         with pytest.raises(RemoteError, match="'x' has itself as the next cursor"):

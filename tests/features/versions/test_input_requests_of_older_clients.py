@@ -1,4 +1,4 @@
-"""Clients of older revisions over a server without sessions: what it asks by its results is answered by their handlers."""
+"""Clients of older revisions over a server without sessions: their handlers answer the input requests of results."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ FORM = {
 
 
 def older(rev: Rev, **handlers: Any) -> Any:
-    return type("Older", (rev.package.Client,), {name: staticmethod(each) for name, each in handlers.items()})
+    return type("Older", (rev.package.Client,), {name: staticmethod(handler) for name, handler in handlers.items()})
 
 
 def asking(*questions: str) -> Any:
     """A server of the newest revision that asks these one after the other, and says what it was answered."""
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        said: list[str] = []
+        answers_received: list[str] = []
         for question in questions:
             if question == "roots":
-                said += [root.uri for root in (await ctx.list_roots()).roots]
+                answers_received += [root.uri for root in (await ctx.list_roots()).roots]
             elif question == "sample":
                 message = validator(NEWEST.t.SamplingMessage)(
                     {"role": "user", "content": {"type": "text", "text": "?"}}
                 )
                 answer = await ctx.create_message(messages=[message], max_tokens=10)
                 content = answer.content[0] if isinstance(answer.content, list) else answer.content
-                said.append(content.text)
+                answers_received.append(content.text)
             else:
                 answer = await ctx.elicit(NEWEST.t.ElicitRequestFormParams.model_validate(FORM))
-                said.append(str(answer.content))
-        return NEWEST.text("; ".join(said))
+                answers_received.append(str(answer.content))
+        return NEWEST.text("; ".join(answers_received))
 
     return server_of(NEWEST, call_tool=call_tool)
 

@@ -1,4 +1,4 @@
-"""Which revision a conversation is in: the client offers one, the server takes it or names another, to take or leave."""
+"""The revision of a conversation: the client offers one, the server takes it or names another, to take or leave."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import (
-    EVERY,
+    ALL_REVISIONS,
     HANDSHAKE,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -42,9 +42,9 @@ def clients(revs: list[Rev], *servers: Any) -> list[Any]:
 
 
 @clause("2024-11-05/lifecycle/09", "2025-03-26/lifecycle/10", "draft/lifecycle/09", "versioning/01")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_server_of_every_revision_takes_what_each_client_offers(rev: Rev) -> None:
-    async with rev.package.Client.memory(*map(named, EVERY)) as client:
+    async with rev.package.Client.memory(*map(named, ALL_REVISIONS)) as client:
         assert (await client.call_tool(name="x")).content[0].text == f"{rev} {rev}"
         if not rev.stateless:
             assert client.server.protocol_version == rev.id
@@ -55,9 +55,9 @@ async def test_a_server_of_every_revision_takes_what_each_client_offers(rev: Rev
 @pytest.mark.parametrize("offer", ["1999-01-01", "2099-01-01", "", "2024-11-05 "])
 @among(HANDSHAKE)
 async def test_a_server_answers_an_unknown_offer_with_its_newest_revision(rev: Rev, offer: str) -> None:
-    servers = [named(each) for each in HANDSHAKE if each.id <= rev.id]
+    servers = [named(supported) for supported in HANDSHAKE if supported.id <= rev.id]
     async with wire_to(*servers) as wire:
-        assert (await wire.ask(hello(offer)))["result"]["protocolVersion"] == rev.id
+        assert (await wire.request(hello(offer)))["result"]["protocolVersion"] == rev.id
 
 
 @clause("2024-11-05/lifecycle/12", "2025-03-26/lifecycle/13", "draft/lifecycle/12")
@@ -66,9 +66,9 @@ async def test_a_server_answers_an_unknown_offer_with_its_newest_revision(rev: R
 async def test_a_client_leaves_a_server_whose_revision_it_does_not_speak(rev: Rev) -> None:
     wire, connect = raw_server()
     opening = asyncio.create_task(client_of(rev, connect).__aenter__())
-    asked = await wire.receive()
-    said = {"protocolVersion": "1999-01-01", "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
-    wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": said})
+    request = await wire.receive()
+    result = {"protocolVersion": "1999-01-01", "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
+    wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
     with pytest.raises(LocalError, match=f"the server supports '1999-01-01', this client {rev}"):
         await opening
     assert await wire.receive() is None
@@ -79,27 +79,29 @@ async def test_a_client_leaves_a_server_whose_revision_it_does_not_speak(rev: Re
 async def test_a_server_that_refuses_the_offer_with_an_error_is_an_error_with_its_data(rev: Rev) -> None:
     wire, connect = raw_server()
     opening = asyncio.create_task(client_of(rev, connect).__aenter__())
-    asked = await wire.receive()
+    request = await wire.receive()
     data = {"supported": ["1999-01-01"], "requested": rev.id}
     error = {"code": INVALID_PARAMS, "message": "Unsupported protocol version", "data": data}
-    wire.send({"jsonrpc": "2.0", "id": asked["id"], "error": error})
+    wire.send({"jsonrpc": "2.0", "id": request["id"], "error": error})
     with pytest.raises(RemoteJSONRPCError) as caught:
         await opening
     assert (caught.value.code, caught.value.data) == (INVALID_PARAMS, data)
     assert await wire.receive() is None
 
 
-PAIRS = [(ours, theirs) for ours in range(1, len(EVERY) + 1) for theirs in range(1, len(EVERY) + 1)]
+COMBINATIONS = [
+    (ours, theirs) for ours in range(1, len(ALL_REVISIONS) + 1) for theirs in range(1, len(ALL_REVISIONS) + 1)
+]
 
 
 @clause("2024-11-05/lifecycle/08", "2025-03-26/lifecycle/09", "draft/lifecycle/08")
 @clause("2024-11-05/lifecycle/11", "2025-03-26/lifecycle/12", "draft/lifecycle/11", "versioning/01")
-@pytest.mark.parametrize(("ours", "theirs"), PAIRS)
+@pytest.mark.parametrize(("ours", "theirs"), COMBINATIONS)
 async def test_two_sides_meet_at_the_newest_revision_that_both_speak(ours: int, theirs: int) -> None:
     """Each side speaks all revisions up to one of its own."""
-    known, servers = EVERY[:ours], [named(rev) for rev in EVERY[:theirs]]
-    client = await negotiate(*clients(known, *servers))
-    agreed = EVERY[min(ours, theirs) - 1]
+    supported, servers = ALL_REVISIONS[:ours], [named(rev) for rev in ALL_REVISIONS[:theirs]]
+    client = await negotiate(*clients(supported, *servers))
+    agreed = ALL_REVISIONS[min(ours, theirs) - 1]
     try:
         assert isinstance(client, agreed.package.Client) and client.revision.id == agreed.id
         result = await client.call_tool(name="x")  # type: ignore[attr-defined]
@@ -120,9 +122,9 @@ async def test_the_newest_revision_of_the_client_is_offered() -> None:
 
 async def test_sides_that_have_no_revision_in_common_part_with_an_error() -> None:
     with pytest.raises(LocalError, match="the server supports '2024-11-05', this client 2025-03-26, 2025-06-18"):
-        await negotiate(*clients(EVERY[1:3], named(EVERY[0])))
+        await negotiate(*clients(ALL_REVISIONS[1:3], named(ALL_REVISIONS[0])))
     with pytest.raises(LocalError, match="does not support 2026-07-28"):
-        await negotiate(*clients(EVERY[4:], named(EVERY[0])))
+        await negotiate(*clients(ALL_REVISIONS[4:], named(ALL_REVISIONS[0])))
 
 
 @clause("2024-11-05/lifecycle/13", "2025-03-26/lifecycle/14", "draft/lifecycle/14", "versioning/01")
@@ -136,10 +138,10 @@ async def test_after_an_older_revision_was_agreed_nothing_newer_is_said() -> Non
     wire, connect = raw_server()
     candidates = [client_of(oldest, connect), client_of(newest, connect, on_elicit=on_elicit)]
     opening = asyncio.create_task(negotiate(*candidates))
-    asked = await wire.welcome(oldest, {"tools": {}, "completions": {}, "tasks": {"list": {}}})
+    initialize = await wire.welcome(oldest, {"tools": {}, "completions": {}, "tasks": {"list": {}}})
     client: Any = await opening
-    assert asked["params"]["protocolVersion"] == newest.id and client.revision.id == oldest.id
-    answer = await wire.ask(newest.request(1, "elicitation/create", {"message": "?", "requestedSchema": {}}))
+    assert initialize["params"]["protocolVersion"] == newest.id and client.revision.id == oldest.id
+    answer = await wire.request(newest.request(1, "elicitation/create", {"message": "?", "requestedSchema": {}}))
     assert answer["error"]["code"] == METHOD_NOT_FOUND
     with pytest.raises(ProtocolViolationError, match="is not sent by the client"):
         await client._send_request(newest.package.methods.FromClient.LIST_TASKS, {}, None)

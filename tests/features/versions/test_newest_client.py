@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, Rev, among, server_of, since
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, server_of, since
 from support.project import ROOT
 
 import mcp_generated
@@ -22,7 +22,7 @@ ECHO = ROOT / "examples" / "echo" / "server.py"
 class Newest(v2026_07_28.Client):
     """With all that a server may ask of it."""
 
-    said: list[Any]
+    received: list[Any]
 
     async def on_list_roots(self, ctx: Any, params: Any) -> t.ListRootsResult:
         assert ctx.state is self
@@ -38,10 +38,10 @@ class Newest(v2026_07_28.Client):
 
     async def on_logging_message(self, ctx: Any, params: t.LoggingMessageNotificationParams) -> None:
         assert isinstance(params, t.LoggingMessageNotificationParams)
-        self.said.append(params.data)
+        self.received.append(params.data)
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_it_calls_a_tool_with_progress_and_log(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         assert isinstance(params, rev.t.CallToolRequestParams)
@@ -52,13 +52,13 @@ async def test_it_calls_a_tool_with_progress_and_log(rev: Rev) -> None:
     meta = {"io.modelcontextprotocol/logLevel": "debug"}
     server = server_of(rev, {"logging": {}}, instructions="Ask.", call_tool=call_tool)
     async with mcp_generated.connect(server, client=Newest) as client:
-        client.said = []
+        client.received = []
         assert isinstance(client.server, t.DiscoverResult) and client.server.instructions == "Ask."
         assert client.server.supported_versions == [rev.id] and client.server.capabilities.tools is not None
-        options = RequestOptions(on_progress=lambda progress: client.said.append(progress.progress), meta=meta)
+        options = RequestOptions(on_progress=lambda progress: client.received.append(progress.progress), meta=meta)
         result = await client.call_tool(name="hello", options=options)
         assert isinstance(result, t.CallToolResult) and result.content == [t.TextContent(text="hello")]
-        assert client.said == [0.5, "working"]
+        assert client.received == [0.5, "working"]
         with pytest.raises(ProtocolViolationError, match="server.prompts"):
             await client.list_prompts()
 
@@ -68,9 +68,11 @@ async def test_its_handlers_answer_servers_of_older_revisions(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         roots = await ctx.list_roots()
         message = rev.t.SamplingMessage(role="user", content=rev.t.TextContent(text="?"))
-        said = await ctx.create_message(messages=[message], max_tokens=5)
-        assert isinstance(said, rev.t.CreateMessageResult)
-        return rev.text(f"{roots.roots[0].uri} {said.content if isinstance(said.content, list) else said.content.text}")
+        sampled = await ctx.create_message(messages=[message], max_tokens=5)
+        assert isinstance(sampled, rev.t.CreateMessageResult)
+        return rev.text(
+            f"{roots.roots[0].uri} {sampled.content if isinstance(sampled.content, list) else sampled.content.text}"
+        )
 
     async with mcp_generated.connect(server_of(rev, call_tool=call_tool), client=Newest) as client:
         (block,) = (await client.call_tool(name="x")).content
@@ -83,8 +85,8 @@ async def test_it_is_asked_for_a_form_by_servers_of_older_revisions(rev: Rev) ->
     async def call_tool(ctx: Any, params: Any) -> Any:
         schema = rev.t.RequestedSchema(properties={"name": rev.t.StringSchema()})
         form = getattr(rev.t, "ElicitRequestFormParams", None)
-        asked = {"message": "Who?", "requested_schema": schema}
-        answer = await (ctx.elicit(form(**asked)) if form is not None else ctx.elicit(**asked))
+        form_params = {"message": "Who?", "requested_schema": schema}
+        answer = await (ctx.elicit(form(**form_params)) if form is not None else ctx.elicit(**form_params))
         return rev.text(answer.content["name"])
 
     async with mcp_generated.connect(server_of(rev, call_tool=call_tool), client=Newest) as client:
@@ -93,19 +95,19 @@ async def test_it_is_asked_for_a_form_by_servers_of_older_revisions(rev: Rev) ->
 
 
 async def test_an_old_client_speaks_to_newer_servers() -> None:
-    old = EVERY[0]
+    old = ALL_REVISIONS[0]
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         return t.CallToolResult(content=[t.ResourceLink(name="n", uri="u:x")])
 
-    for server in (server_of(EVERY[-1], call_tool=call_tool), server_of(EVERY[2], call_tool=_linked)):
+    for server in (server_of(ALL_REVISIONS[-1], call_tool=call_tool), server_of(ALL_REVISIONS[2], call_tool=_linked)):
         async with mcp_generated.connect(server, client=old.package.Client) as client:
             (block,) = (await client.call_tool(name="x")).content
             assert isinstance(block, old.t.TextContent) and block.text == "n: u:x"
 
 
 async def _linked(ctx: Any, params: Any) -> Any:
-    ours = EVERY[2].t
+    ours = ALL_REVISIONS[2].t
     return ours.CallToolResult(content=[ours.ResourceLink(name="n", uri="u:x")])
 
 
@@ -121,7 +123,7 @@ async def test_a_text_that_is_no_url_is_no_target() -> None:
 
 
 def test_the_synchronous_client_does_the_same() -> None:
-    rev = EVERY[1]
+    rev = ALL_REVISIONS[1]
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         return rev.text("hi")
@@ -131,9 +133,9 @@ def test_the_synchronous_client_does_the_same() -> None:
         assert client.call_tool(name="x").content[0].text == "hi"  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("code", "heard"), [(-32002, -32602), (-32000, -32000), (7, 7)])
+@pytest.mark.parametrize(("code", "expected"), [(-32002, -32602), (-32000, -32000), (7, 7)])
 @among(HANDSHAKE)
-async def test_the_code_of_a_missing_resource_is_that_of_the_client(rev: Rev, code: int, heard: int) -> None:
+async def test_the_code_of_a_missing_resource_is_that_of_the_client(rev: Rev, code: int, expected: int) -> None:
     """Only of a resource: what else has this code keeps it."""
 
     def refuse(ctx: Any, params: Any) -> Any:
@@ -144,5 +146,5 @@ async def test_the_code_of_a_missing_resource_is_that_of_the_client(rev: Rev, co
             await client.read_resource(uri="test://x")
         with pytest.raises(RemoteJSONRPCError) as other:
             await client.call_tool(name="x")
-    assert (missing.value.code, missing.value.data) == (heard, {"uri": "test://x"})
+    assert (missing.value.code, missing.value.data) == (expected, {"uri": "test://x"})
     assert other.value.code == code

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, Rev, among, client_of, server_of
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, client_of, server_of
 
 from mcp_generated import v2025_11_25, v2026_07_28
 from mcp_runtime.errors import ConversionError
@@ -29,7 +29,7 @@ def to(server: Any) -> Any:
     return memory.connect_in_memory(service_candidates(server_candidates(server)))
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_tool_of_the_newest_revision_is_called_by_all(rev: Rev) -> None:
     async def list_tools(ctx: Any, params: Any) -> Any:
         tool = t.Tool(name="say", title="Say it", input_schema=t.ToolInputSchema())
@@ -51,9 +51,9 @@ async def test_a_tool_of_the_newest_revision_is_called_by_all(rev: Rev) -> None:
         assert getattr(result, "structured_content", None) == ({"x": 1} if rev.id >= "2025-06-18" else None)
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_progress_and_log_reach_every_client(rev: Rev) -> None:
-    said: list[Any] = []
+    received: list[Any] = []
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         await ctx.progress(1, total=2, message="half")
@@ -61,15 +61,15 @@ async def test_progress_and_log_reach_every_client(rev: Rev) -> None:
         return t.CallToolResult(content=[])
 
     async def on_logging_message(ctx: Any, params: Any) -> None:
-        said.append(params.data)
+        received.append(params.data)
 
     meta = {} if not rev.stateless else {"io.modelcontextprotocol/logLevel": "debug"}
     server = newest(call_tool=call_tool)
     async with client_of(rev, to(server), on_logging_message=on_logging_message) as client:
         await client.call_tool(
-            name="x", options=RequestOptions(on_progress=lambda p: said.append(p.message), meta=meta)
+            name="x", options=RequestOptions(on_progress=lambda p: received.append(p.message), meta=meta)
         )
-    assert said == ["half" if rev.id > "2024-11-05" else None, "working"]
+    assert received == ["half" if rev.id > "2024-11-05" else None, "working"]
 
 
 @among(HANDSHAKE)
@@ -95,15 +95,15 @@ async def test_a_handler_asks_a_client_of_another_revision_for_a_message(rev: Re
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         blocks = [ours.TextContent(text="one"), ours.TextContent(text="two")]
-        asked = [ours.SamplingMessage(role="user", content=blocks)]
-        answer = await ctx.create_message(messages=asked, max_tokens=9)
+        messages = [ours.SamplingMessage(role="user", content=blocks)]
+        answer = await ctx.create_message(messages=messages, max_tokens=9)
         assert isinstance(answer, ours.CreateMessageResult)
         return ours.CallToolResult(content=[answer.content])
 
     async def on_create_message(ctx: Any, params: Any) -> Any:
         assert isinstance(params, rev.t.CreateMessageRequestParams)
-        said = [each.content for each in params.messages]
-        texts = [block.text for block in (said[0] if isinstance(said[0], list) else said)]
+        contents = [message.content for message in params.messages]
+        texts = [block.text for block in (contents[0] if isinstance(contents[0], list) else contents)]
         return rev.t.CreateMessageResult(role="assistant", model="m", content=rev.t.TextContent(text="+".join(texts)))
 
     server = server_of(TASKS, call_tool=call_tool)
@@ -128,9 +128,9 @@ async def test_what_cannot_be_said_in_the_other_revision_is_refused_with_its_rul
         await client.call_tool(name="x")
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_an_old_handler_serves_newer_clients(rev: Rev) -> None:
-    ours = EVERY[0].t
+    ours = ALL_REVISIONS[0].t
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         assert isinstance(params, ours.CallToolRequestParams)
@@ -139,7 +139,7 @@ async def test_an_old_handler_serves_newer_clients(rev: Rev) -> None:
     async def complete(ctx: Any, params: Any) -> Any:
         return ours.CompleteResult(completion=ours.Completion(values=[str(n) for n in range(150)]))
 
-    async with client_of(rev, to(server_of(EVERY[0], call_tool=call_tool, complete=complete))) as client:
+    async with client_of(rev, to(server_of(ALL_REVISIONS[0], call_tool=call_tool, complete=complete))) as client:
         assert (await client.call_tool(name="x")).content[0].text == "x"
         ref = rev.t.PromptReference(name="p")
         values = (
@@ -150,21 +150,21 @@ async def test_an_old_handler_serves_newer_clients(rev: Rev) -> None:
 
 @among(HANDSHAKE)
 async def test_who_watches_a_resource_is_told_what_the_handlers_announce(rev: Rev) -> None:
-    told: asyncio.Queue[str] = asyncio.Queue()
+    uris: asyncio.Queue[str] = asyncio.Queue()
 
     async def read_resource(ctx: Any, params: Any) -> Any:
         raise AssertionError
 
     async def on_resource_updated(ctx: Any, params: Any) -> None:
         assert isinstance(params, rev.t.ResourceUpdatedNotificationParams)
-        told.put_nowait(params.uri)
+        uris.put_nowait(params.uri)
 
     server = server_of(NEWEST, {"resources": {"subscribe": True}}, read_resource=read_resource)
     async with client_of(rev, to(server), on_resource_updated=on_resource_updated) as client:
         await client.subscribe(uri="note://one")
         await server.notify_resource_updated(uri="note://other")
         await server.notify_resource_updated(uri="note://one")
-        assert await told.get() == "note://one"
+        assert await uris.get() == "note://one"
 
 
 async def test_what_only_its_own_revision_has_is_not_declared_to_others() -> None:
@@ -180,7 +180,7 @@ async def test_what_only_its_own_revision_has_is_not_declared_to_others() -> Non
         assert declared == {"resources": {"listChanged": True, "subscribe": True}}
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_chosen_list_of_revisions_is_served_over_stdio(rev: Rev, tmp_path: Any) -> None:
     script = tmp_path / "server.py"
     script.write_text(

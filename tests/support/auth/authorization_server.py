@@ -1,4 +1,4 @@
-"""An authorization server goes in; who uses it comes out: a person at a browser, and a client that knows the protocol."""
+"""Users of an authorization server: a person at a browser, and a client that knows the protocol."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class Clock:
 
 def house(**settings: Any) -> AuthorizationServer:
     """An authorization server with usual settings."""
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "resources": [RESOURCE],
         "scopes": ("read", "write"),
         "login": Header(),
         "client_id_metadata_documents": False,
     }
-    return AuthorizationServer(settings.pop("issuer", ISSUER), **{**usual, **settings})
+    return AuthorizationServer(settings.pop("issuer", ISSUER), **{**defaults, **settings})
 
 
 class Person:
@@ -70,18 +70,18 @@ class Person:
         self.issuer = issuer
         self.web = httpx2.AsyncClient(transport=transport, base_url=issuer, headers={"x-user": user} if user else {})
 
-    async def asks(self, **said: str) -> httpx2.Response:
+    async def request_authorization(self, **params: str) -> httpx2.Response:
         """Open the authorization endpoint."""
-        return await self.web.get(f"{self.issuer}/authorize", params=said)
+        return await self.web.get(f"{self.issuer}/authorize", params=params)
 
     async def decides(self, page: httpx2.Response, decision: str = "allow", **headers: str) -> httpx2.Response:
         """Press a button on the page of consent."""
         form = {"ticket": ticket_of(page), "decision": decision}
         return await self.web.post(action_of(page), data=form, headers={"origin": self.issuer, **headers})
 
-    async def allows(self, **said: str) -> dict[str, str]:
+    async def allows(self, **params: str) -> dict[str, str]:
         """Ask, allow, and say with what the browser was sent back."""
-        return answer_of(await self.decides(await self.asks(**said)))
+        return answer_of(await self.decides(await self.request_authorization(**params)))
 
 
 class Program:
@@ -97,15 +97,15 @@ class Program:
         program = cls(server)
         answer = await program.registers(redirect_uris=[redirect], **metadata)
         assert answer.status_code == 201, answer.text
-        said = answer.json()
-        program.id, program.secret = said["client_id"], said.get("client_secret")
+        registration = answer.json()
+        program.id, program.secret = registration["client_id"], registration.get("client_secret")
         return program
 
     async def registers(self, **metadata: Any) -> httpx2.Response:
-        usual = {"token_endpoint_auth_method": "none", "grant_types": ["authorization_code", "refresh_token"]}
-        return await self.web.post("/register", json={**usual, **metadata})
+        defaults = {"token_endpoint_auth_method": "none", "grant_types": ["authorization_code", "refresh_token"]}
+        return await self.web.post("/register", json={**defaults, **metadata})
 
-    def wish(self, redirect: str = REDIRECT, **more: str) -> dict[str, str]:
+    def authorization_params(self, redirect: str = REDIRECT, **more: str) -> dict[str, str]:
         """The parameters of an authorization request."""
         return {
             "response_type": "code",
@@ -132,31 +132,31 @@ class Program:
 
 async def tokens(server: Any, program: Program, person: Person | None = None, **more: str) -> dict[str, Any]:
     """What a client has once the person agreed."""
-    said = await (person or Person(server)).allows(**program.wish(**more))
-    answer = await program.redeems(said["code"])
+    redirect_params = await (person or Person(server)).allows(**program.authorization_params(**more))
+    answer = await program.redeems(redirect_params["code"])
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
 
 def ticket_of(page: httpx2.Response) -> str:
-    found = re.search(r'name="ticket" value="([^"]*)"', page.text)
-    assert found, page.text
-    return unescape(found[1])
+    match = re.search(r'name="ticket" value="([^"]*)"', page.text)
+    assert match, page.text
+    return unescape(match[1])
 
 
 def action_of(page: httpx2.Response) -> str:
-    found = re.search(r'action="([^"]*)"', page.text)
-    assert found, page.text
-    return unescape(found[1])
+    match = re.search(r'action="([^"]*)"', page.text)
+    assert match, page.text
+    return unescape(match[1])
 
 
 def onward(response: httpx2.Response) -> str:
     """Where the browser goes next: by a redirect, or by a page that goes on by itself."""
     if response.status_code == 303:
         return str(response.headers["location"])
-    found = re.search(r'http-equiv="refresh" content="0; url=([^"]*)"', response.text)
-    assert found and response.status_code == 200, response.text
-    return unescape(found[1])
+    match = re.search(r'http-equiv="refresh" content="0; url=([^"]*)"', response.text)
+    assert match and response.status_code == 200, response.text
+    return unescape(match[1])
 
 
 def answer_of(response: httpx2.Response) -> dict[str, str]:
@@ -173,8 +173,8 @@ async def serving(app: Any, port: int = 0) -> AsyncIterator[str]:
     """The origin at which uvicorn serves an application, or one that is made for its origin."""
     with listen("127.0.0.1", port) as bound:
         origin = f"http://127.0.0.1:{bound.getsockname()[1]}"
-        made = app(origin) if inspect.isfunction(app) else app
-        server = uvicorn.Server(uvicorn.Config(made, log_level="error", lifespan="off"))
+        application = app(origin) if inspect.isfunction(app) else app
+        server = uvicorn.Server(uvicorn.Config(application, log_level="error", lifespan="off"))
         task = asyncio.create_task(server.serve([bound]))
         try:
             yield origin
@@ -197,4 +197,4 @@ def on_a_server(attack: Attack, **settings: Any) -> None:
 
 
 async def code(server: AuthorizationServer, program: Program, **more: str) -> str:
-    return (await Person(server).allows(**program.wish(**more)))["code"]
+    return (await Person(server).allows(**program.authorization_params(**more)))["code"]

@@ -37,7 +37,7 @@ class Got:
     method: str
     path: str
     query: str
-    said: dict[str, str]
+    params: dict[str, str]
     headers: dict[str, str]
 
 
@@ -55,7 +55,7 @@ class World:
     seen: list[Got] = field(default_factory=list)
     codes: dict[str, str] = field(default_factory=dict)
     valid: str = "none yet"
-    given: int = 0
+    issued: int = 0
 
     @property
     def url(self) -> str:
@@ -72,18 +72,18 @@ class World:
             "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
         }
 
-    def asked(self, path: str) -> list[dict[str, str]]:
-        return [each.said for each in self.seen if each.path == path]
+    def params_of(self, path: str) -> list[dict[str, str]]:
+        return [request.params for request in self.seen if request.path == path]
 
-    def hear(self, method: str, target: str, headers: dict[str, str], body: str) -> Reply:
+    def respond(self, method: str, target: str, headers: dict[str, str], body: str) -> Reply:
         at = urlsplit(target)
-        said = json.loads(body) if body.startswith("{") else dict(parse_qsl(f"{at.query}&{body}"))
-        got = Got(method, at.path, at.query, said, headers)
+        params = json.loads(body) if body.startswith("{") else dict(parse_qsl(f"{at.query}&{body}"))
+        got = Got(method, at.path, at.query, params, headers)
         self.seen.append(got)
-        return self.replies.get(at.path) or self._usual(got)
+        return self.replies.get(at.path) or self._default_reply(got)
 
-    def _usual(self, got: Got) -> Reply:
-        said = got.said
+    def _default_reply(self, got: Got) -> Reply:
+        params = got.params
         match got.path:
             case "/mcp":
                 return (200, {}, "in") if got.headers.get("authorization") == f"Bearer {self.valid}" else self.refusal
@@ -94,23 +94,23 @@ class World:
             case "/register":
                 return 201, {}, {"client_id": "registered"}
             case "/authorize":
-                self.codes["code"] = said["code_challenge"]
-                return 302, {"location": f"{said['redirect_uri']}?code=code&state={said['state']}"}, ""
+                self.codes["code"] = params["code_challenge"]
+                return 302, {"location": f"{params['redirect_uri']}?code=code&state={params['state']}"}, ""
             case "/token":
-                return self._token(said)
+                return self._token(params)
             case _:
                 return 404, {}, ""
 
-    def _token(self, said: dict[str, str]) -> Reply:
-        if said["grant_type"] == "authorization_code":
-            digest = sha256(said["code_verifier"].encode()).digest()
-            if self.codes.pop(said["code"], "") != urlsafe_b64encode(digest).rstrip(b"=").decode():
+    def _token(self, params: dict[str, str]) -> Reply:
+        if params["grant_type"] == "authorization_code":
+            digest = sha256(params["code_verifier"].encode()).digest()
+            if self.codes.pop(params["code"], "") != urlsafe_b64encode(digest).rstrip(b"=").decode():
                 return 400, {}, {"error": "invalid_grant"}
-        elif said["grant_type"] == "refresh_token" and said["refresh_token"] != f"refresh-{self.given}":
+        elif params["grant_type"] == "refresh_token" and params["refresh_token"] != f"refresh-{self.issued}":
             return 400, {}, {"error": "invalid_grant"}
-        self.given += 1
-        self.valid = f"secret-{self.given}"
-        more = {"refresh_token": f"refresh-{self.given}", "expires_in": self.lasts}
+        self.issued += 1
+        self.valid = f"secret-{self.issued}"
+        more = {"refresh_token": f"refresh-{self.issued}", "expires_in": self.lasts}
         return 200, {}, {"access_token": self.valid, "token_type": "bearer", **more}
 
 
@@ -128,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
         assert isinstance(server, _Server)
         body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
         headers = {name.lower(): value for name, value in self.headers.items()}
-        status, more, answer = server.world.hear(self.command, self.path, headers, body)
+        status, more, answer = server.world.respond(self.command, self.path, headers, body)
         content = _bytes(answer)
         self.send_response(status)
         for name, value in {"content-length": str(len(content)), **more}.items():
@@ -172,7 +172,7 @@ class _Front:
             more = await receive()
             first = {**more, "body": first["body"] + more.get("body", b"")}
         target, body = f"{scope['path']}?{scope['query_string'].decode()}", first.get("body", b"").decode()
-        status, fields, answer = self._world.hear(scope["method"], target, headers, body)
+        status, fields, answer = self._world.respond(scope["method"], target, headers, body)
         if answer != "in":
             content = _bytes(answer)
             raw = [(name.encode(), value.encode()) for name, value in fields.items()]
@@ -231,13 +231,13 @@ async def looks(client: Any) -> list[str]:
     return [tool.name for tool in (await client.list_tools()).tools]
 
 
-def ask(world: World, times: int = 1, grant: Any = None, **settings: Any) -> list[int]:
+def statuses(world: World, times: int = 1, grant: Any = None, **settings: Any) -> list[int]:
     """The answers to so many requests at once."""
 
     async def run() -> list[int]:
         auth = OAuthClientProvider(world.url, grant or AuthorizationCode(visit, REDIRECT), **settings)
         async with httpx2.AsyncClient(auth=auth, verify=False) as client:
             answers = await asyncio.gather(*(client.get(world.url) for _ in range(times)))
-            return [each.status_code for each in answers]
+            return [answer.status_code for answer in answers]
 
     return asyncio.run(run())

@@ -29,12 +29,12 @@ def running(program: str, *words: str) -> Iterator[str]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as process:
         assert process.stderr is not None
         try:
-            said = ""
-            while not (found := re.search(r"http://127\.0\.0\.1:\d+\S*", said)):
+            output = ""
+            while not (match := re.search(r"http://127\.0\.0\.1:\d+\S*", output)):
                 line = process.stderr.readline()
-                assert line, said
-                said += line
-            yield found[0]
+                assert line, output
+                output += line
+            yield match[0]
         finally:
             process.terminate()
 
@@ -66,15 +66,15 @@ def agree(url: str, decision: str = "allow") -> None:
             if 'name="password"' in page.text:
                 page = web.post(page.url, data={"name": "ada", "password": PASSWORD})
             elif 'name="ticket"' in page.text:
-                form = {"ticket": _found(r'name="ticket" value="([^"]*)"', page.text), "decision": decision}
-                page = web.post(_found(r'action="([^"]*)"', page.text), data=form)
+                form = {"ticket": _only_match(r'name="ticket" value="([^"]*)"', page.text), "decision": decision}
+                page = web.post(_only_match(r'action="([^"]*)"', page.text), data=form)
             elif "http-equiv" in page.text:
-                page = web.get(_found(r'http-equiv="refresh" content="0; url=([^"]*)"', page.text))
+                page = web.get(_only_match(r'http-equiv="refresh" content="0; url=([^"]*)"', page.text))
             else:
                 return
 
 
-def _found(pattern: str, page: str) -> str:
-    found = re.search(pattern, page)
-    assert found, page
-    return unescape(found[1])
+def _only_match(pattern: str, page: str) -> str:
+    match = re.search(pattern, page)
+    assert match, page
+    return unescape(match[1])

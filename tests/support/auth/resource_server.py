@@ -19,14 +19,14 @@ import httpx2
 import uvicorn
 from joserfc import jwk, jws, jwt
 from joserfc.jwk import ECKey, RSAKey
-from support.endpoints import EVERY, Rev, server_of, since
+from support.endpoints import ALL_REVISIONS, Rev, server_of, since
 from support.http.in_process import asking
 
 from mcp_runtime.auth.client.responses import parse_challenges
 from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.transports.http_server.run import listen
 
-PROTECTED = since("2025-03-26", EVERY)
+PROTECTED = since("2025-03-26", ALL_REVISIONS)
 BOTH = "application/json, text/event-stream"
 
 
@@ -40,8 +40,8 @@ class Authority(ThreadingHTTPServer):
         self.name = f"http://127.0.0.1:{self.server_port}"
         self.key = self.new_key("one")
         self.published: list[dict[str, Any]] = [self.key.as_dict(private=False)]
-        self.asked: list[str] = []
-        self.wanted: list[str] = []
+        self.paths: list[str] = []
+        self.scopes: list[str] = []
         self.down = False
         self.active: dict[str, dict[str, Any]] = {}
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
@@ -53,13 +53,13 @@ class Authority(ThreadingHTTPServer):
     def token(self, audience: Any, *, key: Any = None, head: dict[str, Any] | None = None, **claims: Any) -> str:
         """A good token for an audience, but for what is said; a claim that is None is left out."""
         now = int(time.time())
-        usual = {"iss": self.name, "sub": "alice", "aud": audience, "client_id": "app", "iat": now, "exp": now + 600}
-        said = {name: value for name, value in {**usual, **claims}.items() if value is not None}
+        defaults = {"iss": self.name, "sub": "alice", "aud": audience, "client_id": "app", "iat": now, "exp": now + 600}
+        payload = {name: value for name, value in {**defaults, **claims}.items() if value is not None}
         header = {"alg": "ES256", "kid": "one", "typ": "at+jwt", **(head or {})}
         header = {name: value for name, value in header.items() if value is not None}
         if header["alg"] == "none":
-            return unsigned(header, said)
-        return jwt.encode(header, said, key or self.key, algorithms=[header["alg"]], registry=_any(header["alg"]))
+            return unsigned(header, payload)
+        return jwt.encode(header, payload, key or self.key, algorithms=[header["alg"]], registry=_any(header["alg"]))
 
     def close(self) -> None:
         self.shutdown()
@@ -77,38 +77,38 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        self.server.asked.append(self.path)
+        self.server.paths.append(self.path)
         name = self.server.name
         match self.path:
             case "/.well-known/oauth-authorization-server":
-                said: Any = {"issuer": name, "token_endpoint": f"{name}/token", "jwks_uri": f"{name}/keys"}
+                document: Any = {"issuer": name, "token_endpoint": f"{name}/token", "jwks_uri": f"{name}/keys"}
             case "/keys":
-                said = {"keys": self.server.published}
+                document = {"keys": self.server.published}
             case _:
                 return self._say(404, {})
-        self._say(200, said)
+        self._say(200, document)
 
     def do_POST(self) -> None:
-        self.server.asked.append(self.path)
+        self.server.paths.append(self.path)
         form = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
         who = b64decode(self.headers.get("authorization", "Basic ").removeprefix("Basic ")).decode()
         if who != "resource:s%26cret":
             return self._say(401, {})
         if self.path == "/token":
-            return self._say(200, self._token({name: each for name, [each] in form.items()}))
+            return self._say(200, self._token({name: value for name, [value] in form.items()}))
         self._say(200, self.server.active.get(form["token"][0], {"active": False}))
 
     def _token(self, form: dict[str, str]) -> dict[str, Any]:
         """A token for the resource and with the scopes that a program asks for, bound to its key if it shows one."""
-        self.server.wanted.append(form.get("scope", ""))
+        self.server.scopes.append(form.get("scope", ""))
         shown = self.headers.get("dpop")
         key = None if shown is None else jwk.import_key(jws.extract_compact(shown.encode()).headers()["jwk"])
         claims = {"sub": None, "scope": form.get("scope"), "cnf": key and {"jkt": key.thumbprint()}}
         kind = "Bearer" if key is None else "DPoP"
         return {"access_token": self.server.token(form["resource"], **claims), "token_type": kind, "expires_in": 600}
 
-    def _say(self, status: int, said: Any) -> None:
-        body = json.dumps(said).encode()
+    def _say(self, status: int, document: Any) -> None:
+        body = json.dumps(document).encode()
         self.send_response(500 if self.server.down else status)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
@@ -120,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def unsigned(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"") -> str:
     parts = [json.dumps(header).encode(), json.dumps(claims).encode(), signature]
-    return ".".join(urlsafe_b64encode(each).rstrip(b"=").decode() for each in parts)
+    return ".".join(urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts)
 
 
 @dataclass
@@ -135,8 +135,8 @@ class Endpoint:
 
     async def post(self, message: dict[str, Any], token: str | None, **headers: str) -> httpx2.Response:
         shown = {} if token is None else {"authorization": f"Bearer {token}"}
-        said = {"accept": BOTH, "content-type": "application/json", **self._named(message), **self.session, **shown}
-        return await self.http.post(self.url, json=message, headers={**said, **headers})
+        fields = {"accept": BOTH, "content-type": "application/json", **self._named(message), **self.session, **shown}
+        return await self.http.post(self.url, json=message, headers={**fields, **headers})
 
     def _named(self, message: dict[str, Any]) -> dict[str, str]:
         if not self.rev.stateless:
@@ -155,8 +155,8 @@ class Endpoint:
             self.session = {"mcp-session-id": answer.headers["mcp-session-id"]}
             if self.rev.id >= "2025-06-18":
                 self.session["mcp-protocol-version"] = self.rev.id
-            told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-            assert (await self.post(told, token, **headers)).status_code == 202
+            notification = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            assert (await self.post(notification, token, **headers)).status_code == 202
         return answer
 
     async def call(self, token: str | None, name: str = "read", **headers: str) -> httpx2.Response:
@@ -172,12 +172,12 @@ class Endpoint:
         return opened
 
 
-Made = Callable[[str], ResourceServer]
+ResourceServerFactory = Callable[[str], ResourceServer]
 
 
 @asynccontextmanager
 async def endpoint(
-    rev: Rev, made: Made, server: Any = None, real: bool = True, **settings: Any
+    rev: Rev, resource_server_for: ResourceServerFactory, server: Any = None, real: bool = True, **settings: Any
 ) -> AsyncIterator[Endpoint]:
     """A server of one revision behind uvicorn, or in process, protected by what is made for its URL; handlers leave
     their contexts in `ran`. The tool `write` needs the scope `write`."""
@@ -190,19 +190,21 @@ async def endpoint(
     def needed(self: Any, name: str, params: Any) -> list[str]:
         return ["write"] if name == "call_tool" and params.name == "write" else []
 
-    made_server = server or server_of(rev, call_tool=call_tool)
+    mcp_server = server or server_of(rev, call_tool=call_tool)
     if server is None:
-        type(made_server).scopes = needed
-        made_server = type(made_server)(name="served", version="1")
+        type(mcp_server).scopes = needed
+        mcp_server = type(mcp_server)(name="served", version="1")
     if not real:
-        app = made_server.asgi(revisions=[rev.id], path="/mcp", auth=made("http://localhost/mcp"), **settings)
+        app = mcp_server.asgi(
+            revisions=[rev.id], path="/mcp", auth=resource_server_for("http://localhost/mcp"), **settings
+        )
         async with asking(app) as http:
             yield Endpoint("http://localhost/mcp", rev, http, ran)
         await app.close()
         return
     with listen("127.0.0.1", 0) as bound:
         url = f"http://127.0.0.1:{bound.getsockname()[1]}/mcp"
-        app = made_server.asgi(revisions=[rev.id], path="/mcp", auth=made(url), **settings)
+        app = mcp_server.asgi(revisions=[rev.id], path="/mcp", auth=resource_server_for(url), **settings)
         running = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
         serving = asyncio.create_task(running.serve([bound]))
         try:
@@ -223,7 +225,7 @@ def proof(
     key: ECKey | RSAKey, method: str, url: str, token: str, head: dict[str, Any] | None = None, **claims: Any
 ) -> str:
     """A good proof, but for what is said; a claim that is None is left out."""
-    said = {
+    payload = {
         "jti": str(time.monotonic_ns()),
         "htm": method,
         "htu": url,
@@ -232,10 +234,10 @@ def proof(
         **claims,
     }
     header = {"typ": "dpop+jwt", "alg": "ES256", "jwk": key.as_dict(private=False), **(head or {})}
-    kept = {name: value for name, value in said.items() if value is not None}
+    claims_set = {name: value for name, value in payload.items() if value is not None}
     if header["alg"] == "none":
-        return unsigned(header, kept)
-    return jwt.encode(header, kept, key, algorithms=[header["alg"]], registry=_any(header["alg"]))
+        return unsigned(header, claims_set)
+    return jwt.encode(header, claims_set, key, algorithms=[header["alg"]], registry=_any(header["alg"]))
 
 
 def others(issuer: Authority, url: str) -> dict[str, tuple[str | None, int]]:

@@ -3,7 +3,7 @@
 An HTML comment directly above a Python block controls how it runs:
 
 * `<!-- test: file=server.py -->` writes the block to a file and runs it as a child process with closed standard input.
-* `<!-- test: file=server.py stop=listening -->` runs a server over HTTP until it accepts connections, then sends SIGTERM.
+* `<!-- test: file=server.py stop=listening -->` runs a server over HTTP until it listens, then sends SIGTERM.
 * `<!-- test: continues -->` runs the block after the one above it, in the same folder and the same namespace;
   `continues=server.py` does so after the block that wrote that file.
 * `<!-- test: context=client -->` provides the names of `contexts.client` to the block.
@@ -71,20 +71,20 @@ def blocks_of(page: Path) -> list[Block]:
 
 def chains() -> list[list[Block]]:
     """Return the blocks of all pages, each with the blocks that continue it."""
-    found: list[list[Block]] = []
+    groups: list[list[Block]] = []
     for page in PAGES:
         for block in blocks_of(page):
             if "continues" not in block.options:
-                found.append([block])
+                groups.append([block])
                 continue
             file = block.options["continues"]
             chain = next(
                 chain
-                for chain in reversed(found)
+                for chain in reversed(groups)
                 if chain[0].page == page and (not file or any(one.options.get("file") == file for one in chain))
             )
             chain.append(block)
-    return found
+    return groups
 
 
 def run_chain(chain: list[Block], folder: Path) -> None:

@@ -1,7 +1,7 @@
 """Names that code blocks of the documentation use without defining them, as real objects.
 
-Each context is an asynchronous context manager that fills the namespace of a block. What it does after its `yield` checks
-the result of the block.
+Each context is an asynchronous context manager that fills the namespace of a block. What it does after its `yield`
+checks the result of the block.
 """
 
 from __future__ import annotations
@@ -154,19 +154,19 @@ async def tracer(namespace: Namespace, folder: Path) -> AsyncGenerator[None]:
     """`client`, with the tool `alerts`, and `tracer`. Afterwards the spans of both sides belong to one trace."""
     from opentelemetry.sdk.trace import TracerProvider
 
-    found = TracerProvider().get_tracer("docs")
+    docs_tracer = TracerProvider().get_tracer("docs")
     traces: list[int] = []
     weather = App("weather")
 
     @weather.tool()
     async def alerts() -> str:
-        with found.start_as_current_span("look up") as span:
+        with docs_tracer.start_as_current_span("look up") as span:
             traces.append(span.get_span_context().trace_id)
             assert span.parent is not None  # type: ignore[attr-defined]
         return "none"
 
     async with Client.memory(weather.server) as connected:
-        namespace.update(client=connected, tracer=found)
+        namespace.update(client=connected, tracer=docs_tracer)
         yield
     assert len(traces) == 1
 

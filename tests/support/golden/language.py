@@ -40,9 +40,9 @@ def filled(text: str, revision: str) -> str:
         "REVISION": revision,
     }.items():
         text = text.replace(f"${name}", value)
-    if found := re.match(r"@(line|deep) (\d+) (.*)", text):
-        number = int(found[2])
-        if found[1] == "line":
-            return found[3].replace("$PAD", "x" * (number - len(found[3].encode()) + len("$PAD")))
-        return found[3].replace("$DEEP", "[" * number + "]" * number)
+    if match := re.match(r"@(line|deep) (\d+) (.*)", text):
+        number = int(match[2])
+        if match[1] == "line":
+            return match[3].replace("$PAD", "x" * (number - len(match[3].encode()) + len("$PAD")))
+        return match[3].replace("$DEEP", "[" * number + "]" * number)
     return text

@@ -26,7 +26,7 @@ from mcp_generated import REVISIONS
 FOLDER: Final = TESTS / "transports" / "stdio" / "golden"
 SERVER: Final = SERVERS / "golden.py"
 DEADLINE: Final = 20.0  # Seconds that an answer may take on a busy machine.
-LONGEST: Final = 60.0  # Seconds after which the server of a conversation is killed, wherever the conversation is.
+TIMEOUT: Final = 60.0  # Seconds after which the server of a conversation is killed, wherever the conversation is.
 ENDS_WITHIN: Final = 2.0  # Seconds between the closed input, or the signal, and the end, but for those it was starved.
 GROUPS: Final = {"all": list(REVISIONS), "handshake": HANDSHAKE, "stateless": STATELESS}
 CLAUSES_OF: Final = {"draft": "2025-06-18"}  # The clauses of that revision were numbered while it was a draft.
@@ -56,7 +56,7 @@ class Golden:
 
     def clauses_of(self, revision: str) -> list[str]:
         """The clauses that this file proves for one revision."""
-        return [each for each in self.clauses if CLAUSES_OF.get(page := each.partition("/")[0], page) == revision]
+        return [clause for clause in self.clauses if CLAUSES_OF.get(page := clause.partition("/")[0], page) == revision]
 
 
 def read(path: Path) -> Golden:
@@ -70,7 +70,7 @@ def read(path: Path) -> Golden:
         elif line and not line.startswith("#"):
             lines.append((number, line))
     steps = list(read_steps(lines, path.name))
-    revisions = [each for said in settings["revisions"] or ["all"] for each in GROUPS.get(said, [said])]
+    revisions = [revision for group in settings["revisions"] or ["all"] for revision in GROUPS.get(group, [group])]
     server = (settings["server"] or ["all"])[0]
     return Golden(path.stem, revisions, server, settings["never"], settings["clauses"], steps)
 
@@ -83,16 +83,16 @@ def play(golden: Golden, revision: str) -> None:
             for step in golden.steps:
                 conversation.take(step)
             conversation.end()
-        except AssertionError as fault:
+        except AssertionError as error:
             stderr.seek(0)
-            said = stderr.read().decode(errors="replace")
-            raise AssertionError(f"{fault}\n\nthe server's standard error:\n{said}") from None
+            log = stderr.read().decode(errors="replace")
+            raise AssertionError(f"{error}\n\nthe server's standard error:\n{log}") from None
         finally:
             conversation.kill()
         stderr.seek(0)
-        said = stderr.read().decode()
+        log = stderr.read().decode()
         for step in golden.steps:
-            assert step.verb != "!" or step.text in said, f"{golden.name}:{step.line}: not on standard error"
+            assert step.verb != "!" or step.text in log, f"{golden.name}:{step.line}: not on standard error"
 
 
 class Conversation:
@@ -113,10 +113,10 @@ class Conversation:
         self._unsent = b""
         self._probes = 0
         self._at = TranscriptStep(0, "", "")
-        self._heard = self._exited = False
-        self._told: Moment | None = None
+        self._has_answered = self._exited = False
+        self._closed_at: Moment | None = None
         threading.Thread(target=self._listen, daemon=True).start()
-        self._watchdog = threading.Timer(LONGEST, self._server.kill)
+        self._watchdog = threading.Timer(TIMEOUT, self._server.kill)
         self._watchdog.daemon = True
         self._watchdog.start()
 
@@ -135,7 +135,7 @@ class Conversation:
             if stream is not None:
                 stream.close()
 
-    # ---- steps --------------------------------------------------------------------------------------------------------
+    # ---- steps ------------------------------------------------------------------------------------------------------
 
     def take(self, step: TranscriptStep) -> None:
         """Do what one line says."""
@@ -156,7 +156,7 @@ class Conversation:
             case "close":
                 self._close()
             case "signal":
-                self._told = moment(self._server.pid)
+                self._closed_at = moment(self._server.pid)
                 self._server.send_signal(signal.Signals[f"SIG{step.text}"])
             case "exit":
                 self._expect_exit(step.text)
@@ -188,8 +188,8 @@ class Conversation:
         return json.loads(filled(text, self._revision))
 
     def _expect(self, expected: Any) -> None:
-        if fault := difference(expected, received := self._receive()):
-            self._fail(f"{fault}\nexpected {json.dumps(expected)}\nreceived {json.dumps(received)}")
+        if mismatch := difference(expected, received := self._receive()):
+            self._fail(f"{mismatch}\nexpected {json.dumps(expected)}\nreceived {json.dumps(received)}")
 
     def _settle_unordered(self) -> None:
         """As many lines as a group has, each the answer to one line of it."""
@@ -197,7 +197,7 @@ class Conversation:
         while waiting:
             self._at = waiting[0][0]
             received = self._receive()
-            fitting = [pair for pair in waiting if difference(pair[1], received) is None]
+            fitting = [entry for entry in waiting if difference(entry[1], received) is None]
             if not fitting:
                 self._fail(f"none of the group is {json.dumps(received)}")
             waiting.remove(fitting[0])
@@ -226,18 +226,18 @@ class Conversation:
 
     def _close(self) -> None:
         assert self._server.stdin is not None
-        self._told = moment(self._server.pid)
+        self._closed_at = moment(self._server.pid)
         self._server.stdin.close()
 
     def _wait_for_exit(self, within: float) -> int:
         try:
-            return exit_code_within(self._server, within, self._told)
+            return exit_code_within(self._server, within, self._closed_at)
         except subprocess.TimeoutExpired:
             self._fail(f"the server still runs after {within:g} s")
 
     def _expect_exit(self, code: str) -> None:
         # A server that has said nothing may still be starting, which takes its time on a busy machine.
-        within = ENDS_WITHIN if self._heard else DEADLINE
+        within = ENDS_WITHIN if self._has_answered else DEADLINE
         returned = self._wait_for_exit(within)
         self._exited = True
         if (line := self._lines.get(timeout=DEADLINE)) is not None:
@@ -252,7 +252,7 @@ class Conversation:
             self._fail("nothing came")
         if line is None:
             self._fail("the server has closed its output")
-        self._heard = True
+        self._has_answered = True
         for secret in self._golden.never:
             if secret.encode() in line:
                 self._fail(f"{secret!r} is told: {line!r}")
@@ -261,6 +261,6 @@ class Conversation:
         except ValueError:
             self._fail(f"not a message: {line!r}")
 
-    def _fail(self, why: str) -> NoReturn:
+    def _fail(self, reason: str) -> NoReturn:
         at = self._at
-        raise AssertionError(f"{self._golden.name}:{at.line}: {at.verb} {at.text[:200]}\n{why}") from None
+        raise AssertionError(f"{self._golden.name}:{at.line}: {at.verb} {at.text[:200]}\n{reason}") from None

@@ -29,22 +29,22 @@ class Answer:
     events: list[ServerSentEvent] = field(default_factory=list[ServerSentEvent])
 
     def __post_init__(self) -> None:
-        self._left = asyncio.Event()
+        self._disconnected = asyncio.Event()
         self._changed = asyncio.Condition()
         self._decoder = SSEDecoder()
-        self._given = False
+        self._body_sent = False
         self.task = asyncio.create_task(self.app(self.scope, self._receive, self._send))
         self.task.add_done_callback(lambda _: asyncio.ensure_future(self._notify()))
 
     async def _receive(self) -> dict[str, Any]:
-        if not self._given:
-            self._given = True
+        if not self._body_sent:
+            self._body_sent = True
             return {"type": "http.request", "body": self.body}
-        await self._left.wait()
+        await self._disconnected.wait()
         return {"type": "http.disconnect"}
 
     async def _send(self, message: Any) -> None:
-        if self._left.is_set():
+        if self._disconnected.is_set():
             return
         if message["type"] == "http.response.start":
             self.status = message["status"]
@@ -58,19 +58,19 @@ class Answer:
         async with self._changed:
             self._changed.notify_all()
 
-    async def until(self, there: Any) -> None:
+    async def until(self, condition: Any) -> None:
         """Wait until something holds of this answer."""
         async with asyncio.timeout(20), self._changed:
-            await self._changed.wait_for(lambda: there(self) or self.task.done())
-        assert there(self), f"the answer ended with {self.content!r}"
+            await self._changed.wait_for(lambda: condition(self) or self.task.done())
+        assert condition(self), f"the answer ended with {self.content!r}"
 
     async def messages(self, number: int) -> list[Any]:
         """The first so many messages of a stream."""
-        await self.until(lambda answer: len(answer.said) >= number)
-        return self.said[:number]
+        await self.until(lambda answer: len(answer.json_messages) >= number)
+        return self.json_messages[:number]
 
     @property
-    def said(self) -> list[Any]:
+    def json_messages(self) -> list[Any]:
         return [json.loads(event.data) for event in self.events if event.data]
 
     async def whole(self) -> Answer:
@@ -83,7 +83,7 @@ class Answer:
         return json.loads(self.content)
 
     async def leave(self) -> None:
-        self._left.set()
+        self._disconnected.set()
         async with asyncio.timeout(20):
             await self.task
 
@@ -96,28 +96,28 @@ class Web:
     rev: Rev
     session: str | None = None
 
-    def ask(
+    def request(
         self, method: str = "POST", body: Any = b"", headers: dict[str, str | None] | None = None, **more: Any
     ) -> Answer:
         """One request, with headers a good client sends but for those given; None leaves one out."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        said: dict[str, str | None] = {"host": "localhost", "accept": BOTH, "content-type": "application/json"}
+        fields: dict[str, str | None] = {"host": "localhost", "accept": BOTH, "content-type": "application/json"}
         if self.session is not None:
-            said |= {"mcp-session-id": self.session, "mcp-protocol-version": self.rev.id}
+            fields |= {"mcp-session-id": self.session, "mcp-protocol-version": self.rev.id}
         if self.rev.stateless and isinstance(body, dict):
             params = body.get("params") or {}
             named = params.get("name", params.get("uri"))
-            said |= {"mcp-protocol-version": self.rev.id, "mcp-method": body.get("method"), "mcp-name": named}
+            fields |= {"mcp-protocol-version": self.rev.id, "mcp-method": body.get("method"), "mcp-name": named}
         raw = [
             (key.encode(), value.encode("latin-1"))
-            for key, value in (said | (headers or {})).items()
+            for key, value in (fields | (headers or {})).items()
             if value is not None
         ]
         scope = {"type": "http", "method": method, "path": "/mcp", "headers": raw, "query_string": b"", **more}
         return Answer(self.app, scope, data)
 
     async def answered(self, *arguments: Any, **named: Any) -> Answer:
-        return await self.ask(*arguments, **named).whole()
+        return await self.request(*arguments, **named).whole()
 
     async def open(self) -> Answer:
         """Open a session, where the revision has sessions."""

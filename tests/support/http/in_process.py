@@ -20,15 +20,17 @@ from mcp_runtime.transports.http_client.transport import HTTPClientTransport
 class _Stream(httpx2.AsyncByteStream):
     """What an application sends after the head of its answer. Whoever closes it has left."""
 
-    def __init__(self, parts: asyncio.Queue[bytes | None], left: asyncio.Event, task: asyncio.Task[None]) -> None:
-        self._parts, self._left, self._task = parts, left, task
+    def __init__(
+        self, parts: asyncio.Queue[bytes | None], disconnected: asyncio.Event, task: asyncio.Task[None]
+    ) -> None:
+        self._parts, self._disconnected, self._task = parts, disconnected, task
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while (part := await self._parts.get()) is not None:
             yield part
 
     async def aclose(self) -> None:
-        self._left.set()
+        self._disconnected.set()
         await asyncio.wait([self._task])
 
 
@@ -39,21 +41,21 @@ class InProcess(httpx2.AsyncBaseTransport):
         self._app = app
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        body, given, left = await request.aread(), False, asyncio.Event()
-        begun: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        body, body_sent, disconnected = await request.aread(), False, asyncio.Event()
+        started: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         parts: asyncio.Queue[bytes | None] = asyncio.Queue()
 
         async def receive() -> dict[str, Any]:
-            nonlocal given
-            if not given:
-                given = True
+            nonlocal body_sent
+            if not body_sent:
+                body_sent = True
                 return {"type": "http.request", "body": body}
-            await left.wait()
+            await disconnected.wait()
             return {"type": "http.disconnect"}
 
         async def send(message: dict[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                begun.set_result(message)
+                started.set_result(message)
             elif message.get("body"):
                 parts.put_nowait(message["body"])
 
@@ -62,8 +64,8 @@ class InProcess(httpx2.AsyncBaseTransport):
                 await self._app(scope, receive, send)
             finally:
                 parts.put_nowait(None)
-                if not begun.done():
-                    begun.set_exception(httpx2.RemoteProtocolError("the application sent no answer"))
+                if not started.done():
+                    started.set_exception(httpx2.RemoteProtocolError("the application sent no answer"))
 
         headers = [(name.lower(), value) for name, value in request.headers.raw]
         target = request.url.raw_path.partition(b"?")
@@ -76,11 +78,11 @@ class InProcess(httpx2.AsyncBaseTransport):
         }
         task = asyncio.create_task(answer())
         try:
-            head = await begun
+            head = await started
         except asyncio.CancelledError:
-            left.set()
+            disconnected.set()
             raise
-        return httpx2.Response(head["status"], headers=head["headers"], stream=_Stream(parts, left, task))
+        return httpx2.Response(head["status"], headers=head["headers"], stream=_Stream(parts, disconnected, task))
 
 
 def asking(app: Any) -> httpx2.AsyncClient:
@@ -103,7 +105,7 @@ def connecting_by_socket(server: Any, revision: Revision) -> Callable[[], Awaita
 
     @asynccontextmanager
     async def reached(app: Any) -> AsyncIterator[tuple[str, HTTPOptions]]:
-        async with spoken(app) as port:
+        async with served_in_process(app) as port:
             yield f"http://127.0.0.1:{port}", HTTPOptions()
 
     return _connecting(server, revision, reached)
@@ -133,7 +135,7 @@ def _connecting(server: Any, revision: Revision, reached: Reached) -> Callable[[
 
 
 @asynccontextmanager
-async def spoken(app: Any) -> AsyncIterator[int]:
+async def served_in_process(app: Any) -> AsyncIterator[int]:
     """The port at which uvicorn's parser reads for an application, without the rest of uvicorn, which takes its time
     to begin and to end."""
     config = uvicorn.Config(app, log_config=None, lifespan="off")
@@ -141,8 +143,8 @@ async def spoken(app: Any) -> AsyncIterator[int]:
     state = ServerState()
 
     def protocol() -> asyncio.Protocol:
-        made: asyncio.Protocol = config.http_protocol_class(config=config, server_state=state, app_state={})  # type: ignore[call-arg]
-        return made
+        http_protocol: asyncio.Protocol = config.http_protocol_class(config=config, server_state=state, app_state={})  # type: ignore[call-arg]
+        return http_protocol
 
     listening = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
     try:

@@ -32,4 +32,4 @@ def call(rev: Rev, id: Any = 1, name: str = "x", loud: bool = True) -> dict[str,
 
 
 def ids(answer: Answer) -> list[Any]:
-    return [message["id"] for message in answer.said if "id" in message]
+    return [message["id"] for message in answer.json_messages if "id" in message]

@@ -22,7 +22,7 @@ from mcp_runtime.protocol.sse import ServerSentEvent, SSEDecoder
 
 SERVER = SERVERS / "http_stress.py"
 PARSERS = ("h11", "httptools")
-SESSIONS, ALONE = "2025-11-25", "2026-07-28"
+SESSIONS, STATELESS_REVISION = "2025-11-25", "2026-07-28"
 BOTH = "application/json, text/event-stream"
 CEILING = 30.0  # Seconds for one answer; it is never waited for so long.
 _META = "io.modelcontextprotocol/"
@@ -31,7 +31,7 @@ _META = "io.modelcontextprotocol/"
 def launched(parser: str, port: int = 0) -> tuple[Started, str]:
     """A server process, and the address it listens on. Whoever launched it ends it."""
     server = started([sys.executable, str(SERVER), parser, str(port)], dict(os.environ), "listening at ")
-    return server, urlsplit(server.said.split("listening at ")[1].strip()).netloc
+    return server, urlsplit(server.output.split("listening at ")[1].strip()).netloc
 
 
 @cache
@@ -65,7 +65,7 @@ class Answer:
         return list(SSEDecoder().feed(self.body))
 
     @property
-    def said(self) -> list[Any]:
+    def json_messages(self) -> list[Any]:
         return [json.loads(event.data) for event in self.events if event.data]
 
 
@@ -92,8 +92,8 @@ class Socket:
 
     async def head(self) -> tuple[int, dict[str, str]]:
         lines = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        pairs = (line.partition(":") for line in lines[1:] if line)
-        return int(lines[0].split(" ")[1]), {name.lower(): value.strip() for name, _, value in pairs}
+        fields = (line.partition(":") for line in lines[1:] if line)
+        return int(lines[0].split(" ")[1]), {name.lower(): value.strip() for name, _, value in fields}
 
     async def chunk(self) -> bytes:
         """The next chunk of a stream; nothing at its end."""
@@ -102,11 +102,11 @@ class Socket:
 
     async def messages(self, number: int) -> list[Any]:
         """The next so many messages of a stream whose head was read."""
-        decoder, found = SSEDecoder(), list[Any]()
+        decoder, messages = SSEDecoder(), list[Any]()
         async with asyncio.timeout(CEILING):
-            while len(found) < number:
-                found += [json.loads(event.data) for event in decoder.feed(await self.chunk()) if event.data]
-        return found
+            while len(messages) < number:
+                messages += [json.loads(event.data) for event in decoder.feed(await self.chunk()) if event.data]
+        return messages
 
     async def _body(self, status: int, headers: dict[str, str]) -> bytes:
         if headers.get("transfer-encoding") == "chunked":
@@ -134,7 +134,7 @@ async def _until_empty(read: Any) -> Any:
 def posted(where: str, body: Any, headers: dict[str, str | None] | None = None, method: str = "POST") -> bytes:
     """A request as bytes, with the headers a good client sends but for those given; None leaves one out."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    said: dict[str, str | None] = {
+    fields: dict[str, str | None] = {
         "host": where,
         "accept": BOTH,
         "content-type": "application/json",
@@ -142,7 +142,7 @@ def posted(where: str, body: Any, headers: dict[str, str | None] | None = None, 
     }
     path = (headers or {}).get(":path", "/mcp")
     lines = [
-        f"{name}: {value}" for name, value in (said | (headers or {})).items() if value is not None and name[0] != ":"
+        f"{name}: {value}" for name, value in (fields | (headers or {})).items() if value is not None and name[0] != ":"
     ]
     return "\r\n".join([f"{method} {path} HTTP/1.1", *lines, "", ""]).encode("latin-1") + data
 
@@ -159,7 +159,7 @@ def call(id: Any, name: str, progress: Any = None, **arguments: Any) -> dict[str
 
 
 @dataclass
-class Way:
+class RawClient:
     """How requests are made of one server: in a session, or each for itself where `session` is None."""
 
     where: str
@@ -174,17 +174,19 @@ class Way:
             return posted(self.where, body, own | named, method)
         params = dict(body.get("params") or {}) if isinstance(body, dict) else {}
         params["_meta"] = {
-            f"{_META}protocolVersion": ALONE,
+            f"{_META}protocolVersion": STATELESS_REVISION,
             f"{_META}clientInfo": {"name": "raw", "version": "1"},
             f"{_META}clientCapabilities": {},
         } | params.get("_meta", {})
-        said = {"mcp-protocol-version": ALONE}
+        own_headers = {"mcp-protocol-version": STATELESS_REVISION}
         if isinstance(body, dict):
             body = body | {"params": params}
-            said |= {"mcp-method": str(body.get("method"))} | ({"mcp-name": params["name"]} if "name" in params else {})
-        return posted(self.where, body, said | named, method)
+            own_headers |= {"mcp-method": str(body.get("method"))} | (
+                {"mcp-name": params["name"]} if "name" in params else {}
+            )
+        return posted(self.where, body, own_headers | named, method)
 
-    async def ask(self, body: Any, method: str = "POST", **headers: str | None) -> Answer:
+    async def request(self, body: Any, method: str = "POST", **headers: str | None) -> Answer:
         """One request on a connection of its own."""
         connection = await Socket.to(self.where)
         try:
@@ -195,8 +197,8 @@ class Way:
 
     async def call(self, id: Any, name: str, **arguments: Any) -> str:
         """The text that a tool gives."""
-        answer = await self.ask(call(id, name, **arguments))
-        message = answer.said[-1] if "event-stream" in answer.headers["content-type"] else answer.json
+        answer = await self.request(call(id, name, **arguments))
+        message = answer.json_messages[-1] if "event-stream" in answer.headers["content-type"] else answer.json
         assert message["id"] == id, message
         return str(message["result"]["content"][0]["text"])
 
@@ -204,25 +206,25 @@ class Way:
         """What the server counts."""
         return json.loads(await self.call("status", "status"))
 
-    async def until(self, **wanted: int) -> None:
+    async def until(self, **counts: int) -> None:
         """Wait until the server counts so many."""
         async with asyncio.timeout(CEILING):
-            while not (wanted.items() <= (await self.status()).items()):
+            while not (counts.items() <= (await self.status()).items()):
                 await asyncio.sleep(0.01)
 
 
-async def opened(where: str, revision: str = SESSIONS) -> Way:
+async def opened(where: str, revision: str = SESSIONS) -> RawClient:
     """A new session."""
     hello = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
     answer = await answered(where, posted(where, request(0, "initialize", hello)))
-    way = Way(where, answer.headers["mcp-session-id"], revision)
-    assert (await way.ask({"jsonrpc": "2.0", "method": "notifications/initialized"})).status == 202
-    return way
+    client = RawClient(where, answer.headers["mcp-session-id"], revision)
+    assert (await client.request({"jsonrpc": "2.0", "method": "notifications/initialized"})).status == 202
+    return client
 
 
-async def entered(where: str, revision: str) -> Way:
+async def entered(where: str, revision: str) -> RawClient:
     """A way of one of the two kinds."""
-    return await opened(where) if revision == SESSIONS else Way(where, None)
+    return await opened(where) if revision == SESSIONS else RawClient(where, None)
 
 
 async def answered(where: str, data: bytes) -> Answer:
@@ -238,34 +240,34 @@ async def answered(where: str, data: bytes) -> Answer:
 class Reader:
     """Reads a stream over as many connections as it takes; keeps each message with the id of its event."""
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
+    def __init__(self, client: RawClient) -> None:
+        self.client = client
         self.ids: list[str] = []
-        self.said: list[Any] = []
+        self.messages: list[Any] = []
         self.last = ""
 
     async def read(self, data: bytes, cut_at: int | None, enough: int | None = None) -> bool:
         """Read the answer to a request to its end, or cut it after so many bytes, or once there are messages enough;
         whether the end was there."""
-        connection = await Socket.to(self.way.where)
+        connection = await Socket.to(self.client.where)
         await connection.write(data)
         status, _ = await connection.head()
         assert status == 200
-        decoder, left, whole = SSEDecoder(), cut_at, False
-        while (left is None or left > 0) and len(self.said) != enough:
+        decoder, remaining, whole = SSEDecoder(), cut_at, False
+        while (remaining is None or remaining > 0) and len(self.messages) != enough:
             part = await connection.chunk()
             if not part:
                 whole = True
                 break
-            taken = part if left is None else part[:left]
-            left = None if left is None else left - len(taken)
-            for event in decoder.feed(taken):
+            data_read = part if remaining is None else part[:remaining]
+            remaining = None if remaining is None else remaining - len(data_read)
+            for event in decoder.feed(data_read):
                 self.last = event.id or self.last
                 if event.data:
                     self.ids.append(event.id or "")
-                    self.said.append(json.loads(event.data))
+                    self.messages.append(json.loads(event.data))
         connection.cut()
         return whole
 
     async def resume(self, cut_at: int | None = None, enough: int | None = None) -> bool:
-        return await self.read(self.way.bytes(b"", "GET", last_event_id=self.last), cut_at, enough)
+        return await self.read(self.client.bytes(b"", "GET", last_event_id=self.last), cut_at, enough)

@@ -46,8 +46,8 @@ class Raw:
     seen: list[Got] = field(default_factory=list)
     url: str = ""
 
-    def asked(self, rpc: str) -> list[Got]:
-        return [each for each in self.seen if each.rpc == rpc]
+    def requests_of(self, rpc: str) -> list[Got]:
+        return [request for request in self.seen if request.rpc == rpc]
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async def write(data: bytes) -> None:
@@ -57,14 +57,14 @@ class Raw:
         try:
             got = await _read(reader)
             self.seen.append(got)
-            answer = self.answers.get(got.rpc) or self.usual
+            answer = self.answers.get(got.rpc) or self.default_answer
             await answer(got, write)
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # The client has gone, as some tests want it to.
         finally:
             writer.close()
 
-    async def usual(self, got: Got, write: Write) -> None:
+    async def default_answer(self, got: Got, write: Write) -> None:
         match got.rpc:
             case "initialize":
                 answer = {
@@ -75,7 +75,7 @@ class Raw:
                 headers = {"mcp-session-id": self.session} if self.session else {}
                 await write(reply(result(got, answer), headers=headers))
             case "tools/call":
-                await write(reply(result(got, said("usual"))))
+                await write(reply(result(got, text_result("usual"))))
             case "GET":
                 await write(reply(b"", 405))
             case "DELETE":
@@ -84,7 +84,7 @@ class Raw:
                 await write(reply(b"", 202))
 
 
-def said(text: str) -> dict[str, Any]:
+def text_result(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}]}
 
 
@@ -130,8 +130,8 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
     async def watched() -> None:
         await asyncio.wait_for(test, DEADLINE)
-        left = [task for task in asyncio.all_tasks() if "http_client" in repr(task.get_coro())]
-        assert not left
+        leaked_tasks = [task for task in asyncio.all_tasks() if "http_client" in repr(task.get_coro())]
+        assert not leaked_tasks
 
     asyncio.run(watched())
 
@@ -147,9 +147,9 @@ async def call(raw: Raw, options: RequestOptions | None = None, http: HTTPOption
 
 
 async def discover(got: Got, write: Write) -> None:
-    known = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"}
+    required_fields = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"}
     more = {"serverInfo": {"name": "raw", "version": "1"}, "ttlMs": 0, "cacheScope": "private"}
-    await write(reply(result(got, {**known, **more})))
+    await write(reply(result(got, {**required_fields, **more})))
 
 
 async def _read(reader: asyncio.StreamReader) -> Got:

@@ -1,4 +1,4 @@
-"""An ASGI application goes in, its URL on a real socket comes out, and proxies that cut, hold back or drop connections."""
+"""ASGI applications served on a real socket, and proxies that cut, hold back or drop connections."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class Proxy:
             pass  # The server is away, as some tests want it to be.
         finally:
             self.open.pop(writer, None)
-            for each in (writer, upstream):
-                if each is not None:
-                    each.transport.abort()
+            for stream in (writer, upstream):
+                if stream is not None:
+                    stream.transport.abort()
 
     async def _pass(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: asyncio.StreamWriter
@@ -79,11 +79,13 @@ class Proxy:
             await writer.drain()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        left = self.allowed()
+        remaining = self.allowed()
         held = b""
-        while left is None or left > 0:
+        while remaining is None or remaining > 0:
             try:
-                part = await asyncio.wait_for(reader.read(65536 if left is None else min(left, 65536)), self.idle)
+                part = await asyncio.wait_for(
+                    reader.read(65536 if remaining is None else min(remaining, 65536)), self.idle
+                )
             except TimeoutError:
                 self.cuts += 1
                 return
@@ -91,8 +93,8 @@ class Proxy:
                 writer.write(held)
                 await flushed(writer)
                 return
-            if left is not None:
-                left -= len(part)
+            if remaining is not None:
+                remaining -= len(part)
             self.passed += 1
             if self.buffers:
                 held += part
@@ -102,12 +104,12 @@ class Proxy:
         self.cuts += 1
         await flushed(writer)
 
-    def cut(self, said: bytes = b"") -> int:
+    def cut(self, data: bytes = b"") -> int:
         """Cut the connections whose clients said this last. How many there were."""
-        found = [writer for writer, last in self.open.items() if said in last]
-        for writer in found:
+        writers = [writer for writer, last in self.open.items() if data in last]
+        for writer in writers:
             writer.transport.abort()
-        return len(found)
+        return len(writers)
 
 
 async def flushed(writer: asyncio.StreamWriter) -> None:
@@ -143,8 +145,8 @@ class Caller:
         hello = {"protocolVersion": self.rev.id, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
         opened = await self.http.post(url, json=self.rev.request(0, "initialize", hello), headers={"accept": BOTH})
         self.session = opened.headers["mcp-session-id"]
-        told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        assert (await self.http.post(url, json=told, headers=self.headers)).status_code == 202
+        notification = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert (await self.http.post(url, json=notification, headers=self.headers)).status_code == 202
 
     @property
     def headers(self) -> dict[str, str]:
@@ -155,22 +157,22 @@ class Caller:
         """The events of one connection, until its end or until it is cut; `after` is where to resume."""
         last = {"last-event-id": after} if after else {}
         events = SSEDecoder()
-        heard: list[ServerSentEvent] = []
+        received: list[ServerSentEvent] = []
         try:
             async with self.http.stream(method, url, json=body, headers=self.headers | last) as answer:
                 assert answer.status_code == 200, await answer.aread()
                 async for part in answer.aiter_raw():
-                    heard += events.feed(part)
+                    received += events.feed(part)
         except httpx2.TransportError:
             pass  # It was cut.
-        return heard
+        return received
 
     async def whole(self, body: Any) -> list[Any]:
         """All messages of an exchange, resumed as often as its connection is cut."""
-        said, last = list[Any](), ""
-        while not (said and "id" in said[-1]):
-            heard = await self.follow("GET" if last else "POST", self.url, last, None if last else body)
-            assert last or heard, "the connection was cut before its first event"
-            said += [json.loads(event.data) for event in heard if event.data]
-            last = heard[-1].id if heard else last
-        return said
+        messages, last = list[Any](), ""
+        while not (messages and "id" in messages[-1]):
+            received = await self.follow("GET" if last else "POST", self.url, last, None if last else body)
+            assert last or received, "the connection was cut before its first event"
+            messages += [json.loads(event.data) for event in received if event.data]
+            last = received[-1].id if received else last
+        return messages

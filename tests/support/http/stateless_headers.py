@@ -21,7 +21,7 @@ REFUSED: list[Any] = [
     pytest.param({"origin": "http://evil.example"}, 403, None, id="a foreign page is forbidden"),
     pytest.param({"accept": "text/html"}, 406, None, id="both kinds of answer have to be taken"),
 ]
-TAKEN: list[Any] = [
+ACCEPTED: list[Any] = [
     pytest.param({}, id="all is said"),
     pytest.param({"mcp-name": "=?base64?eA==?="}, id="the name may come in its Base64 form"),
     pytest.param({"mcp-param-unknown": "1"}, id="unknown headers of arguments are ignored"),

@@ -50,7 +50,7 @@ async def main(command: list[str]) -> None:
         async with connected(StdioServerParameters(command=command[0], args=command[1:])) as (client, revision):
             seen["revision"] = revision
             seen["tools"] = [tool.name for tool in (await client.list_tools()).tools]
-            seen["calls"] = {name: wire(await client.call_tool(name, given)) for name, given in CALLS}
+            seen["calls"] = {name: wire(await client.call_tool(name, arguments)) for name, arguments in CALLS}
             seen["resource"] = wire(await client.read_resource("weather://Rome/2"))
             seen["prompt"] = wire(await client.get_prompt("review", {"code": "x"}))
     print(json.dumps(seen))

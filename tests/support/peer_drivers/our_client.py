@@ -40,16 +40,16 @@ class Everything(v2025_11_25.Client):
         self.roots = [t.Root(uri="file:///work", name="work")]
         self.action: Any = "accept"
         self.filled: dict[str, Any] = {}
-        self.asked: list[Any] = []
+        self.requests: list[Any] = []
         self._tasks: dict[str, Any] = {}
-        self._told: dict[str, asyncio.Queue[Any]] = {}
+        self._notifications: dict[str, asyncio.Queue[Any]] = {}
 
     async def until(self, kind: str) -> Any:
         """The params of the next notification of a kind, such as `log`."""
-        return await asyncio.wait_for(self.told(kind).get(), WAIT)
+        return await asyncio.wait_for(self.notifications(kind).get(), WAIT)
 
-    def told(self, kind: str) -> asyncio.Queue[Any]:
-        return self._told.setdefault(kind, asyncio.Queue())
+    def notifications(self, kind: str) -> asyncio.Queue[Any]:
+        return self._notifications.setdefault(kind, asyncio.Queue())
 
     # ---- what it is asked -------------------------------------------------------------------------------------------
 
@@ -59,13 +59,13 @@ class Everything(v2025_11_25.Client):
     async def on_create_message(
         self, ctx: ClientContext, params: t.CreateMessageRequestParams
     ) -> t.CreateMessageResult | t.CreateTaskResult:
-        self.asked.append(params)
+        self.requests.append(params)
         content = t.TextContent(text="I am a parrot.")
         answer = t.CreateMessageResult(role="assistant", content=content, model="parrot", stop_reason="endTurn")
         return answer if params.task is None else self._as_task(answer)
 
     async def on_elicit(self, ctx: ClientContext, params: t.ElicitRequestParams) -> t.ElicitResult | t.CreateTaskResult:
-        self.asked.append(params)
+        self.requests.append(params)
         content = self.filled if self.action == "accept" and params.mode != "url" else None
         answer = t.ElicitResult(action=self.action, content=content)
         return answer if params.task is None else self._as_task(answer)
@@ -95,31 +95,31 @@ class Everything(v2025_11_25.Client):
     # ---- what it is told --------------------------------------------------------------------------------------------
 
     async def on_logging_message(self, ctx: ClientContext, params: t.LoggingMessageNotificationParams) -> None:
-        self.told("log").put_nowait(params)
+        self.notifications("log").put_nowait(params)
 
     async def on_resource_updated(self, ctx: ClientContext, params: t.ResourceUpdatedNotificationParams) -> None:
-        self.told("updated").put_nowait(params)
+        self.notifications("updated").put_nowait(params)
 
     async def on_resource_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> None:
-        self.told("resources").put_nowait(params)
+        self.notifications("resources").put_nowait(params)
 
     async def on_tool_list_changed(self, ctx: ClientContext, params: t.NotificationParams) -> None:
-        self.told("tools").put_nowait(params)
+        self.notifications("tools").put_nowait(params)
 
     async def on_task_status(self, ctx: ClientContext, params: t.TaskStatusNotificationParams) -> None:
-        self.told("task").put_nowait(params)
+        self.notifications("task").put_nowait(params)
 
 
-WAYS = {"stdio": "", "streamableHttp": "/mcp", "sse": "/sse"}
-_way: ContextVar[str] = ContextVar("way", default="stdio")
+TRANSPORT_PATHS = {"stdio": "", "streamableHttp": "/mcp", "sse": "/sse"}
+_transport: ContextVar[str] = ContextVar("transport", default="stdio")
 
 
-@pytest.fixture(autouse=True, params=WAYS)
-def way(request: pytest.FixtureRequest) -> Iterator[str]:
+@pytest.fixture(autouse=True, params=TRANSPORT_PATHS)
+def transport(request: pytest.FixtureRequest) -> Iterator[str]:
     """How the server is reached; import it into a module to run its tests in all ways."""
-    token = _way.set(request.param)
+    token = _transport.set(request.param)
     yield request.param
-    _way.reset(token)
+    _transport.reset(token)
 
 
 def program() -> tuple[str, str]:
@@ -129,19 +129,19 @@ def program() -> tuple[str, str]:
 
 
 @cache
-def _served(way: str) -> str:
+def _served(transport_name: str) -> str:
     """The URL of a server of this process, which ends with it."""
     port = free_port()
-    server = started([*program(), way], {**os.environ, "PORT": str(port)}, "on port")
+    server = started([*program(), transport_name], {**os.environ, "PORT": str(port)}, "on port")
     end_with_session(server.process)
-    return f"http://127.0.0.1:{port}{WAYS[way]}"
+    return f"http://127.0.0.1:{port}{TRANSPORT_PATHS[transport_name]}"
 
 
 def reached(kind: Any, **settings: Any) -> Any:
     """A client of this class, of the server in the way of the test."""
-    if _way.get() == "stdio":
+    if _transport.get() == "stdio":
         return kind.stdio(*program(), "stdio", stderr=_ignore, **settings)
-    return kind.http(_served(_way.get()), **settings)
+    return kind.http(_served(_transport.get()), **settings)
 
 
 def _ignore(line: str) -> None:

@@ -34,11 +34,11 @@ async def main(url: str, mode: str) -> None:
             seen["large"] = len(await text("echo", {"text": "y" * (3 << 20)}))
             try:
                 await text("raise", {})
-            except mcp.MCPError as fault:
-                seen["failure"] = {"code": fault.error.code, "message": fault.error.message}
+            except mcp.MCPError as error:
+                seen["failure"] = {"code": error.error.code, "message": error.error.message}
             async with anyio.create_task_group() as group:
-                for each in "abcdefghi":
-                    group.start_soon(put, each, "echo", {"text": each})
+                for letter in "abcdefghi":
+                    group.start_soon(put, letter, "echo", {"text": letter})
             with anyio.move_on_after(0.3):
                 await text("wait", {})
             while json.loads(await text("status", {}))["waiting"]:

@@ -1,5 +1,5 @@
-"""A revision and a server's command, or its URL, go in; what the official Python SDK's client saw of examples/everything/
-app.py comes out as JSON. Runs in an environment that holds that SDK, version 1 or 2, and nothing of ours."""
+"""Print as JSON what the official Python SDK's client sees of examples/everything/app.py, at a revision, by its command
+or URL. Runs in an environment that holds that SDK, version 1 or 2, and nothing of ours."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CALLS: dict[str, dict[str, Any]] = {
 
 @asynccontextmanager
 async def talking(revision: str, server: list[str], callbacks: Callbacks) -> AsyncIterator[Any]:
-    given: Any = {
+    settings: Any = {
         "sampling_callback": callbacks.sample,
         "elicitation_callback": callbacks.elicit,
         "list_roots_callback": callbacks.roots,
@@ -38,36 +38,36 @@ async def talking(revision: str, server: list[str], callbacks: Callbacks) -> Asy
     if revision == NEWEST:
         command, *arguments = server
         target: Any = StdioServerParameters(command=command, args=arguments) if arguments else command
-        async with mcp.Client(target, **given) as client:
+        async with mcp.Client(target, **settings) as client:
             yield client
     else:
-        async with connected(server) as streams, ClientSession(*streams, **given) as session:
+        async with connected(server) as streams, ClientSession(*streams, **settings) as session:
             await session.initialize()
             yield session
 
 
 async def main(revision: str, server: list[str]) -> None:
-    callbacks, told = Callbacks(), list[Any]()
+    callbacks, progress_updates = Callbacks(), list[Any]()
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-        told.append([progress, total, message])
+        progress_updates.append([progress, total, message])
 
     if revision != NEWEST:
         offer(revision)
     with anyio.fail_after(LIMIT):
         async with talking(revision, server, callbacks) as session:
             seen: dict[str, Any] = {
-                "tools": [each.name for each in (await session.list_tools()).tools],
-                "calls": {name: await outcome(session.call_tool(name, given)) for name, given in CALLS.items()},
+                "tools": [tool.name for tool in (await session.list_tools()).tools],
+                "calls": {name: await outcome(session.call_tool(name, arguments)) for name, arguments in CALLS.items()},
                 "resource": await outcome(session.read_resource(uri("demo://number/7"))),
                 "prompt": await outcome(session.get_prompt("describe", {"city": "Rome"})),
             }
             prompt = types.PromptReference(type="ref/prompt", name="describe")
-            found = await session.complete(prompt, {"name": "city", "value": "pa"})
-            seen["completion"] = wire(found)["completion"]["values"]
+            completion = await session.complete(prompt, {"name": "city", "value": "pa"})
+            seen["completion"] = wire(completion)["completion"]["values"]
             arguments = {"seconds": 0.0, "steps": 2}
             await session.call_tool("long_running", arguments, progress_callback=on_progress)
-            seen["progress"] = told
+            seen["progress"] = progress_updates
     print(json.dumps(seen))
 
 

@@ -1,4 +1,4 @@
-"""A revision and a server's command, or its URL, go in; what the official Python SDK's client saw of it comes out as JSON.
+"""Print as JSON what the official Python SDK's client sees of a server, at a revision, by its command or its URL.
 
 Runs in an environment that holds that SDK, version 1 or 2, and nothing of ours. Answers are printed as they are on the
 wire, errors as `{"error": {"code": …, "message": …}}`.
@@ -29,12 +29,12 @@ class Callbacks:
     """What the server asks and tells; everything told is kept, and can be waited for."""
 
     def __init__(self) -> None:
-        self.asked: list[Any] = []
-        self.told: list[Any] = []
+        self.requests: list[Any] = []
+        self.messages: list[Any] = []
         self._more = anyio.Event()
 
     async def sample(self, context: Any, params: Any) -> Any:
-        self.asked.append(wire(params))
+        self.requests.append(wire(params))
         text = params.messages[0].content.text
         if text == "refuse":
             return types.ErrorData(code=-1, message="not today")
@@ -42,7 +42,7 @@ class Callbacks:
         return types.CreateMessageResult.model_validate({**answer, "stopReason": "endTurn"})
 
     async def elicit(self, context: Any, params: Any) -> Any:
-        self.asked.append(wire(params))
+        self.requests.append(wire(params))
         if getattr(params, "mode", None) == "url":
             return types.ElicitResult(action="accept")
         return types.ElicitResult(action="accept", content={"name": "Ada", "age": 36, "news": True, "size": "m"})
@@ -54,19 +54,19 @@ class Callbacks:
         """Log messages come to `message` as well."""
 
     async def message(self, message: Any) -> None:
-        said = getattr(message, "root", message)
-        if hasattr(said, "method"):
-            self.told.append(wire(said))
+        unwrapped = getattr(message, "root", message)
+        if hasattr(unwrapped, "method"):
+            self.messages.append(wire(unwrapped))
             self._more.set()
 
     async def until(self, method: str) -> Any:
         """The params of the first notification of a method that was not waited for yet."""
         with anyio.fail_after(WAIT):
             while True:
-                for told in self.told:
-                    if told["method"] == method:
-                        self.told.remove(told)
-                        return told.get("params", {})
+                for notification in self.messages:
+                    if notification["method"] == method:
+                        self.messages.remove(notification)
+                        return notification.get("params", {})
                 self._more = anyio.Event()
                 await self._more.wait()
 
@@ -85,20 +85,20 @@ async def outcome(work: Awaitable[Any]) -> Any:
     """The answer, or the error, as JSON."""
     try:
         return wire(await work)
-    except Exception as fault:
-        error = getattr(fault, "error", None)
-        return {"error": wire(error) if error is not None else repr(fault)}
+    except Exception as raised:
+        error = getattr(raised, "error", None)
+        return {"error": wire(error) if error is not None else repr(raised)}
 
 
-async def pages(ask: Any, items: str) -> list[Any]:
+async def pages(list_page: Any, items: str) -> list[Any]:
     """The pages of a list, each as its items."""
-    found, cursor = [], None
+    pages_read, cursor = [], None
     while True:
-        page = wire(await ask(params=types.PaginatedRequestParams(cursor=cursor) if cursor else None))
-        found.append(page[items])
+        page = wire(await list_page(params=types.PaginatedRequestParams(cursor=cursor) if cursor else None))
+        pages_read.append(page[items])
         cursor = page.get("nextCursor")
         if cursor is None:
-            return found
+            return pages_read
 
 
 async def lists(session: Any) -> dict[str, Any]:
@@ -138,13 +138,13 @@ async def asking(session: Any, callbacks: Callbacks) -> dict[str, Any]:
     done["refused"] = await outcome(session.call_tool("sample", {"prompt": "refuse", "max_tokens": 7}))
     await session.send_roots_list_changed()
     done["roots"] = await callbacks.until("notifications/message")
-    return {**done, "asked": callbacks.asked}
+    return {**done, "asked": callbacks.requests}
 
 
 async def resources(session: Any, callbacks: Callbacks) -> dict[str, Any]:
     done: dict[str, Any] = {}
-    for each in ("demo://text", "demo://image", "demo://number/7", "demo://nothing"):
-        done[each] = await outcome(session.read_resource(uri(each)))
+    for address in ("demo://text", "demo://image", "demo://number/7", "demo://nothing"):
+        done[address] = await outcome(session.read_resource(uri(address)))
     await session.call_tool("write_note", {"name": "milk", "text": "one"})
     await callbacks.until("notifications/resources/list_changed")
     done["no note"] = await outcome(session.subscribe_resource(uri("note://none")))
@@ -155,7 +155,7 @@ async def resources(session: Any, callbacks: Callbacks) -> dict[str, Any]:
     done["unsubscribe"] = await outcome(session.unsubscribe_resource(uri("note://milk")))
     await session.call_tool("write_note", {"name": "milk", "text": "three"})
     await session.send_ping()
-    done["left"] = list(callbacks.told)
+    done["left"] = list(callbacks.messages)
     return done
 
 
@@ -189,7 +189,7 @@ async def logging(session: Any, callbacks: Callbacks) -> dict[str, Any]:
     for level in ("info", "error"):
         await session.call_tool("log_something", {"level": level, "text": f"an {level}"})
     done["first"] = await callbacks.until("notifications/message")
-    return {**done, "left": list(callbacks.told)}
+    return {**done, "left": list(callbacks.messages)}
 
 
 async def changes(session: Any, callbacks: Callbacks) -> dict[str, Any]:
@@ -237,16 +237,19 @@ async def cancellation(session: Any) -> dict[str, Any]:
 
 async def tasks(session: Any) -> dict[str, Any]:
     """A tool that runs as a task, which version 1 of the SDK can do and version 2 cannot."""
-    ask = session.experimental
+    experimental = session.experimental
     arguments = {"seconds": 0.1, "steps": 2}
-    made = (await ask.call_tool_as_task("long_running", arguments)).task
-    done = {"made": wire(made), "result": await outcome(ask.get_task_result(made.taskId, types.CallToolResult))}
-    done["after"] = await outcome(ask.get_task(made.taskId))
-    endless = (await ask.call_tool_as_task("long_running", {"seconds": 60})).task
-    done["cancelled"] = await outcome(ask.cancel_task(endless.taskId))
-    done["listed"] = await outcome(ask.list_tasks())
-    done["forbidden"] = await outcome(ask.call_tool_as_task("echo", {"text": "x"}))
-    return {**done, "unknown": await outcome(ask.get_task("none"))}
+    created = (await experimental.call_tool_as_task("long_running", arguments)).task
+    done = {
+        "made": wire(created),
+        "result": await outcome(experimental.get_task_result(created.taskId, types.CallToolResult)),
+    }
+    done["after"] = await outcome(experimental.get_task(created.taskId))
+    endless = (await experimental.call_tool_as_task("long_running", {"seconds": 60})).task
+    done["cancelled"] = await outcome(experimental.cancel_task(endless.taskId))
+    done["listed"] = await outcome(experimental.list_tasks())
+    done["forbidden"] = await outcome(experimental.call_tool_as_task("echo", {"text": "x"}))
+    return {**done, "unknown": await outcome(experimental.get_task("none"))}
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""A server of the official Python SDK, of either version, over HTTP: it prints its port, and serves until it is ended."""
+"""A server of the official Python SDK, version 1 or 2, over HTTP: it prints its port, and serves until it is ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The URL of our protected example goes in; what the official Python client, which logs in there, got comes out as JSON."""
+"""Print as JSON what the official Python client gets from our protected example, where it logs in."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMIT = 50.0
 CALLBACK = "http://127.0.0.1:7/callback"
 
 
-class Kept:
+class InMemoryStorage:
     """What the client was given, in memory."""
 
     tokens: Any = None
@@ -52,37 +52,37 @@ class Person:
         async with httpx.AsyncClient(follow_redirects=True, trust_env=False) as web:
             page = await web.get(url)
             page = await web.post(page.url, data={"name": "ada", "password": "lovelace"})
-            form = {"ticket": found(r'name="ticket" value="([^"]*)"', page.text), "decision": "allow"}
-            onward = await web.post(found(r'action="([^"]*)"', page.text), data=form)
-            url = found(r'http-equiv="refresh" content="0; url=([^"]*)"', onward.text)
+            form = {"ticket": only_match(r'name="ticket" value="([^"]*)"', page.text), "decision": "allow"}
+            onward = await web.post(only_match(r'action="([^"]*)"', page.text), data=form)
+            url = only_match(r'http-equiv="refresh" content="0; url=([^"]*)"', onward.text)
             self.came = parse_qs(urlsplit(url).query)
 
     async def comes_back(self) -> Any:
-        said = {name: values[0] for name, values in self.came.items()}
+        params = {name: values[0] for name, values in self.came.items()}
         kind = getattr(auth, "AuthorizationCodeResult", None)
         if kind is None:
-            return said["code"], said["state"]
-        return kind(**{name: value for name, value in said.items() if name in ("code", "state", "iss")})
+            return params["code"], params["state"]
+        return kind(**{name: value for name, value in params.items() if name in ("code", "state", "iss")})
 
 
-def found(pattern: str, page: str) -> str:
+def only_match(pattern: str, page: str) -> str:
     match = re.search(pattern, page)
     assert match, page
     return unescape(match[1])
 
 
 async def main(url: str) -> None:
-    kept, person = Kept(), Person()
+    storage, person = InMemoryStorage(), Person()
     metadata = OAuthClientMetadata(client_name="The official client", redirect_uris=[CALLBACK])  # type: ignore[list-item]
     provider = auth.OAuthClientProvider(
-        url, metadata, kept, redirect_handler=person.goes, callback_handler=person.comes_back
+        url, metadata, storage, redirect_handler=person.goes, callback_handler=person.comes_back
     )
     async with httpx.AsyncClient(auth=provider, timeout=30.0) as http:
         async with streamable_http_client(url, http_client=http) as streams:
             async with ClientSession(*streams[:2]) as session:
                 await session.initialize()
                 result = await session.call_tool("add_note", {"text": "tea"})
-    print(json.dumps({"said": result.content[0].text, "scope": kept.tokens.scope, "iss": person.came["iss"][0]}))
+    print(json.dumps({"said": result.content[0].text, "scope": storage.tokens.scope, "iss": person.came["iss"][0]}))
 
 
 asyncio.run(asyncio.wait_for(main(sys.argv[1]), LIMIT))

@@ -32,7 +32,7 @@ def note() -> str:
 
 
 @server.prompt()
-def ask(about: str) -> str:
+def question(about: str) -> str:
     """Ask about something."""
     return f"What is {about}?"
 

@@ -39,13 +39,13 @@ from support.peer_drivers.result_types import (
     Numbers,
     Odd,
     OldRow,
-    Pair,
     Point,
     Row,
     Serialized,
     Size,
     Text,
     Tree,
+    TwoFields,
     Unhinted,
     UserId,
     Word,
@@ -68,8 +68,8 @@ def text_block(t: Any) -> Any:
 
 def own(t: Any, content: str, structured: Any = None, error: bool = False) -> Any:
     """Return a result that a function makes itself."""
-    given = {"content": [{"type": "text", "text": content}], "isError": error, "structuredContent": structured}
-    fields = {name: value for name, value in given.items() if value is not None}
+    members = {"content": [{"type": "text", "text": content}], "isError": error, "structuredContent": structured}
+    fields = {name: value for name, value in members.items() if value is not None}
     return t.CallToolResult.model_validate({**fields, "resultType": "complete"})
 
 
@@ -179,8 +179,8 @@ def object_rows() -> Rows:
         "typed_dict": (Row, {"id": 1}),
         "typed_dict_old": (OldRow, {"inner": {"id": 1, "note": "n"}}),
         "list_of_typed_dicts": (list[Row], [{"id": 1}, {"id": 2, "note": "n"}]),
-        "named_tuple": (Pair, Pair(1)),
-        "list_of_named_tuples": (list[Pair], [Pair(1)]),
+        "named_tuple": (TwoFields, TwoFields(1)),
+        "list_of_named_tuples": (list[TwoFields], [TwoFields(1)]),
         "class_hinted": (Hinted, Hinted("a")),
         "class_holder": (Holder, Holder()),
         "class_unhinted": (Unhinted, Unhinted()),
@@ -292,18 +292,18 @@ async def outcomes(client: Any, names: Iterable[str]) -> dict[str, Any]:
     """What a client gets for all functions: its output schema, and the result of a call."""
     tools = (await client.list_tools()).tools
     schemas = {tool.name: getattr(tool, "output_schema", getattr(tool, "outputSchema", None)) for tool in tools}
-    found: dict[str, Any] = {}
+    reports: dict[str, Any] = {}
     for name in names:
         if name not in schemas:
-            found[name] = {"refused": True}
+            reports[name] = {"refused": True}
             continue
         schema = schemas[name]
-        found[name] = {"schema": schema.model_dump() if hasattr(schema, "model_dump") else schema}
+        reports[name] = {"schema": schema.model_dump() if hasattr(schema, "model_dump") else schema}
         try:
-            found[name] |= shown(await client.call_tool(name=name, arguments={}))
+            reports[name] |= shown(await client.call_tool(name=name, arguments={}))
         except Exception as error:  # Of many kinds: a client refuses a result, or the server answers with an error.
-            found[name]["raised"] = type(error).__name__
-    return found
+            reports[name]["raised"] = type(error).__name__
+    return reports
 
 
 @asynccontextmanager

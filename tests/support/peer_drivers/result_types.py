@@ -1,4 +1,4 @@
-"""The types of the functions in `result_functions`: models, dataclasses, typed dicts, named tuples and plain classes."""
+"""The types of the functions in `result_functions`: models, dataclasses, typed dicts, tuples and classes."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ class OldRow(typing.TypedDict, total=False):
     inner: Row
 
 
-class Pair(NamedTuple):
-    left: int
-    right: str = "r"
+class TwoFields(NamedTuple):
+    first: int
+    second: str = "r"
 
 
 class Colour(enum.Enum):

@@ -73,19 +73,19 @@ SIMPLE: list[Json] = [
 
 
 def tool(name: str, schema: object, output: object = None, description: str = "") -> Json:
-    made: Json = {"name": name, "inputSchema": schema, "description": description}
-    return made if output is None else made | {"outputSchema": output}
+    definition: Json = {"name": name, "inputSchema": schema, "description": description}
+    return definition if output is None else definition | {"outputSchema": output}
 
 
 def awkward_tools(seed: int, mixed: int = 60) -> list[Json]:
     """More than 300 tools, no two with the same name."""
     rnd = random.Random(seed)
-    made = [tool(name or "empty", {"type": "object"}) for name in dict.fromkeys(NAMES) if name]
-    made += [tool(f"property {at}", _object({name: {"type": "string"}})) for at, name in enumerate(NAMES)]
-    made += [tool(f"simple {at}", _object({"x": each}), _object({"x": each})) for at, each in enumerate(SIMPLE)]
-    made += [tool(f"needed {at}", _object({"x": each}, "x"), each) for at, each in enumerate(SIMPLE)]
-    made += whole()
-    return [*made, *(tool(f"mixed {at}", _mixed(rnd, 0), _mixed(rnd, 0)) for at in range(mixed))]
+    tools = [tool(name or "empty", {"type": "object"}) for name in dict.fromkeys(NAMES) if name]
+    tools += [tool(f"property {at}", _object({name: {"type": "string"}})) for at, name in enumerate(NAMES)]
+    tools += [tool(f"simple {at}", _object({"x": schema}), _object({"x": schema})) for at, schema in enumerate(SIMPLE)]
+    tools += [tool(f"needed {at}", _object({"x": schema}, "x"), schema) for at, schema in enumerate(SIMPLE)]
+    tools += whole()
+    return [*tools, *(tool(f"mixed {at}", _mixed(rnd, 0), _mixed(rnd, 0)) for at in range(mixed))]
 
 
 def whole() -> list[Json]:
@@ -122,12 +122,12 @@ def whole() -> list[Json]:
         {"name": "without a schema"},
         tool("megabyte", _object({"x": {"type": "string", "description": "a" * 1_000_000}}), None, "b c " * 250_000),
         *(
-            tool(f"said {at}", _object({"x": {"type": "string", "description": each}}), None, each)
-            for at, each in enumerate(HOSTILE)
+            tool(f"said {at}", _object({"x": {"type": "string", "description": text}}), None, text)
+            for at, text in enumerate(HOSTILE)
         ),
         *(
-            tool(f"dialect {at}", {"$schema": each} | _object({"x": {"type": "string"}}))
-            for at, each in enumerate(DIALECTS)
+            tool(f"dialect {at}", {"$schema": dialect} | _object({"x": {"type": "string"}}))
+            for at, dialect in enumerate(DIALECTS)
         ),
     ]
 
@@ -141,6 +141,6 @@ def _mixed(rnd: random.Random, depth: int) -> Json:
     properties: Json = {}
     for name in rnd.sample(NAMES, rnd.randint(0, 6)):
         deeper = depth < 3 and rnd.random() < 0.3
-        each = _mixed(rnd, depth + 1) if deeper else dict(rnd.choice(SIMPLE))
-        properties[name] = each | {"description": rnd.choice(HOSTILE)} if rnd.random() < 0.5 else each
+        schema = _mixed(rnd, depth + 1) if deeper else dict(rnd.choice(SIMPLE))
+        properties[name] = schema | {"description": rnd.choice(HOSTILE)} if rnd.random() < 0.5 else schema
     return _object(properties, *[name for name in properties if rnd.random() < 0.4])

@@ -13,13 +13,15 @@ Schema = dict[str, Any]
 OVERLAY = """
 [[lifecycle]]
 style = "handshake"
-roles = { initialize_request = "hello", initialized = "notifications/there", ping_request = "alive", cancelled = "notifications/never", \
+roles = { initialize_request = "hello", initialized = "notifications/there", ping_request = "alive", \
+cancelled = "notifications/never", \
 progress = "notifications/so_far", log = "notifications/said", set_level = "level" }
 reason = "a test"
 
 [[http]]
 style = "handshake"
-use = { streamable = true, version_header = true, priming_event = false, resource_metadata = true, name_params = {}, statuses = {} }
+use = { streamable = true, version_header = true, priming_event = false, \
+resource_metadata = true, name_params = {}, statuses = {} }
 reason = "a test"
 """
 MESSAGES = {

@@ -36,12 +36,12 @@ def mutate(edition: Schema, kind: str, seed: int, overlay: Schema) -> tuple[Sche
 
 
 def _records(types: Schema) -> list[str]:
-    return sorted(name for name, each in types.items() if each.get("properties"))
+    return sorted(name for name, definition in types.items() if definition.get("properties"))
 
 
 def _unions(types: Schema) -> list[str]:
-    found = (name for name, each in types.items() if name not in ROLES and len(each.get("anyOf", ())) > 2)
-    return sorted(name for name in found if all("$ref" in arm for arm in types[name]["anyOf"]))
+    names = (name for name, definition in types.items() if name not in ROLES and len(definition.get("anyOf", ())) > 2)
+    return sorted(name for name in names if all("$ref" in arm for arm in types[name]["anyOf"]))
 
 
 def _messages(types: Schema) -> dict[str, str]:
@@ -71,22 +71,24 @@ def _definition_added(types: Schema, chance: Random, overlay: Schema) -> Verdict
 
 def _definition_removed(types: Schema, chance: Random, overlay: Schema) -> Verdict:
     text = json.dumps(types)
-    gone = chance.choice([name for name in _records(types) if f'"{REF}{name}"' in text])
-    del types[gone]
-    return Verdict(False, "reference", gone)
+    removed = chance.choice([name for name in _records(types) if f'"{REF}{name}"' in text])
+    del types[removed]
+    return Verdict(False, "reference", removed)
 
 
 def _definition_renamed(types: Schema, chance: Random, overlay: Schema) -> Verdict:
     special = ("Request", "Result", "Notification", "Capabilities", "Response", "JSONRPC", "Error")
-    known = _named_in(overlay)
-    free = [name for name in _records(types) if not any(word in name for word in special) and name not in known]
+    overlay_names = _named_in(overlay)
+    free = [name for name in _records(types) if not any(word in name for word in special) and name not in overlay_names]
     old = chance.choice(free)
     text = json.dumps(types).replace(f'"{REF}{old}"', f'"{REF}{old}Renamed"')
     again = json.loads(text)
-    for each in again.values():
-        each.update({"x-extends": [f"{old}Renamed" if base == old else base for base in each.get("x-extends", ())]})
+    for definition in again.values():
+        definition.update(
+            {"x-extends": [f"{old}Renamed" if base == old else base for base in definition.get("x-extends", ())]}
+        )
     types.clear()
-    types.update({f"{old}Renamed" if name == old else name: each for name, each in again.items()})
+    types.update({f"{old}Renamed" if name == old else name: definition for name, definition in again.items()})
     return GOES
 
 
@@ -104,9 +106,9 @@ def _arm_removed(types: Schema, chance: Random, overlay: Schema) -> Verdict:
 
 
 def _required_added(types: Schema, chance: Random, overlay: Schema) -> Verdict:
-    each = types[chance.choice(_records(types))]
-    each["properties"]["needed"] = {"type": "integer"}
-    each["required"] = [*each.get("required", ()), "needed"]
+    definition = types[chance.choice(_records(types))]
+    definition["properties"]["needed"] = {"type": "integer"}
+    definition["required"] = [*definition.get("required", ()), "needed"]
     return GOES
 
 
@@ -121,8 +123,8 @@ def _required_dropped(types: Schema, chance: Random, overlay: Schema) -> Verdict
 def _enums(schema: Any) -> list[list[str]]:
     if isinstance(schema, dict):
         own = [schema["enum"]] if "enum" in schema and isinstance(schema["enum"], list) else []
-        return own + [found for value in schema.values() for found in _enums(value)]
-    return [found for item in schema for found in _enums(item)] if isinstance(schema, list) else []
+        return own + [enum for value in schema.values() for enum in _enums(value)]
+    return [enum for item in schema for enum in _enums(item)] if isinstance(schema, list) else []
 
 
 def _enum_added(types: Schema, chance: Random, overlay: Schema) -> Verdict:
@@ -132,10 +134,10 @@ def _enum_added(types: Schema, chance: Random, overlay: Schema) -> Verdict:
 
 def _enum_removed(types: Schema, chance: Random, overlay: Schema) -> Verdict:
     values = chance.choice([values for values in _enums(types) if len(values) > 1])
-    gone = chance.choice(values)
-    values.remove(gone)
-    usual = {row["use"]: row["at"].split(".")[-1] for row in overlay["default"]}
-    return Verdict(False, "overlay", usual[gone]) if gone in usual else GOES
+    removed = chance.choice(values)
+    values.remove(removed)
+    default_values = {row["use"]: row["at"].split(".")[-1] for row in overlay["default"]}
+    return Verdict(False, "overlay", default_values[removed]) if removed in default_values else GOES
 
 
 def _role_added(types: Schema, chance: Random, overlay: Schema) -> Verdict:
@@ -198,9 +200,9 @@ def _method_added_without_capability(types: Schema, chance: Random, overlay: Sch
 
 def _method_removed(types: Schema, chance: Random, overlay: Schema) -> Verdict:
     name, method = chance.choice(list(_messages(types).items()))
-    for each in types.values():
-        if "anyOf" in each:
-            each["anyOf"] = [arm for arm in each["anyOf"] if arm.get("$ref") != REF + name]
+    for definition in types.values():
+        if "anyOf" in definition:
+            definition["anyOf"] = [arm for arm in definition["anyOf"] if arm.get("$ref") != REF + name]
     del types[name]
     return Verdict(False, "lifecycle", method) if method in _roles(overlay, _style(types | {name: {}})) else GOES
 

@@ -14,10 +14,10 @@ def sample(written: Type, revision: Revision, property: str = "") -> Any:
     """What is required, and nothing else; a text is a URI where the name of its property says so."""
     match written:
         case Ref(name):
-            each = revision.types[name]
-            if isinstance(each, Alias):
-                return sample(each.type, revision, property)
-            needed = [field for field in each.fields if field.required]
+            definition = revision.types[name]
+            if isinstance(definition, Alias):
+                return sample(definition.type, revision, property)
+            needed = [field for field in definition.fields if field.required]
             return {
                 field.wire: sample(field.type, revision, field.wire) if field.constant is None else field.constant
                 for field in needed

@@ -1,4 +1,4 @@
-"""An app opens a conversation, and is shown the call of a tool; its questions are answered. A host of the apps extension."""
+"""A host of the apps extension: it shows an app the call of a tool, and answers its questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Window(Host):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(name="window", version="1", **settings)
-        self.heard: list[str] = []
+        self.messages: list[str] = []
 
     async def on_initialized(self, ctx: Context, params: t.NotificationParams | None) -> None:
         await ctx.notify_tool_input(arguments={"city": "Rome"})
@@ -36,7 +36,7 @@ class Window(Host):
     async def message(self, ctx: Context, params: t.McpUiMessageRequestParams) -> t.McpUiMessageResult:
         block = params.content[0]
         assert isinstance(block, t.TextContent)
-        self.heard.append(block.text)
+        self.messages.append(block.text)
         return t.McpUiMessageResult()
 
     async def request_display_mode(
@@ -46,7 +46,7 @@ class Window(Host):
         return t.McpUiRequestDisplayModeResult(mode="inline")
 
     def on_logging_message(self, ctx: Context, params: t.LoggingMessageNotificationParams) -> None:
-        self.heard.append(f"{params.level}: {params.data}")
+        self.messages.append(f"{params.level}: {params.data}")
 
 
 if __name__ == "__main__":

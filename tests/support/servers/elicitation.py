@@ -19,8 +19,8 @@ class Asker(Server):
     """Says what the user said."""
 
     async def call_tool(self, ctx: Context, params: t.CallToolRequestParams) -> t.CallToolResult:
-        said = await ctx.elicit(t.ElicitRequestFormParams.model_validate(FORM))
-        text = {"type": "text", "text": f"{said.action} {(said.content or {}).get('name')}"}
+        elicited = await ctx.elicit(t.ElicitRequestFormParams.model_validate(FORM))
+        text = {"type": "text", "text": f"{elicited.action} {(elicited.content or {}).get('name')}"}
         return t.CallToolResult.model_validate({"resultType": "complete", "content": [text]})
 
 

@@ -14,7 +14,7 @@ from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2
 from mcp_runtime.bindings.server import run
 from mcp_runtime.errors import JSONRPCError
 
-EVERY = (v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28)
+PACKAGES = (v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28)
 INVALID_PARAMS = -32602
 SECRET = "hunter2"
 TOOLS = {
@@ -84,5 +84,5 @@ def golden(revision: ModuleType) -> Any:
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:]
-    run(*(golden(each) for each in EVERY if not wanted or each.Server.revision.id in wanted))
+    revisions = sys.argv[1:]
+    run(*(golden(package) for package in PACKAGES if not revisions or package.Server.revision.id in revisions))

@@ -29,7 +29,7 @@ class Counts:
 
     def __init__(self) -> None:
         self.waiting = self.cancelled = self.echoed = 0
-        self.together: dict[str, asyncio.Barrier] = {}
+        self.barriers: dict[str, asyncio.Barrier] = {}
 
     def shown(self) -> str:
         blocks = sys.getallocatedblocks()
@@ -39,7 +39,7 @@ class Counts:
 
     async def meet(self, where: str, many: int) -> None:
         """Nobody goes on before all are there."""
-        await self.together.setdefault(where, asyncio.Barrier(many)).wait()
+        await self.barriers.setdefault(where, asyncio.Barrier(many)).wait()
 
     async def wait(self, telling: Any = None) -> str:
         """Wait for ever, and tell of progress meanwhile where there is whom to tell."""
@@ -102,9 +102,9 @@ def served(id: str, counts: Counts) -> Any:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
-    every = [served(id, counts) for counts in [Counts()] for id in REVISIONS]
+    servers = [served(id, counts) for counts in [Counts()] for id in REVISIONS]
     run(
-        *every,
+        *servers,
         transport="http",
         port=int(sys.argv[2]) if len(sys.argv) > 2 else 0,
         legacy_sse=True,

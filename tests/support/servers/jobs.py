@@ -42,9 +42,9 @@ def jobs(seen: Seen, task: TaskOptions = SOON, **settings: Any) -> App:
         return "done"
 
     @app.tool(task=task)
-    async def fail(how: str) -> str:
+    async def fail(kind: str) -> str:
         """Fail in one way or another."""
-        match how:
+        match kind:
             case "tool":
                 raise ToolError("the tool failed")
             case "refusal":
@@ -68,7 +68,7 @@ def jobs(seen: Seen, task: TaskOptions = SOON, **settings: Any) -> App:
 
 def _offer_questions(app: App, seen: Seen, task: TaskOptions) -> None:
     @app.tool(task=task)
-    async def ask(ctx: Context, times: int = 1) -> str:
+    async def confirm(ctx: Context, times: int = 1) -> str:
         """Ask, one thing at a time."""
         for _ in range(times):
             answer = await ctx.elicit(form())
@@ -76,7 +76,7 @@ def _offer_questions(app: App, seen: Seen, task: TaskOptions) -> None:
         return ", ".join(seen.answers)
 
     @app.tool(task=task)
-    async def ask_two(ctx: Context) -> str:
+    async def confirm_two(ctx: Context) -> str:
         """Ask two things at once."""
         one, two = await asyncio.gather(ctx.elicit(form("One?")), ctx.elicit(form("Two?")))
         return f"{one.action}, {two.action}"

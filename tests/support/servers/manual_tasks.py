@@ -1,4 +1,4 @@
-"""Calls of tools come in, each becomes a task; one asks for input before it is done. A server of the tasks extension."""
+"""A server of the tasks extension: calls of tools become tasks; one asks for input before it is done."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Tasks(Server):
             return t.CallToolResult(content=[t.TextContent(text="Hello")])
         id = f"task-{len(self.held)}"
         schema = t.RequestedSchema(properties={})
-        ask = t.ElicitRequest(params=t.ElicitRequestFormParams(message="Sure?", requested_schema=schema))
+        request = t.ElicitRequest(params=t.ElicitRequestFormParams(message="Sure?", requested_schema=schema))
         self.held[id] = t.GetTaskResult(
             task_id=id, status="input_required", created_at=NOW, last_updated_at=NOW, ttl_ms=None
         )
-        self.held[id].input_requests = {"sure": ask}
+        self.held[id].input_requests = {"sure": request}
         return t.CreateTaskResult(task_id=id, status="working", created_at=NOW, last_updated_at=NOW, ttl_ms=None)
 
     def get_task(self, ctx: Context, params: t.GetTaskRequestParams) -> t.GetTaskResult:

@@ -9,7 +9,20 @@ from typing import Any
 
 import pytest
 from support.clock import LoopClock
-from support.http.raw_server import STREAM, Got, Raw, Write, always, call, reply, result, run, said, serving, text
+from support.http.raw_server import (
+    STREAM,
+    Got,
+    Raw,
+    Write,
+    always,
+    call,
+    reply,
+    result,
+    run,
+    serving,
+    text,
+    text_result,
+)
 
 from mcp_generated import v2025_11_25
 from mcp_runtime.errors import (
@@ -43,15 +56,17 @@ def streams(*parts: Any) -> Raw:
 @pytest.mark.parametrize(
     "raw",
     [
-        streams(lambda got: event(got, said("it"))),
-        streams(b"\xef\xbb\xbf", lambda got: event(got, said("it"))),
-        streams(lambda got: event(got, said("it")).replace(b"\n", b"\r")),
-        streams(lambda got: event(got, said("it")).replace(b"\n", b"\r\n")),
-        streams(KEEP_ALIVE_COMMENT * 100, lambda got: event(got, said("it"))),
-        streams(b"data: not JSON\n\n", lambda got: event(got, said("it"))),
-        streams(b"data:\n\n", b"event: other\ndata: {}\n\n", lambda got: event(got, said("it"))),
-        streams(lambda got: encode(b'{"jsonrpc":"2.0","id":99,"result":{}}'), lambda got: event(got, said("it"))),
-        streams(lambda got: event(got, said("it\u2028it"))),
+        streams(lambda got: event(got, text_result("it"))),
+        streams(b"\xef\xbb\xbf", lambda got: event(got, text_result("it"))),
+        streams(lambda got: event(got, text_result("it")).replace(b"\n", b"\r")),
+        streams(lambda got: event(got, text_result("it")).replace(b"\n", b"\r\n")),
+        streams(KEEP_ALIVE_COMMENT * 100, lambda got: event(got, text_result("it"))),
+        streams(b"data: not JSON\n\n", lambda got: event(got, text_result("it"))),
+        streams(b"data:\n\n", b"event: other\ndata: {}\n\n", lambda got: event(got, text_result("it"))),
+        streams(
+            lambda got: encode(b'{"jsonrpc":"2.0","id":99,"result":{}}'), lambda got: event(got, text_result("it"))
+        ),
+        streams(lambda got: event(got, text_result("it\u2028it"))),
     ],
     ids=["plain", "BOM", "CR", "CRLF", "comments", "garbage", "empty", "wrong-id", "line-separator"],
 )
@@ -65,7 +80,7 @@ def test_an_answer_is_found_in_a_stream(raw: Raw) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "fault", "why"),
+    ("raw", "error", "reason"),
     [
         (streams(), ConnectionClosedError, "the stream ended before the response"),
         (streams(b"data: {"), ConnectionClosedError, "the stream ended before the response"),
@@ -107,10 +122,10 @@ def test_an_answer_is_found_in_a_stream(raw: Raw) -> None:
     ],
 )
 @pytest.mark.fault("1.5/13", "1.5/14", "1.5/16")
-def test_a_call_that_gets_no_answer_fails_at_once_and_alone(raw: Raw, fault: type[MCPError], why: str) -> None:
+def test_a_call_that_gets_no_answer_fails_at_once_and_alone(raw: Raw, error: type[MCPError], reason: str) -> None:
     async def test() -> None:
         async with serving(raw), v2025_11_25.Client.http(raw.url, http=HTTPOptions(max_bytes=65536)) as client:
-            with pytest.raises(fault, match=why):
+            with pytest.raises(error, match=reason):
                 await client.call_tool(name="x", options=RequestOptions(timeout=None))
             raw.answers.clear()
             assert text(await client.call_tool(name="x")) == "usual"
@@ -136,33 +151,33 @@ def test_an_error_of_json_rpc_is_one_whatever_its_status() -> None:
 @pytest.mark.fault("1.5/14")
 def test_a_slow_answer_ends_at_the_deadline_of_the_call_and_the_server_is_told(silent: bytes) -> None:
     async def test() -> None:
-        clock, begun, told, gone = LoopClock(), asyncio.Event(), asyncio.Event(), asyncio.Event()
+        clock, started, notified, ended = LoopClock(), asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         async def wait(got: Got, write: Write) -> None:
-            begun.set()
+            started.set()
             try:
                 await write(silent)
                 while True:
-                    await asyncio.wait_for(told.wait(), 20)
+                    await asyncio.wait_for(notified.wait(), 20)
                     await write(KEEP_ALIVE_COMMENT)
             finally:
-                gone.set()
+                ended.set()
 
         async def cancelled(got: Got, write: Write) -> None:
             await write(reply(b"", 202))
-            told.set()
+            notified.set()
 
         raw = Raw({"tools/call": wait, "notifications/cancelled": cancelled})
         async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
             slow = asyncio.create_task(client.call_tool(name="x", options=RequestOptions(timeout=5)))
-            await begun.wait()
+            await started.wait()
             clock.forward(5)
             with pytest.raises(RequestTimeoutError):
                 await slow
-            await told.wait()
-            await gone.wait()
-            [told_of] = raw.asked("notifications/cancelled")
-            assert told_of.body["params"]["requestId"] == raw.asked("tools/call")[0].body["id"]
+            await notified.wait()
+            await ended.wait()
+            [notification] = raw.requests_of("notifications/cancelled")
+            assert notification.body["params"]["requestId"] == raw.requests_of("tools/call")[0].body["id"]
 
     run(test())
 
@@ -182,15 +197,15 @@ def test_a_stream_cut_anywhere_is_resumed_without_loss_or_doubling() -> None:
 
         def events(got: Got) -> list[bytes]:
             token = got.body["id"]
-            for each in progress:
-                each["params"]["progressToken"] = token  # type: ignore[index]
-            bodies = [b"", *(json.dumps(each).encode() for each in progress), result(got, said(str(token)))]
+            for update in progress:
+                update["params"]["progressToken"] = token  # type: ignore[index]
+            bodies = [b"", *(json.dumps(update).encode() for update in progress), result(got, text_result(str(token)))]
             return [encode(body, id=f"{token}-{number}", retry=0) for number, body in enumerate(bodies)]
 
         async def start(got: Got, write: Write) -> None:
-            made = stored[str(got.body["id"])] = events(got)
+            parts = stored[str(got.body["id"])] = events(got)
             await write(STREAM)
-            await send(made, write)
+            await send(parts, write)
 
         async def resume(got: Got, write: Write) -> None:
             if "last-event-id" not in got.headers:
@@ -200,23 +215,23 @@ def test_a_stream_cut_anywhere_is_resumed_without_loss_or_doubling() -> None:
             await write(STREAM)
             await send(stored[token][int(number) + 1 :], write)
 
-        async def send(made: list[bytes], write: Write) -> None:
-            whole = b"".join(made)
+        async def send(parts: list[bytes], write: Write) -> None:
+            whole = b"".join(parts)
             # At least one event arrives, so that there is always something to resume after.
-            await write(whole[: seeded.randrange(len(made[0]), max(len(whole) * 5 // 4, len(made[0]) + 1))])
+            await write(whole[: seeded.randrange(len(parts[0]), max(len(whole) * 5 // 4, len(parts[0]) + 1))])
 
         raw = Raw({"tools/call": start, "GET": resume})
         async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
 
             async def one(number: int) -> None:
-                heard: list[float] = []
-                options = RequestOptions(on_progress=lambda progress: heard.append(progress.progress))
+                values: list[float] = []
+                options = RequestOptions(on_progress=lambda progress: values.append(progress.progress))
                 outcome = text(await client.call_tool(name="x", arguments={"n": number}, options=options))
-                assert outcome in stored and heard == list(range(1, 9))
+                assert outcome in stored and values == list(range(1, 9))
 
             for wave in range(0, 400, 50):
                 await asyncio.gather(*(one(number) for number in range(wave, wave + 50)))
-        resumed = [got for got in raw.asked("GET") if "last-event-id" in got.headers]
+        resumed = [got for got in raw.requests_of("GET") if "last-event-id" in got.headers]
         assert len(resumed) >= 500 and all(got.headers["mcp-session-id"] == "s-1" for got in resumed)
 
     run(test())
@@ -230,13 +245,13 @@ def test_a_stream_that_cannot_be_resumed_fails_its_call_and_no_other() -> None:
                 await write(encode(b"", id="e-1", retry=0))
             else:
                 await asyncio.sleep(0)
-                await write(event(got, said("fine")))
+                await write(event(got, text_result("fine")))
 
         raw = Raw({"tools/call": answer})
         async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
             calls = [client.call_tool(name="cut" if number == 4 else "fine") for number in range(10)]
             outcomes = await asyncio.gather(*calls, return_exceptions=True)
             assert isinstance(outcomes[4], ConnectionClosedError) and "status 405" in str(outcomes[4])
-            assert [text(each) for number, each in enumerate(outcomes) if number != 4] == ["fine"] * 9
+            assert [text(outcome) for number, outcome in enumerate(outcomes) if number != 4] == ["fine"] * 9
 
     run(test())

@@ -10,7 +10,20 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.http.raw_server import STREAM, Got, Raw, Write, call, discover, reply, result, run, said, serving, text
+from support.http.raw_server import (
+    STREAM,
+    Got,
+    Raw,
+    Write,
+    call,
+    discover,
+    reply,
+    result,
+    run,
+    serving,
+    text,
+    text_result,
+)
 
 from mcp_generated import v2025_11_25, v2026_07_28
 from mcp_runtime.errors import ConnectionClosedError, HTTPStatusError
@@ -79,7 +92,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    made = (
+    signed = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
@@ -87,21 +100,21 @@ def certificate(folder: Path) -> tuple[Path, Path]:
         .sign(key, hashes.SHA256())
     )
     pem, format, none = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    (folder / "cert.pem").write_bytes(made.public_bytes(pem))
+    (folder / "cert.pem").write_bytes(signed.public_bytes(pem))
     (folder / "key.pem").write_bytes(key.private_bytes(pem, format, none))
     return folder / "cert.pem", folder / "key.pem"
 
 
 def test_a_certificate_is_checked_against_those_that_were_given(tmp_path: Path) -> None:
-    made, key = certificate(tmp_path)
+    certificate_path, key = certificate(tmp_path)
     serving_with = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    serving_with.load_cert_chain(made, key)
+    serving_with.load_cert_chain(certificate_path, key)
 
     async def test() -> None:
         raw = Raw()
         server = await asyncio.start_server(raw.connected, "127.0.0.1", 0, ssl=serving_with)
         url = f"https://localhost:{server.sockets[0].getsockname()[1]}/mcp"
-        trusting = HTTPOptions(tls=ssl.create_default_context(cafile=str(made)))
+        trusting = HTTPOptions(tls=ssl.create_default_context(cafile=str(certificate_path)))
         async with v2025_11_25.Client.http(url, http=trusting) as client:
             assert text(await client.call_tool(name="x")) == "usual"
         seen = len(raw.seen)
@@ -121,24 +134,24 @@ def test_a_certificate_is_checked_against_those_that_were_given(tmp_path: Path) 
 @pytest.mark.fault("1.5/16")
 def test_credentials_follow_a_redirect_to_their_own_origin_alone(status: int) -> None:
     async def test() -> None:
-        there = Raw()
+        target = Raw()
 
         async def redirect(got: Got, write: Write) -> None:
             near = got.body["params"]["name"] == "near"
             if got.path == "/mcp":
-                await write(reply(b"", status, headers={"location": "/moved" if near else there.url}))
+                await write(reply(b"", status, headers={"location": "/moved" if near else target.url}))
             else:
-                await raw.usual(got, write)
+                await raw.default_answer(got, write)
 
         raw = Raw({"tools/call": redirect})
         reach = HTTPOptions(auth=CREDENTIALS)
-        async with serving(raw), serving(there), v2025_11_25.Client.http(raw.url, http=reach) as client:
+        async with serving(raw), serving(target), v2025_11_25.Client.http(raw.url, http=reach) as client:
             assert text(await client.call_tool(name="near")) == "usual"
             again = [(got.method, got.headers["authorization"]) for got in raw.seen if got.path == "/moved"]
             assert again == [("POST", AS_ADA)]
             with pytest.raises(HTTPStatusError, match="not followed"):
                 await client.call_tool(name="far")
-        assert there.seen == []
+        assert target.seen == []
 
     run(test())
 
@@ -151,24 +164,24 @@ def test_a_client_comes_back_no_sooner_than_it_was_told() -> None:
     retry = 0.4
 
     async def test() -> None:
-        left, back = list[float](), list[float]()
-        loop, asked = asyncio.get_running_loop(), list[Got]()
+        closed_at, back = list[float](), list[float]()
+        loop, calls = asyncio.get_running_loop(), list[Got]()
 
         async def part(got: Got, write: Write) -> None:
-            asked.append(got)
+            calls.append(got)
             await write(STREAM + encode(b"", id="e-1", retry=int(retry * 1000)))
-            left.append(loop.time())
+            closed_at.append(loop.time())
 
         async def resume(got: Got, write: Write) -> None:
             if "last-event-id" not in got.headers:
                 return await write(reply(b"", 405))
             back.append(loop.time())
-            await write(STREAM + encode(result(asked[0], said("late"))))
+            await write(STREAM + encode(result(calls[0], text_result("late"))))
 
         raw = Raw({"tools/call": part, "GET": resume})
         async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
             assert text(await client.call_tool(name="x")) == "late"
-        assert back[0] - left[0] >= retry
+        assert back[0] - closed_at[0] >= retry
 
     run(test())
 
@@ -192,7 +205,7 @@ def test_a_server_that_does_not_say_whether_it_took_a_notification_is_not_waited
 def test_a_client_without_sessions_takes_both_kinds_of_answer(kind: str) -> None:
     async def test() -> None:
         async def answer(got: Got, write: Write) -> None:
-            done: Any = {"resultType": "complete", **said(kind)}
+            done: Any = {"resultType": "complete", **text_result(kind)}
             await write(reply(result(got, done)) if kind == "JSON" else STREAM + encode(result(got, done)))
 
         raw = Raw({"server/discover": discover, "tools/call": answer})

@@ -22,9 +22,9 @@ from support.http.raw_server import (
     reply,
     result,
     run,
-    said,
     serving,
     text,
+    text_result,
 )
 
 from mcp_generated import v2025_11_25, v2026_07_28
@@ -52,18 +52,18 @@ def test_a_lost_session_is_opened_again_once_without_the_old_id_and_the_calls_go
             if got.headers["mcp-session-id"] != raw.session:
                 await write(reply(b"", 404))
             else:
-                await raw.usual(got, write)
+                await raw.default_answer(got, write)
 
         raw.answers["tools/call"] = check
         async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
             assert text(await client.call_tool(name="x")) == "usual"
             raw.session = "s-2"
             answers = await asyncio.gather(*(client.call_tool(name="x") for _ in range(5)))
-            assert [text(each) for each in answers] == ["usual"] * 5
-        opened = raw.asked("initialize")
+            assert [text(answer) for answer in answers] == ["usual"] * 5
+        opened = raw.requests_of("initialize")
         assert len(opened) == 2 and not any("mcp-session-id" in got.headers for got in opened)
-        assert [got.headers["mcp-session-id"] for got in raw.asked("notifications/initialized")] == ["s-1", "s-2"]
-        assert [got.headers["mcp-session-id"] for got in raw.asked("DELETE")] == ["s-2"]
+        assert [got.headers["mcp-session-id"] for got in raw.requests_of("notifications/initialized")] == ["s-1", "s-2"]
+        assert [got.headers["mcp-session-id"] for got in raw.requests_of("DELETE")] == ["s-2"]
 
     run(test())
 
@@ -90,7 +90,7 @@ def test_a_hostile_session_id_is_refused(id: str) -> None:
 
 @pytest.mark.transport_rule("2025-11-25/05")
 def test_what_the_server_says_by_itself_is_answered_and_its_stream_is_opened_again() -> None:
-    class Asked(v2025_11_25.Client):
+    class RootsClient(v2025_11_25.Client):
         async def on_list_roots(self, ctx: Any, params: Any) -> v2025_11_25.types.ListRootsResult:
             return v2025_11_25.types.ListRootsResult(roots=[])
 
@@ -102,20 +102,20 @@ def test_what_the_server_says_by_itself_is_answered_and_its_stream_is_opened_aga
             if number is None:
                 await answered.wait()
                 return
-            asked = {"jsonrpc": "2.0", "id": f"q{number}", "method": "roots/list"}
-            await write(STREAM + encode(json.dumps(asked).encode(), id=f"e-{number}", retry=0))
+            request = {"jsonrpc": "2.0", "id": f"q{number}", "method": "roots/list"}
+            await write(STREAM + encode(json.dumps(request).encode(), id=f"e-{number}", retry=0))
 
-        async def heard(got: Got, write: Write) -> None:
+        async def receive_answer(got: Got, write: Write) -> None:
             await write(reply(b"", 202))
-            if len(raw.asked("answer")) == 2:
+            if len(raw.requests_of("answer")) == 2:
                 answered.set()
 
-        raw = Raw({"GET": speak, "answer": heard})
-        async with serving(raw), Asked.http(raw.url) as client:
+        raw = Raw({"GET": speak, "answer": receive_answer})
+        async with serving(raw), RootsClient.http(raw.url) as client:
             await answered.wait()
             assert text(await client.call_tool(name="x")) == "usual"
-        assert [got.body["id"] for got in raw.asked("answer")] == ["q1", "q2"]
-        assert all(got.headers["mcp-session-id"] == "s-1" for got in raw.asked("answer"))
+        assert [got.body["id"] for got in raw.requests_of("answer")] == ["q1", "q2"]
+        assert all(got.headers["mcp-session-id"] == "s-1" for got in raw.requests_of("answer"))
 
     run(test())
 
@@ -162,8 +162,8 @@ def test_a_server_with_a_handshake_is_found_out() -> None:
             assert text(await client.call_tool(name="x")) == "usual"
             await client.close()
             await client.close()
-        [asked] = raw.asked("tools/call")
-        assert asked.headers["mcp-protocol-version"] == NEWEST_WITH_SESSIONS and "mcp-method" not in asked.headers
+        [call] = raw.requests_of("tools/call")
+        assert call.headers["mcp-protocol-version"] == NEWEST_WITH_SESSIONS and "mcp-method" not in call.headers
 
     run(test())
 
@@ -173,8 +173,8 @@ def test_a_client_that_speaks_an_older_revision_keeps_the_session_from_the_first
         raw = Raw()
         async with serving(raw), v2026_07_28.Client.http(raw.url, revisions=[NEWEST_WITH_SESSIONS]) as client:
             assert text(await client.call_tool(name="x")) == "usual"
-        [opened], [asked] = raw.asked("notifications/initialized"), raw.asked("tools/call")
-        assert opened.headers["mcp-session-id"] == asked.headers["mcp-session-id"] == "s-1"
+        [opened], [call] = raw.requests_of("notifications/initialized"), raw.requests_of("tools/call")
+        assert opened.headers["mcp-session-id"] == call.headers["mcp-session-id"] == "s-1"
 
     run(test())
 
@@ -183,13 +183,13 @@ def test_a_client_that_speaks_an_older_revision_keeps_the_session_from_the_first
 @pytest.mark.transport_rule("2026-07-28/32")
 def test_a_server_that_refuses_what_it_says_it_speaks_is_asked_once_more_and_no_more(times: int) -> None:
     refused = {"code": -32022, "message": "no", "data": {"supported": ["2026-07-28"], "requested": "2026-07-28"}}
-    known = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete", "ttlMs": 0}
+    discovered = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete", "ttlMs": 0}
 
     async def discover(got: Got, write: Write) -> None:
-        if len(raw.asked("server/discover")) <= times:
+        if len(raw.requests_of("server/discover")) <= times:
             await write(reply(json.dumps({"jsonrpc": "2.0", "id": got.body["id"], "error": refused}).encode(), 400))
         else:
-            await write(reply(result(got, {**known, "cacheScope": "private"})))
+            await write(reply(result(got, {**discovered, "cacheScope": "private"})))
 
     raw = Raw({"server/discover": discover})
 
@@ -198,7 +198,7 @@ def test_a_server_that_refuses_what_it_says_it_speaks_is_asked_once_more_and_no_
             with nullcontext() if times == 1 else pytest.raises(RemoteJSONRPCError, match="no"):
                 async with v2026_07_28.Client.http(raw.url):
                     pass
-        assert len(raw.asked("server/discover")) == 2
+        assert len(raw.requests_of("server/discover")) == 2
 
     run(test())
 
@@ -220,7 +220,7 @@ def test_no_secret_reaches_a_log_or_an_error(caplog: pytest.LogCaptureFixture) -
         with pytest.raises(HTTPStatusError) as caught:
             await call(raw, http=HTTPOptions(headers={"Authorization": "Bearer secret-token"}))
         assert "secret" not in str(caught.value)
-        assert raw.asked("tools/call")[0].headers["authorization"] == "Bearer secret-token"
+        assert raw.requests_of("tools/call")[0].headers["authorization"] == "Bearer secret-token"
 
     with caplog.at_level(logging.DEBUG, "mcp_runtime"):
         run(test())
@@ -232,26 +232,26 @@ def test_no_secret_reaches_a_log_or_an_error(caplog: pytest.LogCaptureFixture) -
 @pytest.mark.transport_rule("2026-07-28/18")
 def test_a_stateless_call_is_cancelled_by_closing_its_stream_and_by_nothing_else() -> None:
     async def test() -> None:
-        clock, begun, gone = LoopClock(), asyncio.Event(), asyncio.Event()
+        clock, started, ended = LoopClock(), asyncio.Event(), asyncio.Event()
 
         async def wait(got: Got, write: Write) -> None:
-            begun.set()
+            started.set()
             try:
                 await write(STREAM)
                 while True:
                     await write(KEEP_ALIVE_COMMENT)
                     await asyncio.sleep(0.01)
             finally:
-                gone.set()
+                ended.set()
 
         raw = Raw({"server/discover": discover, "tools/call": wait})
         async with serving(raw), v2026_07_28.Client.http(raw.url) as client:
             slow = asyncio.create_task(client.call_tool(name="x", options=RequestOptions(timeout=5)))
-            await begun.wait()
+            await started.wait()
             clock.forward(5)
             with pytest.raises(RequestTimeoutError):
                 await slow
-            await gone.wait()
+            await ended.wait()
         assert [got.rpc for got in raw.seen] == ["server/discover", "tools/call"]
 
     run(test())
@@ -268,7 +268,7 @@ def test_a_call_refused_for_its_headers_is_sent_again_after_the_tools_are_listed
 
     async def check(got: Got, write: Write) -> None:
         if got.headers.get("mcp-param-a") == got.body["params"]["arguments"]["a"]:
-            await write(reply(result(got, {**said("fine"), "resultType": "complete"})))
+            await write(reply(result(got, {**text_result("fine"), "resultType": "complete"})))
             return
         error = {"code": -32020, "message": "Header mismatch"}
         await write(reply(json.dumps({"jsonrpc": "2.0", "id": got.body["id"], "error": error}).encode(), 400))
@@ -300,7 +300,7 @@ def test_a_client_is_closed_from_another_task_while_a_call_waits() -> None:
             await asyncio.gather(asyncio.create_task(client.close()), asyncio.create_task(client.close()))
             with pytest.raises(ConnectionClosedError):
                 await call
-        assert len(raw.asked("DELETE")) == 1
+        assert len(raw.requests_of("DELETE")) == 1
 
     run(test())
 
@@ -312,16 +312,16 @@ def test_the_calls_of_an_older_server_fail_when_its_stream_ends() -> None:
 
         async def stream(got: Got, write: Write) -> None:
             await write(STREAM + encode(b"/messages?session=1", kind="endpoint"))
-            while (said := await say.get()) is not None:
-                await write(encode(said))
+            while (message := await say.get()) is not None:
+                await write(encode(message))
 
         async def opened(got: Got, write: Write) -> None:
             if got.path == "/mcp":
                 await write(reply(b"", 405))
                 return
             await write(reply(b"", 202))
-            known = {"protocolVersion": NEWEST_WITH_SESSIONS, "capabilities": {"tools": {}}}
-            say.put_nowait(result(got, {**known, "serverInfo": {"name": "raw", "version": "1"}}))
+            initialized = {"protocolVersion": NEWEST_WITH_SESSIONS, "capabilities": {"tools": {}}}
+            say.put_nowait(result(got, {**initialized, "serverInfo": {"name": "raw", "version": "1"}}))
 
         async def end(got: Got, write: Write) -> None:
             await write(reply(b"", 202))
@@ -333,6 +333,6 @@ def test_the_calls_of_an_older_server_fail_when_its_stream_ends() -> None:
                 await client.call_tool(name="x", options=RequestOptions(timeout=None))
             with pytest.raises(ConnectionClosedError):
                 await client.call_tool(name="x")
-        assert raw.asked("tools/call")[0].path == "/messages?session=1"
+        assert raw.requests_of("tools/call")[0].path == "/messages?session=1"
 
     run(test())

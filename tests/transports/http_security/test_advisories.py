@@ -1,4 +1,4 @@
-"""The published advisories of MCP SDKs, one after the other: what was done to those is done to us, and does not work."""
+"""The published advisories of MCP SDKs, one after the other: what was done to those does not work here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, among, server_of, since
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, among, server_of, since
 from support.http.asgi_client import BOTH, Web, web
 from support.http.sockets import Caller, listening
 
@@ -41,9 +41,9 @@ def call(rev: Rev, name: str = "echo", id: Any = 1) -> dict[str, Any]:
 # ---- DNS rebinding: CVE-2025-66416, CVE-2025-66414, CVE-2026-34742 --------------------------------------------------
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.clause("2024-11-05/transports/05", "2025-03-26/transports/07", "draft/transports/07")
-@pytest.mark.parametrize("headers", [*({"host": each} for each in REBOUND), {"origin": "http://evil.example"}], ids=str)
+@pytest.mark.parametrize("headers", [*({"host": host} for host in REBOUND), {"origin": "http://evil.example"}], ids=str)
 @pytest.mark.advisory(
     "CVE-2025-66416",
     "CVE-2025-66414",
@@ -58,8 +58,8 @@ def call(rev: Rev, name: str = "echo", id: Any = 1) -> dict[str, Any]:
 async def test_a_name_that_was_rebound_to_the_loopback_reaches_nothing_by_default(rev: Rev, headers: Any) -> None:
     """With no setting at all, and for every way in: the endpoint, its sessions, and the older pair."""
     async with web(rev, echo(rev), legacy_sse=True) as client:
-        ways = [("POST", "/mcp"), ("GET", "/mcp"), ("DELETE", "/mcp"), ("GET", "/sse"), ("POST", "/messages")]
-        for method, path in ways:
+        targets = [("POST", "/mcp"), ("GET", "/mcp"), ("DELETE", "/mcp"), ("GET", "/sse"), ("POST", "/messages")]
+        for method, path in targets:
             answer = await client.answered(method, call(rev) if method == "POST" else b"", headers, path=path)
             assert answer.status in (403, 421), (method, path)
         assert (await client.answered(body=call(rev))).status == 200
@@ -89,7 +89,7 @@ KILLING = [
 ]
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.advisory("CVE-2025-53366", "GHSA-3qhf-m339-9g5v")
 async def test_no_request_ends_the_server_or_another_session(rev: Rev) -> None:
     async with web(rev, echo(rev)) as bystander:
@@ -128,19 +128,19 @@ async def test_a_client_that_resets_its_connection_in_its_request_does_not_end_t
 @pytest.mark.advisory("CVE-2026-25536", "GHSA-345p-7cg4-v4c7")
 async def test_the_clients_of_one_server_object_never_hear_each_other() -> None:
     """All use the same ids at the same time, over one application and over two, of one server object."""
-    server = echo(EVERY[-1])
+    server = echo(ALL_REVISIONS[-1])
     apps = [server.asgi(), server.asgi()]
-    clients = [Web(app, rev) for app in apps for rev in EVERY for _ in range(5)]
+    clients = [Web(app, rev) for app in apps for rev in ALL_REVISIONS for _ in range(5)]
     for client in clients:
         if not client.rev.stateless:
             await client.open()
 
-    async def ask(number: int, client: Web, id: Any) -> None:
+    async def request(number: int, client: Web, id: Any) -> None:
         name = f"{number}-{id!r}"
         answer = await client.answered(body=call(client.rev, name, id))
         assert answer.json["id"] == id and answer.json["result"]["content"][0]["text"] == name
 
-    await asyncio.gather(*(ask(n, client, id) for n, client in enumerate(clients) for id in (1, "1", 2)))
+    await asyncio.gather(*(request(n, client, id) for n, client in enumerate(clients) for id in (1, "1", 2)))
     for app in apps:
         await app.close()
 
@@ -150,7 +150,7 @@ async def test_the_clients_of_one_server_object_never_hear_each_other() -> None:
 
 @pytest.mark.advisory("CVE-2026-0621")
 async def test_no_uri_keeps_a_server_busy() -> None:
-    """That matching is linear is shown in tests/unit/json_schema/test_uri_templates.py; here such URIs come over HTTP."""
+    """tests/unit/json_schema/test_uri_templates.py shows that matching is linear; here such URIs come over HTTP."""
     app = App("templates")
 
     @app.resource("x://{a}/{b}-{c}.{d}")
@@ -178,11 +178,11 @@ async def test_no_uri_keeps_a_server_busy() -> None:
 @pytest.mark.advisory("CVE-2026-116686")
 async def test_no_schema_of_a_server_makes_a_client_fetch_anything(rev: Rev, place: str) -> None:
     pytest.importorskip("jsonschema_rs")
-    asked = 0
+    connections = 0
 
     async def canary(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal asked
-        asked += 1
+        nonlocal connections
+        connections += 1
         writer.close()
 
     async with await asyncio.start_server(canary, "127.0.0.1", 0) as elsewhere:
@@ -206,13 +206,13 @@ async def test_no_schema_of_a_server_makes_a_client_fetch_anything(rev: Rev, pla
                 assert (await client.call_tool(name="x", arguments={"a": 1})).structured_content == {"a": 1}
         with pytest.raises(LocalError):
             App("refers").tool(input_schema=schema)(lambda a: a)
-    assert asked == 0
+    assert connections == 0
 
 
 # ---- keys in another case: CVE-2026-27896 ---------------------------------------------------------------------------
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.advisory("CVE-2026-27896")
 async def test_a_key_in_another_case_is_not_taken_for_the_key(rev: Rev) -> None:
     async with web(rev, echo(rev)) as client:
@@ -237,9 +237,9 @@ async def test_neither_session_nor_stream_of_a_user_serves_another(rev: Rev) -> 
     app = asgi_app(echo(rev))
     hello = {"protocolVersion": rev.id, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
     client, other = Web(app, rev), Web(app, rev)
-    for each, user in ((client, alice), (other, bob)):
-        opened = await each.answered(body=rev.request(0, "initialize", hello), user=user)
-        each.session = opened.headers["mcp-session-id"]
+    for user_web, user in ((client, alice), (other, bob)):
+        opened = await user_web.answered(body=rev.request(0, "initialize", hello), user=user)
+        user_web.session = opened.headers["mcp-session-id"]
     streamed = await client.answered(body=call(rev), headers={"accept": "text/event-stream"}, user=alice)
     last = {"last-event-id": streamed.events[-1].id}
     stolen = {**last, "mcp-session-id": client.session}

@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.http.raw_client import ALONE, PARSERS, SESSIONS, Way, address, call, entered
+from support.http.raw_client import PARSERS, SESSIONS, STATELESS_REVISION, RawClient, address, call, entered
 
 pytestmark = pytest.mark.parametrize("parser", PARSERS)
-both = pytest.mark.parametrize("spoken", [SESSIONS, ALONE])
+both = pytest.mark.parametrize("protocol_version", [SESSIONS, STATELESS_REVISION])
 
 
 @both
@@ -45,71 +45,71 @@ both = pytest.mark.parametrize("spoken", [SESSIONS, ALONE])
 )
 @pytest.mark.fault("1.2/01")
 @pytest.mark.advisory("CVE-2025-53366")
-async def test_what_is_no_message_is_refused_and_runs_nothing(parser: str, spoken: str, body: bytes) -> None:
+async def test_what_is_no_message_is_refused_and_runs_nothing(parser: str, protocol_version: str, body: bytes) -> None:
     """CVE-2025-53366: a request that is not valid must not end the server."""
-    way = await _way(parser, spoken)
-    before = (await way.status())["echoed"]
-    answer = await way.ask(body, mcp_method="tools/call", mcp_name="echo")
+    client = await _client(parser, protocol_version)
+    before = (await client.status())["echoed"]
+    answer = await client.request(body, mcp_method="tools/call", mcp_name="echo")
     assert answer.status in (200, 400) and answer.json["error"]["code"] in (-32700, -32600, -32602)
     assert answer.status == 400 or body.startswith(b'{"jsonrpc":"2.0","id":1')
-    assert (await way.status())["echoed"] == before
+    assert (await client.status())["echoed"] == before
 
 
-_ways: dict[tuple[str, str], Way] = {}
+_clients: dict[tuple[str, str], RawClient] = {}
 
 
-async def _way(parser: str, spoken: str) -> Way:
-    if (parser, spoken) not in _ways:
-        _ways[parser, spoken] = await entered(address(parser), spoken)
-    return _ways[parser, spoken]
+async def _client(parser: str, protocol_version: str) -> RawClient:
+    if (parser, protocol_version) not in _clients:
+        _clients[parser, protocol_version] = await entered(address(parser), protocol_version)
+    return _clients[parser, protocol_version]
 
 
 @both
 @pytest.mark.fault("1.2/03")
-async def test_ids_come_back_as_they_were(parser: str, spoken: str) -> None:
-    way = await _way(parser, spoken)
+async def test_ids_come_back_as_they_were(parser: str, protocol_version: str) -> None:
+    client = await _client(parser, protocol_version)
     ids: list[Any] = [0, -1, "", "é\u2028", "1", 1, 2**53 - 1, 2**63 - 1, "x" * 1024]
     for id in ids:
-        answer = await way.ask(call(id, "echo"))
+        answer = await client.request(call(id, "echo"))
         assert answer.json["id"] == id and type(answer.json["id"]) is type(id)
     for id in (2**63, 10**30):
-        answer = await way.ask(call(id, "echo"))
+        answer = await client.request(call(id, "echo"))
         assert answer.json.get("id") == id or "error" in answer.json
-    answer = await way.ask(call("x" * 65536, "echo"))
+    answer = await client.request(call("x" * 65536, "echo"))
     assert answer.status == 400 and "id" not in answer.json
 
 
 @both
 @pytest.mark.advisory("CVE-2026-27896")
-async def test_keys_in_another_case_are_other_keys(parser: str, spoken: str) -> None:
+async def test_keys_in_another_case_are_other_keys(parser: str, protocol_version: str) -> None:
     """CVE-2026-27896: `Method` and `param\u017f` are not `method` and `params`."""
-    way = await _way(parser, spoken)
-    before = (await way.status())["echoed"]
+    client = await _client(parser, protocol_version)
+    before = (await client.status())["echoed"]
     good = call(1, "echo")
     folded = {"ID": "id", "Method": "method", "JSONRPC": "jsonrpc"}
     for wrong, right in folded.items():
         body = {wrong if key == right else key: value for key, value in good.items()}
-        answer = await way.ask(body, mcp_method="tools/call", mcp_name="echo")
+        answer = await client.request(body, mcp_method="tools/call", mcp_name="echo")
         assert answer.status in (202, 400)
     named = {**good, "params": {"Name": "echo", "\u017fame": "echo"}}
-    answer = await way.ask(named, mcp_method="tools/call", mcp_name="echo")
+    answer = await client.request(named, mcp_method="tools/call", mcp_name="echo")
     assert "error" in answer.json
-    assert (await way.status())["echoed"] == before
+    assert (await client.status())["echoed"] == before
 
 
 @both
 @pytest.mark.fault("1.2/14", "1.3/18")
-async def test_a_fault_of_a_handler_tells_nothing_of_the_inside(parser: str, spoken: str) -> None:
-    way = await _way(parser, spoken)
-    answer = await way.ask(call(1, "raise"))
+async def test_a_fault_of_a_handler_tells_nothing_of_the_inside(parser: str, protocol_version: str) -> None:
+    client = await _client(parser, protocol_version)
+    answer = await client.request(call(1, "raise"))
     assert answer.json["error"]["message"] == "internal error" and b"hunter2" not in answer.body
 
 
 @both
 @pytest.mark.fault("1.5/06")
-async def test_many_calls_at_once_are_each_answered_once(parser: str, spoken: str) -> None:
-    way = await _way(parser, spoken)
-    before = (await way.status())["echoed"]
-    said = await asyncio.gather(*(way.call(number, "echo", text=str(number)) for number in range(300)))
-    assert said == [str(number) for number in range(300)]
-    assert (await way.status())["echoed"] - before == 300
+async def test_many_calls_at_once_are_each_answered_once(parser: str, protocol_version: str) -> None:
+    client = await _client(parser, protocol_version)
+    before = (await client.status())["echoed"]
+    texts = await asyncio.gather(*(client.call(number, "echo", text=str(number)) for number in range(300)))
+    assert texts == [str(number) for number in range(300)]
+    assert (await client.status())["echoed"] - before == 300

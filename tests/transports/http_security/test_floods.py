@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.http.raw_client import PARSERS, Socket, address, opened
-from support.http.raw_server import STREAM, Got, Raw, Write, reply, result, said, serving, text
+from support.http.raw_server import STREAM, Got, Raw, Write, reply, result, serving, text, text_result
 
 from mcp_generated import v2025_11_25
 from mcp_generated.v2025_11_25 import types as t
@@ -20,41 +20,41 @@ pytestmark = pytest.mark.long
 
 BATCH, BATCHES = 100, 2_000  # Two hundred thousand messages.
 AT_ONCE = 1024  # As runtime/mcp_runtime/session/session.py has it.
-TOLD = [
+NOTIFICATIONS = [
     {"method": "notifications/cancelled", "params": {"requestId": "gone"}},
     {"method": "notifications/progress", "params": {"progressToken": "gone", "progress": 1}},
     {"method": "notifications/nobody_knows", "params": {"x": "y"}},
     {"method": "notifications/message", "params": {"level": "info", "data": "x"}},
 ]
-LINES = [json.dumps({"jsonrpc": "2.0", **each}).encode() for each in TOLD]
+LINES = [json.dumps({"jsonrpc": "2.0", **notification}).encode() for notification in NOTIFICATIONS]
 
 
 @pytest.mark.deadline(90)
 @pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.fault("1.5/12")
 async def test_two_hundred_thousand_notifications_leave_nothing_in_a_server(parser: str) -> None:
-    way = await opened(address(parser), "2025-03-26")
-    data = way.bytes(b"[" + b",".join(LINES * (BATCH // len(LINES))) + b"]")
-    connection = await Socket.to(way.where)
+    client = await opened(address(parser), "2025-03-26")
+    data = client.bytes(b"[" + b",".join(LINES * (BATCH // len(LINES))) + b"]")
+    connection = await Socket.to(client.where)
 
     async def flood(times: int) -> int:
         """How many blocks of memory the server has afterwards."""
         for _ in range(times):
             await connection.write(data)
             assert (await connection.answer()).status == 202
-        return int((await way.status())["blocks"])
+        return int((await client.status())["blocks"])
 
     before = await flood(BATCHES // 10)
     assert await flood(BATCHES - BATCHES // 10) - before < 5_000
     connection.cut()
-    assert await way.call(1, "echo", text="well") == "well"
+    assert await client.call(1, "echo", text="well") == "well"
 
 
 @pytest.mark.deadline(90)
 @pytest.mark.parametrize(("standing", "batches"), [(True, BATCHES), (False, BATCHES // 10)], ids=["GET", "POST"])
 @pytest.mark.fault("1.5/12")
 async def test_two_hundred_thousand_notifications_leave_nothing_in_a_client(standing: bool, batches: int) -> None:
-    events = b"".join(encode(each) for each in LINES) * (BATCH // len(LINES))
+    events = b"".join(encode(line) for line in LINES) * (BATCH // len(LINES))
     blocks, flooded = list[int](), asyncio.Event()
 
     async def flood(got: Got, write: Write) -> None:
@@ -65,7 +65,7 @@ async def test_two_hundred_thousand_notifications_leave_nothing_in_a_client(stan
                 blocks.append(sys.getallocatedblocks())
         flooded.set()
         if "id" in (got.body or {}):
-            await write(encode(result(got, said("through"))))
+            await write(encode(result(got, text_result("through"))))
         else:
             await asyncio.Event().wait()
 
@@ -79,27 +79,27 @@ async def test_two_hundred_thousand_notifications_leave_nothing_in_a_client(stan
 @pytest.mark.deadline(60)
 @pytest.mark.fault("1.5/12")
 async def test_twenty_thousand_requests_of_a_server_are_worked_on_and_answered_a_few_at_a_time() -> None:
-    begun, open_, most, answered = 0, 0, 0, 0
+    started, open_, peak, answered = 0, 0, 0, 0
     many, enough, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    asked = [encode(b'{"jsonrpc":"2.0","id":%d,"method":"roots/list"}' % id) for id in range(20_000)]
+    requests = [encode(b'{"jsonrpc":"2.0","id":%d,"method":"roots/list"}' % id) for id in range(20_000)]
 
-    class Asked(v2025_11_25.Client):
+    class RootsClient(v2025_11_25.Client):
         async def on_list_roots(self, ctx: Any, params: Any) -> t.ListRootsResult:
-            nonlocal begun
-            begun += 1
-            if begun == AT_ONCE:
+            nonlocal started
+            started += 1
+            if started == AT_ONCE:
                 many.set()
             await go_on.wait()
             return t.ListRootsResult(roots=[])
 
     async def flood(got: Got, write: Write) -> None:
-        await write(STREAM + b"".join(asked))
+        await write(STREAM + b"".join(requests))
         await asyncio.Event().wait()
 
-    async def heard(got: Got, write: Write) -> None:
-        nonlocal answered, open_, most
+    async def receive_answer(got: Got, write: Write) -> None:
+        nonlocal answered, open_, peak
         open_ += 1
-        most = max(most, open_)
+        peak = max(peak, open_)
         for _ in range(5):  # It takes a moment, in which other answers may come.
             await asyncio.sleep(0)
         open_ -= 1
@@ -108,15 +108,15 @@ async def test_twenty_thousand_requests_of_a_server_are_worked_on_and_answered_a
         if answered == 1500:
             enough.set()
 
-    raw = Raw({"GET": flood, "answer": heard})
-    async with serving(raw), Asked.http(raw.url) as client:
+    raw = Raw({"GET": flood, "answer": receive_answer})
+    async with serving(raw), RootsClient.http(raw.url) as client:
         await many.wait()
         for _ in range(100):  # Turns of the loop in which more would begin, if any did.
             await asyncio.sleep(0)
-        assert begun == AT_ONCE
+        assert started == AT_ONCE
         go_on.set()
         await enough.wait()
-        assert begun < answered + AT_ONCE + 300 and most <= 32
+        assert started < answered + AT_ONCE + 300 and peak <= 32
         raw.answers.pop("GET")
         assert text(await client.call_tool(name="x", options=RequestOptions(timeout=30))) == "usual"
-    assert not raw.asked("answer")[0].body.get("error")
+    assert not raw.requests_of("answer")[0].body.get("error")

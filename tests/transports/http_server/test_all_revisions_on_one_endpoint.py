@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from support.endpoints import EVERY, Rev, server_of, since
+from support.endpoints import ALL_REVISIONS, Rev, server_of, since
 
 import mcp_generated
 from mcp_generated.v2026_07_28 import types as t
@@ -28,7 +28,7 @@ async def endpoint() -> AsyncIterator[str]:
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     listening.listen()
-    app = server_of(EVERY[-1], call_tool=call_tool).asgi(path="/mcp")
+    app = server_of(ALL_REVISIONS[-1], call_tool=call_tool).asgi(path="/mcp")
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     serving = asyncio.create_task(server.serve([listening]))
     try:

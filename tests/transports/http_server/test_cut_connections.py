@@ -37,10 +37,10 @@ async def test_calls_cut_in_hundreds_of_places_are_heard_whole_and_once(rev: Rev
         async with proxied(proxy) as url, rev.package.Client.http(url) as client:
 
             async def one(number: int) -> None:
-                heard: list[float] = []
-                options = RequestOptions(on_progress=lambda progress: heard.append(progress.progress))
+                values: list[float] = []
+                options = RequestOptions(on_progress=lambda progress: values.append(progress.progress))
                 result = await client.call_tool(name=str(number), options=options)
-                assert result.content[0].text == str(number) and heard == list(range(1, STEPS + 1))
+                assert result.content[0].text == str(number) and values == list(range(1, STEPS + 1))
 
             proxy.allowed = lambda: chance.randrange(FIRST, 2500)
             await asyncio.gather(*(one(number) for number in range(76)))
@@ -53,31 +53,31 @@ async def test_calls_cut_in_hundreds_of_places_are_heard_whole_and_once(rev: Rev
 async def test_the_standing_stream_is_cut_and_nothing_is_lost_or_doubled(rev: Rev) -> None:
     chance = random.Random(str(rev))
     server = server_of(rev, capabilities={"resources": {"subscribe": True}})
-    wanted = [f"x://{number}/{'ü' * (number % 7)}" for number in range(60)]
-    heard: list[str] = []
+    uris = [f"x://{number}/{'ü' * (number % 7)}" for number in range(60)]
+    received: list[str] = []
     first, enough = asyncio.Event(), asyncio.Event()
 
     async def on_resource_updated(self: Any, ctx: Any, params: Any) -> None:
-        heard.append(str(params.uri))
+        received.append(str(params.uri))
         first.set()
-        if len(heard) >= len(wanted):
+        if len(received) >= len(uris):
             enough.set()
 
     async with listening(server.asgi(path="/mcp")) as port:
         proxy = Proxy(port)
         async with proxied(proxy) as url:
-            hearing = type("Hearing", (rev.package.Client,), {"on_resource_updated": on_resource_updated})
-            async with hearing.http(url) as client:
-                for uri in wanted:
+            client_class = type("Hearing", (rev.package.Client,), {"on_resource_updated": on_resource_updated})
+            async with client_class.http(url) as client:
+                for uri in uris:
                     await client.subscribe(uri=uri)
                 # Before an event has come, nobody could say after which one a stream is to go on.
-                await server.notify_resource_updated(uri=wanted[0])
+                await server.notify_resource_updated(uri=uris[0])
                 await first.wait()
                 proxy.allowed, proxy.idle = lambda: chance.randrange(FIRST, 3000), 0.2
                 proxy.cut()
-                for uri in wanted[1:]:
+                for uri in uris[1:]:
                     await server.notify_resource_updated(uri=uri)
                     await asyncio.sleep(0)
                 await enough.wait()
                 proxy.allowed, proxy.idle = lambda: None, None
-        assert heard == wanted and proxy.cuts
+        assert received == uris and proxy.cuts

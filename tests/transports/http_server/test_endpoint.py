@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.clock import LoopClock
-from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, among, before, server_of, since
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, among, before, server_of, since
 from support.http.asgi_client import Web, web
 from support.http.echo import call, echo
 
@@ -20,7 +20,7 @@ from mcp_runtime.transports.http_server.app import HTTPLimits
 CODES = {"version": -32022, "mismatch": -32020, "method": -32601, "params": -32602, "request": -32600, "parse": -32700}
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.transport_rule("2026-07-28/08")
 async def test_a_call_is_answered_by_one_json_body(rev: Rev) -> None:
     async with web(rev, echo(rev)) as client:
@@ -29,16 +29,16 @@ async def test_a_call_is_answered_by_one_json_body(rev: Rev) -> None:
         assert answer.json["id"] == 1 and answer.json["result"]["content"][0]["text"] == "echo"
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.transport_rule("2026-07-28/08")
 async def test_a_client_that_takes_streams_alone_gets_one(rev: Rev) -> None:
     async with web(rev, echo(rev)) as client:
         answer = await client.answered(body=call(rev), headers={"accept": "text/event-stream"})
         assert answer.headers["content-type"] == "text/event-stream" and answer.headers["x-accel-buffering"] == "no"
-        assert [message["id"] for message in answer.said] == [1]
+        assert [message["id"] for message in answer.json_messages] == [1]
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_what_a_handler_says_before_its_answer_goes_on_the_same_stream(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         await ctx.progress(1)
@@ -47,8 +47,8 @@ async def test_what_a_handler_says_before_its_answer_goes_on_the_same_stream(rev
 
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
         answer = await client.answered(body=call(rev, _meta={"progressToken": "t"}))
-        assert [message.get("params", {}).get("progress") for message in answer.said] == [1, 2, None]
-        assert answer.said[-1]["id"] == 1
+        assert [message.get("params", {}).get("progress") for message in answer.json_messages] == [1, 2, None]
+        assert answer.json_messages[-1]["id"] == 1
 
 
 @among(since("2025-11-25", HANDSHAKE))
@@ -112,7 +112,7 @@ async def test_another_user_does_not_find_the_session(rev: Rev) -> None:
     await client.app.close()
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -141,14 +141,14 @@ async def test_a_head_that_breaks_a_rule_is_turned_away_before_anything_runs(
         assert answer.status == status and "error" in answer.json and not ran.is_set()
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_body_that_outgrows_the_limit_is_turned_away_while_it_is_read(rev: Rev) -> None:
     async with web(rev, echo(rev), limits=HTTPLimits(max_body=1000)) as client:
         assert (await client.answered(body=call(rev, "x" * 2000))).status == 413
         assert (await client.answered(body=call(rev))).status == 200
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -167,7 +167,7 @@ async def test_what_is_no_message_is_a_bad_request(rev: Rev, body: bytes, code: 
         assert answer.status == 400 and answer.json["error"]["code"] == CODES[code]
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_errors_tell_nothing_of_the_inside(rev: Rev) -> None:
     async with web(rev, echo(rev)) as client:
         answer = await client.answered(body=call(rev, "fail"))
@@ -256,18 +256,18 @@ async def test_arguments_that_headers_repeat_have_to_agree_with_them(rev: Rev) -
 @among(STATELESS)
 @pytest.mark.transport_rule("2026-07-28/17")
 async def test_a_client_that_leaves_cancels_its_request(rev: Rev) -> None:
-    begun, cancelled = asyncio.Event(), asyncio.Event()
+    started, cancelled = asyncio.Event(), asyncio.Event()
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        begun.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         finally:
             cancelled.set()
 
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
-        answer = client.ask(body=call(rev))
-        await begun.wait()
+        answer = client.request(body=call(rev))
+        await started.wait()
         await answer.leave()
         async with asyncio.timeout(20):
             await cancelled.wait()
@@ -275,18 +275,18 @@ async def test_a_client_that_leaves_cancels_its_request(rev: Rev) -> None:
 
 @among(HANDSHAKE)
 async def test_a_client_of_a_session_that_leaves_cancels_nothing(rev: Rev) -> None:
-    begun, go, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    started, go, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        begun.set()
+        started.set()
         await go.wait()
         done.set()
         return rev.text("done")
 
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
-        answer = client.ask(body=call(rev))
-        await begun.wait()
-        answer._left.set()
+        answer = client.request(body=call(rev))
+        await started.wait()
+        answer._disconnected.set()
         go.set()
         async with asyncio.timeout(20):
             await done.wait()
@@ -297,7 +297,7 @@ async def test_a_batch_is_answered_in_one_body(rev: Rev) -> None:
     async with web(rev, echo(rev)) as client:
         answer = await client.answered(body=[call(rev, id=1), call(rev, id="1"), {"jsonrpc": "2.0", "method": "x"}])  # type: ignore[arg-type]
         if rev.revision.batches:
-            assert sorted(str(each["id"]) for each in answer.json) == ["1", "1"]
+            assert sorted(str(response["id"]) for response in answer.json) == ["1", "1"]
         else:
             assert answer.status == 400
         many = await client.answered(body=[call(rev, id=number) for number in range(101)])  # type: ignore[arg-type]
@@ -305,14 +305,14 @@ async def test_a_batch_is_answered_in_one_body(rev: Rev) -> None:
 
 
 async def test_one_endpoint_serves_every_revision_at_once() -> None:
-    app = asgi_app(*(echo(rev) for rev in EVERY))
-    clients = [Web(app, rev) for rev in EVERY]
+    app = asgi_app(*(echo(rev) for rev in ALL_REVISIONS))
+    clients = [Web(app, rev) for rev in ALL_REVISIONS]
     for client in clients:
         if not client.rev.stateless:
             opened = await client.open()
             assert opened.json["result"]["protocolVersion"] == client.rev.id
     answers = await asyncio.gather(*(client.answered(body=call(client.rev)) for client in clients))
-    assert [answer.status for answer in answers] == [200] * len(EVERY)
+    assert [answer.status for answer in answers] == [200] * len(ALL_REVISIONS)
     assert {json.dumps(answer.json["id"]) for answer in answers} == {"1"}
     await app.close()
 
@@ -334,7 +334,7 @@ async def test_sessions_are_limited_in_number_and_end_when_they_are_idle() -> No
     await app.close()
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_the_status_of_an_error_is_that_of_its_revision(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
         raise JSONRPCError(-32602, "no such tool")

@@ -73,12 +73,12 @@ def test_a_session_that_is_used_does_not_end_and_then_ends_in_its_time(clock: Cl
 def test_the_session_used_least_lately_ends_first(clock: Clock) -> None:
     sessions = SessionStore(InMemoryEventStore(), 10, IDLE)
     opened = [sessions.open(None) for _ in range(3)]
-    for at, each in ((10.0, opened[2]), (20.0, opened[0]), (30.0, opened[1])):
+    for at, session in ((10.0, opened[2]), (20.0, opened[0]), (30.0, opened[1])):
         clock.go_to(at)
-        assert each is not None and sessions.find(each.id, None) is each
-    left = []
+        assert session is not None and sessions.find(session.id, None) is session
+    counts = []
     for at in (109.0, 111.0, 121.0, 131.0):
         clock.go_to(at)
-        left.append(len(sessions))
-    assert left == [3, 2, 1, 0]
+        counts.append(len(sessions))
+    assert counts == [3, 2, 1, 0]
     clock.loop.close()

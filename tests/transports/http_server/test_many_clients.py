@@ -42,7 +42,7 @@ def call(rev: Rev, id: Any = 1, **arguments: Any) -> dict[str, Any]:
 
 def alive() -> int:
     gc.collect()
-    return sum(isinstance(each, (HTTPSession, Session, SSEStream)) for each in gc.get_objects())
+    return sum(isinstance(item, (HTTPSession, Session, SSEStream)) for item in gc.get_objects())
 
 
 @pytest.mark.long
@@ -60,7 +60,7 @@ async def test_sessions_that_nobody_comes_back_to_are_given_back_with_their_memo
         assert (await client.open()).status == 200
         if number % 4 == 0:
             body = rev.request(1, "tools/call", {"name": "echo", "_meta": {"progressToken": "t"}})
-            assert (await client.answered(body=body)).said[-1]["id"] == 1
+            assert (await client.answered(body=body)).json_messages[-1]["id"] == 1
 
     async def crowd(many: int) -> None:
         for number in range(many):
@@ -78,37 +78,37 @@ async def test_sessions_that_nobody_comes_back_to_are_given_back_with_their_memo
     await crowd(1000)
     app._head_parser._cache.clear()  # Of the heads of requests a number is remembered, whoever made them.
     gc.collect()
-    left, most = tracemalloc.get_traced_memory()
+    remaining, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    print(f"1,000 sessions: {most / 1e6:.1f} MB at most, {left / 1e6:.2f} MB left")
+    print(f"1,000 sessions: {peak / 1e6:.1f} MB at most, {remaining / 1e6:.2f} MB left")
     assert alive() <= before and not events._streams
-    assert left < most / 5
+    assert remaining < peak / 5
     await app.close()
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     rev = STATELESS[-1]
     async with listening(echo(rev).asgi(path="/mcp", limits=HTTPLimits(body_timeout=0.2))) as port:
-        pairs = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
-        for _, writer in pairs:
+        connections = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+        for _, writer in connections:
             writer.write(
                 b"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:%d\r\ncontent-type: application/json\r\n"
                 b'content-length: 5000\r\n\r\n{"jsonrpc"' % port
             )
-        for reader, writer in pairs:
+        for reader, writer in connections:
             assert (await reader.read(-1)).startswith(b"HTTP/1.1 408 ")
             writer.close()
 
 
 @among(since("2025-03-26"))
 async def test_a_connection_that_drops_harms_its_own_call_alone(rev: Rev) -> None:
-    begun, all_begun, go = 0, asyncio.Event(), asyncio.Event()
+    started, all_started, go = 0, asyncio.Event(), asyncio.Event()
 
     async def call_tool(ctx: Any, params: Any) -> Any:
-        nonlocal begun
-        begun += 1
-        if begun == 10:
-            all_begun.set()
+        nonlocal started
+        started += 1
+        if started == 10:
+            all_started.set()
         await go.wait()
         return rev.text(params.name)
 
@@ -116,13 +116,13 @@ async def test_a_connection_that_drops_harms_its_own_call_alone(rev: Rev) -> Non
         proxy = Proxy(port)
         async with proxied(proxy) as url, rev.package.Client.http(url) as client:
             names = ["victim", *(f"healthy {number}" for number in range(9))]
-            asked = [asyncio.create_task(client.call_tool(name=name)) for name in names]
-            await all_begun.wait()
+            calls = [asyncio.create_task(client.call_tool(name=name)) for name in names]
+            await all_started.wait()
             assert proxy.cut(b'"victim"') == 1
             with pytest.raises(ConnectionClosedError):
-                await asked[0]
+                await calls[0]
             go.set()
-            assert [(await each).content[0].text for each in asked[1:]] == names[1:]
+            assert [(await call).content[0].text for call in calls[1:]] == names[1:]
             assert (await client.call_tool(name="and on")).content[0].text == "and on"
 
 
@@ -130,11 +130,11 @@ async def test_a_connection_that_drops_harms_its_own_call_alone(rev: Rev) -> Non
 @pytest.mark.parametrize("streamed", [False, True], ids=["json", "stream"])
 async def test_three_mebibytes_pass_in_both_directions(rev: Rev, streamed: bool) -> None:
     async with listening(echo(rev).asgi(path="/mcp")) as port:
-        heard: list[Any] = []
-        options = RequestOptions(on_progress=heard.append) if streamed else None
+        updates: list[Any] = []
+        options = RequestOptions(on_progress=updates.append) if streamed else None
         async with rev.package.Client.http(f"http://127.0.0.1:{port}/mcp") as client:
             result = await client.call_tool(name="echo", arguments={"text": MUCH}, options=options)
-            assert result.content[0].text == MUCH and len(heard) == streamed
+            assert result.content[0].text == MUCH and len(updates) == streamed
 
 
 @pytest.mark.clause("2024-11-05/transports/08", "2024-11-05/transports/09", "2024-11-05/transports/11")
@@ -152,8 +152,8 @@ async def held() -> Counter[str]:
         await asyncio.sleep(0)
     gc.collect()
     kinds = (asyncio.Future, asyncio.Event, asyncio.TimerHandle)
-    found = [each for each in gc.get_objects() if isinstance(each, kinds)]
-    return Counter(type(each).__name__ for each in found if isinstance(each, asyncio.Event) or not each.cancelled())
+    objects = [item for item in gc.get_objects() if isinstance(item, kinds)]
+    return Counter(type(item).__name__ for item in objects if isinstance(item, asyncio.Event) or not item.cancelled())
 
 
 async def test_an_idle_session_holds_no_task_no_timer_and_nothing_that_waits() -> None:
@@ -178,7 +178,7 @@ async def test_a_stream_that_is_open_holds_one_task_and_shares_its_timer() -> No
     for client in clients:
         await client.open()
     before = await held()
-    streams = [client.ask("GET") for client in clients]
+    streams = [client.request("GET") for client in clients]
     for stream in streams:
         await stream.until(lambda answer: answer.events)
     after = await held()
@@ -193,8 +193,8 @@ async def test_a_stream_that_is_open_holds_one_task_and_shares_its_timer() -> No
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("length", "kept"), [(1, 63), (1024 * 1024, 15)])
-async def test_answers_that_can_still_be_resumed_are_kept_for_a_session_within_limits(length: int, kept: int) -> None:
+@pytest.mark.parametrize(("length", "stored"), [(1, 63), (1024 * 1024, 15)])
+async def test_answers_that_can_still_be_resumed_are_kept_for_a_session_within_limits(length: int, stored: int) -> None:
     rev = HANDSHAKE[-1]
     events = InMemoryEventStore()
     app = echo(rev).asgi(event_store=events)
@@ -202,10 +202,10 @@ async def test_answers_that_can_still_be_resumed_are_kept_for_a_session_within_l
     await client.open()
     named = {"name": "echo", "arguments": {"text": "x" * length}, "_meta": {"progressToken": "t"}}
     answers = [await client.answered(body=rev.request(n, "tools/call", named)) for n in range(80)]
-    assert all(answer.said[-1]["id"] == n for n, answer in enumerate(answers))
+    assert all(answer.json_messages[-1]["id"] == n for n, answer in enumerate(answers))
     later = await client.answered(body=rev.request(99, "tools/call", named))
     resumed = [await client.answered("GET", headers={"last-event-id": answer.events[0].id}) for answer in answers]
-    assert [answer.status for answer in resumed] == [400] * (80 - kept) + [200] * kept
-    assert resumed[-1].said[-1] == answers[-1].said[-1] and later.status == 200
+    assert [answer.status for answer in resumed] == [400] * (80 - stored) + [200] * stored
+    assert resumed[-1].json_messages[-1] == answers[-1].json_messages[-1] and later.status == 200
     await app.close()
     assert not events._streams

@@ -11,7 +11,7 @@ from support.clock import LoopClock
 from support.endpoints import HANDSHAKE, Rev, among, clause, since
 from support.http.asgi_client import Web, web
 from support.http.progress import EVENTS, call, ids, served
-from support.http.raw_server import Got, Raw, reply, result, said, serving
+from support.http.raw_server import Got, Raw, reply, result, serving, text_result
 
 from mcp_runtime.errors import MCPError
 from mcp_runtime.session.options import RequestOptions
@@ -34,7 +34,7 @@ def both(*numbers: int) -> pytest.MarkDecorator:
 async def test_one_path_serves_post_and_get_and_says_so_to_others(rev: Rev) -> None:
     async with web(rev, served(rev)) as client:
         assert (await client.answered(body=call(rev, loud=False))).status == 200
-        listening = client.ask("GET", headers={"accept": EVENTS})
+        listening = client.request("GET", headers={"accept": EVENTS})
         await listening.until(lambda answer: answer.status)
         assert (listening.status, listening.headers["content-type"]) == (200, EVENTS)
         await listening.leave()
@@ -59,10 +59,10 @@ async def test_requests_are_told_apart_by_who_made_them(rev: Rev) -> None:
 @among(SESSIONS)
 @both(13)
 async def test_a_body_is_one_message_or_a_batch_where_there_are_batches(rev: Rev) -> None:
-    answer_, told = {"jsonrpc": "2.0", "id": 9, "result": {}}, {"jsonrpc": "2.0", "method": "notifications/x"}
+    answer_, notification = {"jsonrpc": "2.0", "id": 9, "result": {}}, {"jsonrpc": "2.0", "method": "notifications/x"}
     async with web(rev, served(rev)) as client:
-        asked: Any = [call(rev, 1, loud=False), told]
-        assert (await client.answered(body=asked)).status == (200 if rev.id == "2025-03-26" else 400)
+        batch: Any = [call(rev, 1, loud=False), notification]
+        assert (await client.answered(body=batch)).status == (200 if rev.id == "2025-03-26" else 400)
         answers: Any = [answer_, {**answer_, "id": 10}]
         assert (await client.answered(body=answers)).status == (202 if rev.id == "2025-03-26" else 400)
 
@@ -84,8 +84,8 @@ async def test_what_wants_no_answer_is_accepted_with_an_empty_body(rev: Rev, bod
 async def test_what_is_not_accepted_has_the_status_of_an_error(rev: Rev, body: bytes) -> None:
     async with web(rev, served(rev)) as client:
         assert (await client.answered(body=body)).status == 400
-        told = {"jsonrpc": "2.0", "method": "notifications/x"}
-        assert (await client.answered(body=told, headers={"mcp-session-id": "gone"})).status == 404
+        notification = {"jsonrpc": "2.0", "method": "notifications/x"}
+        assert (await client.answered(body=notification, headers={"mcp-session-id": "gone"})).status == 404
 
 
 @among(SESSIONS)
@@ -96,7 +96,7 @@ async def test_a_request_is_answered_by_json_or_by_a_stream_that_ends_with_its_a
         assert (plain.headers["content-type"], plain.json["id"]) == (JSON, 1)
         streamed = await client.answered(body=call(rev, 2))
         assert streamed.headers["content-type"] == EVENTS
-        assert ids(streamed) == [2] and streamed.said[-1]["id"] == 2
+        assert ids(streamed) == [2] and streamed.json_messages[-1]["id"] == 2
 
 
 @among(SESSIONS)
@@ -105,8 +105,8 @@ async def test_each_message_goes_to_one_stream_and_to_the_one_it_belongs_to(rev:
     go = asyncio.Event()
     server = served(rev, go)
     async with web(rev, server) as client:
-        standing = client.ask("GET")
-        one, two = (client.ask(body=call(rev, id, "wait")) for id in (1, 2))
+        standing = client.request("GET")
+        one, two = (client.request(body=call(rev, id, "wait")) for id in (1, 2))
         await one.messages(1)
         await two.messages(1)
         assert not one.task.done() and not two.task.done(), "a stream stays open until its answer is there"
@@ -115,9 +115,9 @@ async def test_each_message_goes_to_one_stream_and_to_the_one_it_belongs_to(rev:
         go.set()
         for id, answer in ((1, one), (2, two)):
             await answer.whole()
-            assert ids(answer) == [id] and answer.said[0]["params"]["progressToken"] == f"t{id}"
-            assert len(answer.said) == 2
-        assert [message["method"] for message in standing.said] == ["notifications/tools/list_changed"]
+            assert ids(answer) == [id] and answer.json_messages[0]["params"]["progressToken"] == f"t{id}"
+            assert len(answer.json_messages) == 2
+        assert [message["method"] for message in standing.json_messages] == ["notifications/tools/list_changed"]
         await standing.leave()
 
 
@@ -126,7 +126,7 @@ async def test_each_message_goes_to_one_stream_and_to_the_one_it_belongs_to(rev:
 async def test_who_leaves_cancels_nothing_and_hears_on_return_its_own_stream_alone(rev: Rev) -> None:
     go, ended = asyncio.Event(), asyncio.Event()
     async with web(rev, served(rev, go, ended)) as client:
-        one, two = (client.ask(body=call(rev, id, "wait")) for id in (1, 2))
+        one, two = (client.request(body=call(rev, id, "wait")) for id in (1, 2))
         await two.messages(1)
         await one.messages(1)
         await one.leave()
@@ -175,7 +175,7 @@ async def test_a_foreign_page_is_forbidden_and_an_event_tells_its_stream(rev: Re
         assert (await client.answered(body=call(rev), headers={"origin": "http://evil.example"})).status == 403
         one, two = [await client.answered(body=call(rev, id)) for id in (1, 2)]
         streams = [{event.id.rsplit("-", 1)[0] for event in answer.events} for answer in (one, two)]
-        assert all(len(each) == 1 for each in streams) and streams[0] != streams[1]
+        assert all(len(ids) == 1 for ids in streams) and streams[0] != streams[1]
 
 
 # ---- the server of the older pair -----------------------------------------------------------------------------------
@@ -186,13 +186,13 @@ async def test_a_foreign_page_is_forbidden_and_an_event_tells_its_stream(rev: Re
 async def test_the_older_pair_first_says_where_to_post_and_answers_on_its_stream() -> None:
     rev = HANDSHAKE[0]
     client = Web(served(rev).asgi(path="/mcp", legacy_sse=True), rev)
-    stream = client.ask("GET", headers={"accept": EVENTS}, path="/sse")
+    stream = client.request("GET", headers={"accept": EVENTS}, path="/sse")
     await stream.until(lambda answer: answer.events)
     first = stream.events[0]
     path, _, query = first.data.decode().partition("?")
     assert first.kind == "endpoint" and path.startswith("/")
-    asked = rev.request(1, "ping")
-    posted = await client.answered(body=asked, path=path, query_string=query.encode())
+    ping = rev.request(1, "ping")
+    posted = await client.answered(body=ping, path=path, query_string=query.encode())
     assert posted.status == 202
     await stream.until(lambda answer: len(answer.events) > 1)
     assert b'"id":1' in stream.events[1].data and stream.events[1].kind == "message"
@@ -235,27 +235,27 @@ OF_A_CLIENT: list[Any] = [
 @among(SESSIONS)
 @pytest.mark.parametrize("holds", OF_A_CLIENT)
 async def test_what_a_client_sends(rev: Rev, holds: Seen) -> None:
-    clock, begun = LoopClock(), asyncio.Event()
+    clock, started = LoopClock(), asyncio.Event()
 
     async def slow(got: Got, write: Any) -> None:
         if got.body["params"]["name"] == "slow":
-            begun.set()
+            started.set()
             await write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n: \n\n")
             await asyncio.Event().wait()
-        await write(reply(result(got, said("done"))))
+        await write(reply(result(got, text_result("done"))))
 
     raw = Raw({"tools/call": slow})
     async with serving(raw), rev.package.Client.http(raw.url) as client:
         assert (await client.call_tool(name="quick")).content[0].text == "done"
         slow_call = asyncio.create_task(client.call_tool(name="slow", options=RequestOptions(timeout=5)))
-        await begun.wait()
+        await started.wait()
         clock.forward(5)
         with pytest.raises(MCPError):
             await slow_call
         async with asyncio.timeout(10):
-            while not raw.asked("notifications/cancelled") or not raw.asked("GET"):
+            while not raw.requests_of("notifications/cancelled") or not raw.requests_of("GET"):
                 await asyncio.sleep(0.01)
-    assert begun.is_set() and holds(rev, raw.seen), [(got.rpc, got.headers) for got in raw.seen]
+    assert started.is_set() and holds(rev, raw.seen), [(got.rpc, got.headers) for got in raw.seen]
 
 
 @among(SESSIONS)
@@ -263,7 +263,7 @@ async def test_what_a_client_sends(rev: Rev, holds: Seen) -> None:
 @pytest.mark.parametrize("kind", [JSON, EVENTS])
 async def test_a_client_takes_both_kinds_of_answer(rev: Rev, kind: str) -> None:
     async def answer(got: Got, write: Any) -> None:
-        data = result(got, said("done"))
+        data = result(got, text_result("done"))
         await write(reply(data if kind == JSON else b"data: " + data + b"\n\n", kind=kind))
 
     raw = Raw({"tools/call": answer})
@@ -276,13 +276,13 @@ async def test_a_client_takes_both_kinds_of_answer(rev: Rev, kind: str) -> None:
 async def test_a_client_whose_session_is_gone_opens_another_without_its_id(rev: Rev) -> None:
     raw = Raw()
 
-    async def gone(got: Got, write: Any) -> None:
+    async def not_found(got: Got, write: Any) -> None:
         if got.headers["mcp-session-id"] == "s-1":
             raw.session = "s-2"
             return await write(reply(b"", 404))
-        await write(reply(result(got, said("done"))))
+        await write(reply(result(got, text_result("done"))))
 
-    raw.answers["tools/call"] = gone
+    raw.answers["tools/call"] = not_found
     async with serving(raw), rev.package.Client.http(raw.url) as client:
         assert (await client.call_tool(name="x")).content[0].text == "done"
-    assert ["mcp-session-id" in got.headers for got in raw.asked("initialize")] == [False, False]
+    assert ["mcp-session-id" in got.headers for got in raw.requests_of("initialize")] == [False, False]

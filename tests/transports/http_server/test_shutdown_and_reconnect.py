@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, among, server_of, since
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, among, server_of, since
 from support.http.sockets import Caller, Proxy, listening, proxied
 
 from mcp_runtime.errors import MCPError
@@ -37,13 +37,14 @@ class Slow(Server):
             print("stuck", flush=True)
             await asyncio.Event().wait()
         return t.CallToolResult(content=[t.TextContent(text=params.name * (1_000_000 if params.name == "big" else 1))])
-Slow(name="slow", version="1", capabilities={"tools": {"listChanged": True}}).run("http", port=int(sys.argv[1]), legacy_sse=True)
+server = Slow(name="slow", version="1", capabilities={"tools": {"listChanged": True}})
+server.run("http", port=int(sys.argv[1]), legacy_sse=True)
 """
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 @asynccontextmanager
@@ -97,24 +98,24 @@ async def test_a_client_goes_on_with_a_server_that_was_killed_and_started_again(
 
 async def test_a_server_that_is_told_to_end_does_so_whatever_is_open() -> None:
     port = free_port()
-    session, alone = HANDSHAKE[-1], STATELESS[-1]
+    session, stateless = HANDSHAKE[-1], STATELESS[-1]
     async with process(port) as server, httpx2.AsyncClient(timeout=None) as web:
         url = f"http://127.0.0.1:{port}/mcp"
-        shaken, single = Caller(session, url, web), Caller(alone, url, web)
+        shaken, single = Caller(session, url, web), Caller(stateless, url, web)
         await shaken.open(url)
-        listen = alone.request("sub", "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        listen = stateless.request("sub", "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
         stuck = {"name": "stuck", "_meta": {"progressToken": "t"}}
-        plain = alone.request(3, "tools/call", {"name": "stuck"})
+        plain = stateless.request(3, "tools/call", {"name": "stuck"})
         named = {"mcp-method": "tools/call", "mcp-name": "stuck"}
-        asked = [
+        requests = [
             ("GET", shaken, None, {}),
             ("GET", Caller(HANDSHAKE[0], f"http://127.0.0.1:{port}/sse", web), None, {}),
             ("POST", shaken, session.request(1, "tools/call", stuck), {}),
-            ("POST", single, alone.request(1, "tools/call", stuck), named),
+            ("POST", single, stateless.request(1, "tools/call", stuck), named),
             ("POST", single, listen, {"mcp-method": "subscriptions/listen"}),
         ]
         open_, reading = [], []
-        for method, caller, body, more in asked:
+        for method, caller, body, more in requests:
             request = web.build_request(method, caller.url, json=body, headers=caller.headers | more)
             answer = await web.send(request, stream=True)
             assert answer.status_code == 200, await answer.aread()
@@ -127,7 +128,7 @@ async def test_a_server_that_is_told_to_end_does_so_whatever_is_open() -> None:
         big = web.build_request(
             "POST",
             url,
-            json=alone.request(4, "tools/call", {"name": "big"}),
+            json=stateless.request(4, "tools/call", {"name": "big"}),
             headers=single.headers | {**named, "mcp-name": "big"},
         )
         reading.append(asyncio.create_task(web.send(big, stream=True)))  # Its body is never read.
@@ -142,12 +143,12 @@ async def test_a_server_that_is_told_to_end_does_so_whatever_is_open() -> None:
 
 @among(since("2025-03-26"))
 async def test_a_client_that_goes_in_the_middle_of_a_stream_leaves_the_server_well(rev: Rev) -> None:
-    begun, go, cancelled, done = (asyncio.Event() for _ in range(4))
+    started, go, cancelled, done = (asyncio.Event() for _ in range(4))
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         if params.name == "leave":
             await ctx.progress(1)
-            begun.set()
+            started.set()
             try:
                 await go.wait()
             except asyncio.CancelledError:
@@ -164,14 +165,14 @@ async def test_a_client_that_goes_in_the_middle_of_a_stream_leaves_the_server_we
             async with rev.package.Client.http(f"http://127.0.0.1:{port}/mcp") as staying:
                 going = rev.package.Client.http(url)
                 await going.__aenter__()
-                heard = asyncio.Event()
-                options = RequestOptions(on_progress=lambda _: heard.set())
-                asked = asyncio.create_task(going.call_tool(name="leave", options=options))
-                await asyncio.gather(begun.wait(), heard.wait())
+                progressed = asyncio.Event()
+                options = RequestOptions(on_progress=lambda _: progressed.set())
+                call = asyncio.create_task(going.call_tool(name="leave", options=options))
+                await asyncio.gather(started.wait(), progressed.wait())
                 await going.close()
                 proxy.cut()
                 with pytest.raises(MCPError):
-                    await asked
+                    await call
                 if rev.stateless:
                     await cancelled.wait()
                 else:
@@ -184,7 +185,7 @@ def at(url: str, rev: Rev) -> str:
     return url if rev.revision.http.streamable else url.replace("/mcp", "/sse")
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @parsers
 @pytest.mark.transport_rule("2026-07-28/14")
 async def test_a_proxy_that_drops_silent_connections_finds_none(rev: Rev, http: str) -> None:
@@ -201,16 +202,16 @@ async def test_a_proxy_that_drops_silent_connections_finds_none(rev: Rev, http: 
         proxy = Proxy(port)
         async with proxied(proxy) as url, rev.package.Client.http(at(url, rev)) as client:
             proxy.idle = 2.0
-            heard = asyncio.Event()
-            asked = asyncio.create_task(
-                client.call_tool(name="x", options=RequestOptions(on_progress=lambda _: heard.set()))
+            progressed = asyncio.Event()
+            call = asyncio.create_task(
+                client.call_tool(name="x", options=RequestOptions(on_progress=lambda _: progressed.set()))
             )
-            await heard.wait()
+            await progressed.wait()
             before = proxy.passed
             while proxy.passed < before + 60:
                 await asyncio.sleep(0.05)
             go.set()
-            assert (await asked).content[0].text == "late" and proxy.cuts == 0
+            assert (await call).content[0].text == "late" and proxy.cuts == 0
             proxy.idle = None
 
 
@@ -227,16 +228,16 @@ async def test_a_call_survives_a_proxy_that_drops_its_silent_stream(rev: Rev, ht
     async with listening(server_of(rev, call_tool=call_tool).asgi(path="/mcp"), http=http) as port:
         proxy = Proxy(port)
         async with proxied(proxy) as url, rev.package.Client.http(url) as client:
-            heard = asyncio.Event()
+            progressed = asyncio.Event()
             proxy.idle = 0.2
-            options = RequestOptions(on_progress=lambda _: heard.set())
-            asked = asyncio.create_task(client.call_tool(name="x", options=options))
-            await heard.wait()
+            options = RequestOptions(on_progress=lambda _: progressed.set())
+            call = asyncio.create_task(client.call_tool(name="x", options=options))
+            await progressed.wait()
             while proxy.cuts < 2:
                 await asyncio.sleep(0.05)
             proxy.idle = None
             go.set()
-            assert (await asked).content[0].text == "late"
+            assert (await call).content[0].text == "late"
 
 
 @among(since("2025-03-26"))
@@ -248,12 +249,12 @@ async def test_a_proxy_that_buffers_gives_all_of_an_answer_at_its_end(rev: Rev, 
         return rev.text("done")
 
     async with listening(server_of(rev, call_tool=call_tool).asgi(path="/mcp"), http=http) as port:
-        proxy, heard = Proxy(port, buffers=True), list[float]()
+        proxy, values = Proxy(port, buffers=True), list[float]()
         reach = HTTPOptions(headers={"connection": "close"})  # This proxy knows the end of an answer by that alone.
         async with proxied(proxy) as url, rev.package.Client.http(url, http=reach) as client:
-            options = RequestOptions(on_progress=lambda progress: heard.append(progress.progress))
+            options = RequestOptions(on_progress=lambda progress: values.append(progress.progress))
             assert (await client.call_tool(name="x", options=options)).content[0].text == "done"
-            assert heard == [1, 2, 3]
+            assert values == [1, 2, 3]
 
 
 @among(since("2025-03-26"))
@@ -284,7 +285,7 @@ async def test_what_a_server_accepts_sends_each_part_at_once() -> None:
             assert client and accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-@among(EVERY[-1:])
+@among(ALL_REVISIONS[-1:])
 @pytest.mark.clause("2024-11-05/transports/06", "2025-03-26/transports/08", "draft/transports/08")
 @pytest.mark.transport_rule("2026-07-28/03")
 async def test_a_server_listens_on_the_loopback_where_nothing_else_is_said(rev: Rev) -> None:

@@ -11,8 +11,8 @@ import pytest
 from support.endpoints import STATELESS, Rev, among, server_of
 from support.http.asgi_client import BOTH, web
 from support.http.progress import EVENTS, call, ids, served
-from support.http.raw_server import Got, Raw, discover, reply, result, said, serving
-from support.http.stateless_headers import REFUSED, TAKEN
+from support.http.raw_server import Got, Raw, discover, reply, result, serving, text_result
+from support.http.stateless_headers import ACCEPTED, REFUSED
 
 from mcp_runtime.errors import MCPError
 from mcp_runtime.http.origins import OriginPolicy
@@ -37,7 +37,7 @@ async def test_a_request_that_breaks_a_rule_runs_nothing(rev: Rev, headers: Any,
 
 
 @among(STATELESS)
-@pytest.mark.parametrize("headers", TAKEN)
+@pytest.mark.parametrize("headers", ACCEPTED)
 @pytest.mark.transport_rule("2026-07-28/35")
 async def test_a_request_that_keeps_the_rules_is_answered(rev: Rev, headers: Any) -> None:
     async with web(rev, served(rev)) as client:
@@ -51,8 +51,8 @@ async def test_other_bodies_than_requests_and_notifications_are_refused(rev: Rev
         for body in ({"jsonrpc": "2.0", "id": 1, "result": {}}, [call(rev)]):
             sent: Any = body
             assert (await client.answered(body=sent, headers={"mcp-protocol-version": rev.id})).status == 400
-        told = {"jsonrpc": "2.0", "method": "notifications/x", "params": {"_meta": rev.meta()}}
-        answer = await client.answered(body=told)
+        notification = {"jsonrpc": "2.0", "method": "notifications/x", "params": {"_meta": rev.meta()}}
+        answer = await client.answered(body=notification)
         assert (answer.status, answer.content) == (202, b"")
         absent = await client.answered(body=rev.request(1, "no/such"))
         assert (absent.status, absent.json["error"]["code"]) == (404, NO_METHOD)
@@ -68,7 +68,7 @@ async def test_a_stream_holds_what_belongs_to_its_request_and_ends_with_its_answ
     async with web(rev, served(rev)) as client:
         answer = await client.answered(body=call(rev))
         assert answer.headers["content-type"] == EVENTS and answer.headers["x-accel-buffering"] == "no"
-        assert ids(answer) == [1] and "id" in answer.said[-1] and not any(event.id for event in answer.events)
+        assert ids(answer) == [1] and "id" in answer.json_messages[-1] and not any(event.id for event in answer.events)
 
 
 @among(STATELESS)
@@ -94,22 +94,22 @@ async def test_what_a_server_asks_is_in_a_result_and_never_a_request(rev: Rev) -
     body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {"elicitation": {"form": {}}}
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
         answer = await client.answered(body=body)
-        assert [message.get("method") for message in answer.said] == ["notifications/progress", None]
-        asked = answer.said[-1]["result"]
-        assert asked["resultType"] == "input_required"
-        assert [each["method"] for each in asked["inputRequests"].values()] == ["elicitation/create"]
+        assert [message.get("method") for message in answer.json_messages] == ["notifications/progress", None]
+        result = answer.json_messages[-1]["result"]
+        assert result["resultType"] == "input_required"
+        assert [request["method"] for request in result["inputRequests"].values()] == ["elicitation/create"]
 
 
 @among(STATELESS)
 @pytest.mark.transport_rule("2026-07-28/14")
 async def test_who_listens_while_nothing_happens_gets_comments_and_the_end_is_said(rev: Rev) -> None:
     server = server_of(rev, capabilities={"tools": {"listChanged": True}})
-    wanted = {"notifications": {"toolsListChanged": True}}
+    params = {"notifications": {"toolsListChanged": True}}
     async with web(rev, server, limits=HTTPLimits(keep_alive=0.02)) as client:
-        listening = client.ask(body=rev.request("sub", "subscriptions/listen", wanted))
+        listening = client.request(body=rev.request("sub", "subscriptions/listen", params))
         await listening.messages(1)
         await listening.until(lambda answer: answer.content.count(KEEP_ALIVE_COMMENT) >= 3)
-        assert len(listening.said) == 1, "comments are no events"
+        assert len(listening.json_messages) == 1, "comments are no events"
         await client.app.close()
         assert ids(await listening.whole()) == ["sub"]
 
@@ -147,7 +147,7 @@ async def test_what_a_client_sends(rev: Rev, holds: Callable[[Got, Rev], bool]) 
     async def slow(got: Got, write: Any) -> None:
         if got.body["params"]["name"] == "slow":
             await asyncio.Event().wait()
-        done = {"resultType": "complete", **said("done")}
+        done = {"resultType": "complete", **text_result("done")}
         await write(reply(result(got, done), headers={"mcp-session-id": "ignored"}))
 
     raw = Raw({"server/discover": discover, "tools/call": slow, "resources/read": refuse, "tools/list": refuse})

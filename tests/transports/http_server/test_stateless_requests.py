@@ -1,4 +1,4 @@
-"""A request without a session is served in the task that brought it: what ends that task, or the handler, or the client."""
+"""A request without a session is served in the task that brought it: what ends the task, the handler, or the client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp_runtime.errors import ConnectionClosedError
 
 
 def call(client: Web, name: str) -> Answer:
-    return client.ask(body=client.rev.request(1, "tools/call", {"name": name}))
+    return client.request(body=client.rev.request(1, "tools/call", {"name": name}))
 
 
 class Handler:
@@ -22,24 +22,24 @@ class Handler:
 
     def __init__(self, rev: Rev) -> None:
         self.rev = rev
-        self.begun, self.go = asyncio.Event(), asyncio.Event()
-        self.told: list[str] = []
+        self.started, self.go = asyncio.Event(), asyncio.Event()
+        self.outcomes: list[str] = []
         self.tasks: list[asyncio.Task[Any] | None] = []
 
     async def call_tool(self, ctx: Any, params: Any) -> Any:
         if not params.name:
             return self.rev.text("at once")
         self.tasks.append(asyncio.current_task())
-        self.begun.set()
+        self.started.set()
         try:
             await self.go.wait()
         except asyncio.CancelledError:
-            self.told.append("cancelled")
+            self.outcomes.append("cancelled")
             if params.name == "answers":
                 return self.rev.text("so far")
             if params.name == "stubborn":
                 await self.go.wait()
-                self.told.append("went on")
+                self.outcomes.append("went on")
                 return self.rev.text("too late")
             raise
         self.tasks.append(asyncio.current_task())
@@ -51,7 +51,7 @@ async def test_a_handler_runs_in_the_task_that_brought_its_request(rev: Rev) -> 
     handler = Handler(rev)
     async with web(rev, server_of(rev, call_tool=handler.call_tool)) as client:
         answer = call(client, "waits")
-        await handler.begun.wait()
+        await handler.started.wait()
         handler.go.set()
         assert (await answer.whole()).json["result"]["content"][0]["text"] == "done"
     assert handler.tasks == [answer.task, answer.task]
@@ -65,10 +65,10 @@ async def test_who_cancels_the_task_of_a_request_cancels_its_handler(rev: Rev, n
         await call(client, "").whole()  # The server has begun what lasts longer than a request.
         others = asyncio.all_tasks()
         answer = call(client, name)
-        await handler.begun.wait()
+        await handler.started.wait()
         answer.task.cancel()
         await asyncio.wait([answer.task])
-        assert handler.told == ["cancelled"]
+        assert handler.outcomes == ["cancelled"]
         assert answer.task.cancelled() == (name == "waits")
         await settle()
         assert asyncio.all_tasks() <= others, "nothing goes on behind the request"
@@ -80,15 +80,15 @@ async def test_a_client_that_leaves_cancels_the_handler_and_not_the_task(rev: Re
     handler = Handler(rev)
     async with web(rev, server_of(rev, call_tool=handler.call_tool)) as client:
         answer = call(client, name)
-        await handler.begun.wait()
+        await handler.started.wait()
         leaving = asyncio.create_task(answer.leave())
         await settle()
-        assert handler.told == ["cancelled"] and leaving.done() == (name != "stubborn")
+        assert handler.outcomes == ["cancelled"] and leaving.done() == (name != "stubborn")
         handler.go.set()
         await leaving
         assert not answer.task.cancelled() and answer.task.cancelling() == 0
         assert answer.status == 0, "nothing is said to who is not there"
-    assert handler.told == ["cancelled", "went on"][: 1 + (name == "stubborn")]
+    assert handler.outcomes == ["cancelled", "went on"][: 1 + (name == "stubborn")]
 
 
 @among(STATELESS)
@@ -115,10 +115,10 @@ async def test_a_server_that_ends_lets_a_handler_say_what_it_has(rev: Rev, name:
     handler = Handler(rev)
     async with web(rev, server_of(rev, call_tool=handler.call_tool)) as client:
         answer = call(client, name)
-        await handler.begun.wait()
+        await handler.started.wait()
         await client.app.close()
         await answer.until(lambda answer: answer.content)
-        assert answer.status == status and handler.told == ["cancelled"]
+        assert answer.status == status and handler.outcomes == ["cancelled"]
         handler.go.set()
         await answer.whole()
 
@@ -142,28 +142,28 @@ async def test_a_handler_whose_answer_cannot_be_sent_is_cancelled(rev: Rev) -> N
         await client.app(scope, receive, broken)
 
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
-        asked = rev.request(1, "tools/call", {"name": "x", "_meta": {"progressToken": 1}})
+        request = rev.request(1, "tools/call", {"name": "x", "_meta": {"progressToken": 1}})
         with pytest.raises(RuntimeError, match="cannot be sent"):
-            await Web(failing, rev).answered(body=asked)
+            await Web(failing, rev).answered(body=request)
         assert ended.is_set()
 
 
 @among(STATELESS)
 async def test_a_notification_is_handled_behind_its_answer_and_nothing_can_be_said_of_it(rev: Rev) -> None:
-    told: list[Any] = []
+    ids: list[Any] = []
     go, done = asyncio.Event(), asyncio.Event()
 
     async def on_cancelled(ctx: Any, params: Any) -> None:
         await go.wait()
         with pytest.raises(ConnectionClosedError):
             await ctx.notify_tool_list_changed()
-        told.append(params.request_id)
+        ids.append(params.request_id)
         done.set()
 
     row = rev.revision.lifecycle.cancelled
     async with web(rev, server_of(rev, **{row.name: on_cancelled})) as client:
-        said = {"jsonrpc": "2.0", "method": row.method, "params": {"requestId": 7, "_meta": rev.meta()}}
-        assert (await client.answered(body=said)).status == 202 and not told
+        notification = {"jsonrpc": "2.0", "method": row.method, "params": {"requestId": 7, "_meta": rev.meta()}}
+        assert (await client.answered(body=notification)).status == 202 and not ids
         go.set()
         await asyncio.wait_for(done.wait(), 10)
-    assert told == [7]
+    assert ids == [7]

@@ -35,7 +35,7 @@ def call(rev: Rev, id: int = 1) -> dict[str, Any]:
 
 
 def steps(answer: Answer) -> list[Any]:
-    return [message["params"]["progress"] if "method" in message else message["id"] for message in answer.said]
+    return [message["params"]["progress"] if "method" in message else message["id"] for message in answer.json_messages]
 
 
 @among(HANDSHAKE)
@@ -43,7 +43,7 @@ def steps(answer: Answer) -> list[Any]:
 async def test_an_interrupted_stream_goes_on_where_it_was(rev: Rev) -> None:
     go = asyncio.Event()
     async with web(rev, counting(rev, go)) as client:
-        answer = client.ask(body=call(rev))
+        answer = client.request(body=call(rev))
         await answer.messages(2)
         await answer.leave()
         go.set()
@@ -57,7 +57,7 @@ async def test_an_interrupted_stream_goes_on_where_it_was(rev: Rev) -> None:
 async def test_only_the_interrupted_stream_is_replayed(rev: Rev) -> None:
     go = asyncio.Event()
     async with web(rev, counting(rev, go)) as client:
-        one, two = client.ask(body=call(rev, 1)), client.ask(body=call(rev, 2))
+        one, two = client.request(body=call(rev, 1)), client.request(body=call(rev, 2))
         await one.messages(2)
         await two.messages(2)
         await one.leave()
@@ -78,7 +78,7 @@ async def test_the_streams_of_one_session_are_unknown_to_another(rev: Rev) -> No
         await theirs.open()
         for last in (answer.events[0].id, "nothing-1", "garbage"):
             stolen = await theirs.answered("GET", headers={"last-event-id": last})
-            assert stolen.status == 400 and stolen.said[:0] == []
+            assert stolen.status == 400 and stolen.json_messages[:0] == []
 
 
 @among(PRIMED)
@@ -93,10 +93,10 @@ async def test_a_server_may_end_a_connection_and_the_client_comes_back_for_the_a
 
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
         answer = await client.answered(body=call(rev))
-        assert answer.said == [] and answer.events[0].id and b"retry: " in answer.content
+        assert answer.json_messages == [] and answer.events[0].id and b"retry: " in answer.content
         go.set()
         resumed = await client.answered("GET", headers={"last-event-id": answer.events[0].id})
-        assert resumed.said[0]["id"] == 1
+        assert resumed.json_messages[0]["id"] == 1
 
 
 @among(HANDSHAKE)
@@ -104,15 +104,15 @@ async def test_what_belongs_to_no_request_goes_on_the_stream_of_a_get(rev: Rev) 
     server = server_of(rev, capabilities=CHANGES)
     async with web(rev, server) as client:
         await server.notify_tool_list_changed()
-        listening = client.ask("GET")
+        listening = client.request("GET")
         await listening.messages(1)
         await server.notify_resource_list_changed()
-        heard = await listening.messages(2)
-        assert [message["method"].split("/")[1] for message in heard] == ["tools", "resources"]
-        newer = client.ask("GET")
+        messages = await listening.messages(2)
+        assert [message["method"].split("/")[1] for message in messages] == ["tools", "resources"]
+        newer = client.request("GET")
         await listening.whole()
         await server.notify_tool_list_changed()
-        assert len(await newer.messages(1)) == 1 and len(listening.said) == 2
+        assert len(await newer.messages(1)) == 1 and len(listening.json_messages) == 2
         await newer.leave()
 
 
@@ -121,11 +121,11 @@ async def test_only_who_watches_a_resource_hears_of_its_changes(rev: Rev) -> Non
     server = server_of(rev, capabilities=CHANGES)
     async with web(rev, server) as client:
         assert (await client.answered(body=rev.request(1, "resources/subscribe", {"uri": "x://1"}))).status == 200
-        listening = client.ask("GET")
+        listening = client.request("GET")
         await server.notify_resource_updated(uri="x://2")
         await server.notify_resource_updated(uri="x://1")
-        (heard,) = await listening.messages(1)
-        assert heard["params"]["uri"] == "x://1"
+        (message,) = await listening.messages(1)
+        assert message["params"]["uri"] == "x://1"
         await client.answered(body=rev.request(2, "resources/unsubscribe", {"uri": "x://1"}))
         await server.notify_resource_updated(uri="x://1")
         await server.notify_tool_list_changed()
@@ -136,16 +136,16 @@ async def test_only_who_watches_a_resource_hears_of_its_changes(rev: Rev) -> Non
 @among(HANDSHAKE)
 async def test_a_handler_asks_the_client_on_its_own_stream(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:
-        found = await ctx.list_roots()
-        return rev.text(found.roots[0].uri)
+        result = await ctx.list_roots()
+        return rev.text(result.roots[0].uri)
 
     async with web(rev, server_of(rev, call_tool=call_tool)) as client:
         app_session = client.app._sessions._open[client.session].session
         app_session.connection.negotiated(rev.revision, {"roots": {}})
-        answer = client.ask(body=call(rev))
-        (asked,) = await answer.messages(1)
-        assert asked["method"] == "roots/list"
-        roots = {"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": "file:///a"}]}}
+        answer = client.request(body=call(rev))
+        (request,) = await answer.messages(1)
+        assert request["method"] == "roots/list"
+        roots = {"jsonrpc": "2.0", "id": request["id"], "result": {"roots": [{"uri": "file:///a"}]}}
         assert (await client.answered(body=roots)).status == 202
         assert (await answer.messages(2))[1]["result"]["content"][0]["text"] == "file:///a"
 
@@ -154,26 +154,26 @@ async def test_a_handler_asks_the_client_on_its_own_stream(rev: Rev) -> None:
 @pytest.mark.transport_rule("2026-07-28/12")
 async def test_who_listens_hears_first_what_was_agreed_and_then_of_that_alone(rev: Rev) -> None:
     server = server_of(rev, capabilities=CHANGES)
-    wanted = {"toolsListChanged": True, "promptsListChanged": True, "resourceSubscriptions": ["x://1"]}
+    filters = {"toolsListChanged": True, "promptsListChanged": True, "resourceSubscriptions": ["x://1"]}
     async with web(rev, server) as client:
-        listening = client.ask(body=rev.request("sub", "subscriptions/listen", {"notifications": wanted}))
+        listening = client.request(body=rev.request("sub", "subscriptions/listen", {"notifications": filters}))
         (agreed,) = await listening.messages(1)
         assert agreed["method"] == "notifications/subscriptions/acknowledged"
-        del wanted["promptsListChanged"]
-        assert agreed["params"]["notifications"] == wanted
+        del filters["promptsListChanged"]
+        assert agreed["params"]["notifications"] == filters
         await server.notify_resource_list_changed()
         await server.notify_resource_updated(uri="x://2")
         await server.notify_resource_updated(uri="x://1")
         await server.notify_tool_list_changed()
-        heard = await listening.messages(3)
-        assert [message["method"].split("/", 1)[1] for message in heard[1:]] == [
+        messages = await listening.messages(3)
+        assert [message["method"].split("/", 1)[1] for message in messages[1:]] == [
             "resources/updated",
             "tools/list_changed",
         ]
-        ids = {message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] for message in heard}
+        ids = {message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] for message in messages}
         assert ids == {"sub"}
         await client.app.close()
-        ended = (await listening.whole()).said[-1]
+        ended = (await listening.whole()).json_messages[-1]
         assert ended["id"] == "sub" and ended["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "sub"
 
 
@@ -187,12 +187,16 @@ async def test_streams_of_requests_that_stand_alone_cannot_be_resumed(rev: Rev) 
         assert steps(answer) == [1, 2, 3, 4, 5, 1] and not any(event.id for event in answer.events)
 
 
-@pytest.mark.parametrize(("most", "largest", "kept"), [(3, 10**6, [8, 9, 10]), (100, 25, [9, 10]), (100, 1, [10])])
-def test_a_store_keeps_the_latest_messages_within_its_limits(most: int, largest: int, kept: list[int]) -> None:
-    store = InMemoryEventStore(most, largest)
+@pytest.mark.parametrize(
+    ("max_messages", "max_bytes", "stored"), [(3, 10**6, [8, 9, 10]), (100, 25, [9, 10]), (100, 1, [10])]
+)
+def test_a_store_keeps_the_latest_messages_within_its_limits(
+    max_messages: int, max_bytes: int, stored: list[int]
+) -> None:
+    store = InMemoryEventStore(max_messages, max_bytes)
     for number in range(1, 11):
         store.add("a", number, b"0123456789")
-    assert [number for number, _ in store.after("a", 0)] == kept
+    assert [number for number, _ in store.after("a", 0)] == stored
     assert [number for number, _ in store.after("a", 9)] == [10]
     assert store.after("a", 10) == [] and store.after("b", 0) == ()
     store.drop("a")
@@ -217,8 +221,10 @@ def test_a_store_keeps_so_much_as_a_whole_and_takes_what_is_too_much_from_who_wa
     assert [len(store.after(stream, 0)) for stream in "abcd"] == [0, 0, 0, 1]
 
 
-@pytest.mark.parametrize(("resumable", "kept"), [(True, [1, 2, 3]), (False, [])])
-async def test_what_was_sent_is_kept_for_those_alone_who_can_come_back_for_it(resumable: bool, kept: list[int]) -> None:
+@pytest.mark.parametrize(("resumable", "stored"), [(True, [1, 2, 3]), (False, [])])
+async def test_what_was_sent_is_kept_for_those_alone_who_can_come_back_for_it(
+    resumable: bool, stored: list[int]
+) -> None:
     store, sent, connection = InMemoryEventStore(), asyncio.Queue[bytes](), object()
     stream = SSEStream(store, resumable)
     stream.put(b"1")
@@ -228,7 +234,7 @@ async def test_what_was_sent_is_kept_for_those_alone_who_can_come_back_for_it(re
         await sent.get()
         stream.put(b"%d" % number)
     await sent.get()
-    assert not sending.done() and [number for number, _ in store.after(stream.id, 0)] == kept
+    assert not sending.done() and [number for number, _ in store.after(stream.id, 0)] == stored
     stream.finish()
     await sending
     assert sent.empty()

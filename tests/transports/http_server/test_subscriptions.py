@@ -22,27 +22,29 @@ class Broken:
     """An ASGI application whose stream ends after so many events without an answer, and lasts after so many times."""
 
     def __init__(self, breaks: int, then: Callable[[], tuple[int, Any]] | None = None) -> None:
-        self.breaks, self.then, self.asked = breaks, then, 0
+        self.breaks, self.then, self.listens = breaks, then, 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         message = json.loads((await receive())["body"])
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
         if message["method"] == "server/discover":
             can = {"tools": {"listChanged": True}, "resources": {"subscribe": True}}
-            said = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": can}
-            return await self._whole(send, 200, {**answer, "result": {**said, "ttlMs": 0, "cacheScope": "private"}})
-        self.asked += 1
-        if self.then is not None and self.asked > 1:
+            discovered = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": can}
+            return await self._whole(
+                send, 200, {**answer, "result": {**discovered, "ttlMs": 0, "cacheScope": "private"}}
+            )
+        self.listens += 1
+        if self.then is not None and self.listens > 1:
             status, error = self.then()
             return await self._whole(send, status, {**answer, "error": error})
         headers = [(b"content-type", b"text/event-stream")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         chosen = message["params"]["notifications"]
-        told = {"notifications": chosen, "_meta": {ID: message["id"]}}
-        event = {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": told}
+        params = {"notifications": chosen, "_meta": {ID: message["id"]}}
+        event = {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}
         data = f"data: {json.dumps(event)}\n\n".encode()
         await send({"type": "http.response.body", "body": data, "more_body": True})
-        while self.asked > self.breaks and (await receive())["type"] != "http.disconnect":
+        while self.listens > self.breaks and (await receive())["type"] != "http.disconnect":
             pass
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -60,13 +62,13 @@ async def test_where_a_stream_breaks_off_the_client_listens_again_and_tells_what
     app = Broken(breaks=1)
     async with client_of(app) as client:
         async with client.listen(tool_list_changed=True, resource_updated=["test://a", "test://b"]) as stream:
-            told = [await anext(stream) for _ in range(3)]
-    assert {type(each) for each in told} == {t.ToolListChangedNotification, t.ResourceUpdatedNotification}
-    assert [each.params.uri for each in told if isinstance(each, t.ResourceUpdatedNotification)] == [
+            changes = [await anext(stream) for _ in range(3)]
+    assert {type(change) for change in changes} == {t.ToolListChangedNotification, t.ResourceUpdatedNotification}
+    assert [change.params.uri for change in changes if isinstance(change, t.ResourceUpdatedNotification)] == [
         "test://a",
         "test://b",
     ]
-    assert app.asked == 2
+    assert app.listens == 2
 
 
 async def test_a_server_that_refuses_the_second_time_ends_the_iteration_with_its_error() -> None:
@@ -86,7 +88,7 @@ async def test_a_client_that_closes_while_it_waits_to_listen_again_is_done() -> 
     async with client_of(Broken(breaks=1, then=busy)) as client:
         async with client.listen(tool_list_changed=True) as stream:
             await lost.wait()
-        assert [each async for each in stream] == []
+        assert [change async for change in stream] == []
 
 
 async def test_a_server_that_ends_ends_the_iteration_in_an_orderly_way() -> None:
@@ -100,7 +102,7 @@ async def test_a_server_that_ends_ends_the_iteration_in_an_orderly_way() -> None
         await server.notify_tool_list_changed()
         assert isinstance(await anext(stream), t.ToolListChangedNotification)
         await app.close()
-        assert [each async for each in stream] == []
+        assert [change async for change in stream] == []
 
 
 async def test_a_stream_that_is_never_acknowledged_is_no_stream() -> None:

@@ -23,11 +23,11 @@ print("ended well", file=sys.stderr, flush=True)
 
 
 def test_a_server_can_write_while_it_ends() -> None:
-    said: list[str] = []
+    lines: list[str] = []
 
     async def conversation() -> None:
-        async with Client.stdio(sys.executable, "-c", LATE, stderr=said.append):
+        async with Client.stdio(sys.executable, "-c", LATE, stderr=lines.append):
             pass
 
     asyncio.run(asyncio.wait_for(conversation(), 20))
-    assert said == ["ended well"]
+    assert lines == ["ended well"]

@@ -45,8 +45,8 @@ def test_numbers_with_the_same_hash_take_time_in_proportion() -> None:
 
 @pytest.mark.long
 def test_two_hundred_thousand_notifications_leave_nothing_behind() -> None:
-    told = json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "gone"}})
-    chunk = (told.encode() + b"\n") * 2000
+    notification = json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "gone"}})
+    chunk = (notification.encode() + b"\n") * 2000
     with RawServer() as server:
         for _ in range(10):
             server.write(chunk)
@@ -60,7 +60,7 @@ def test_two_hundred_thousand_notifications_leave_nothing_behind() -> None:
         assert server.peak_memory - before < 16 * MIB
 
 
-# ---- without a process, for each revision -------------------------------------------------------------------------------
+# ---- without a process, for each revision ---------------------------------------------------------------------------
 
 
 def opened(revision: str, side: str) -> Connection:
@@ -84,8 +84,8 @@ def test_keys_that_only_look_right_are_not_those_of_the_envelope(revision: str) 
         event = peer.receive(json.dumps({"jsonrpc": "2.0", "id": 1, wrong: method, "params": params}).encode())
         assert isinstance(event, MessageRejected), wrong
     for wrong in ("Id", "ID"):
-        said = {"jsonrpc": "2.0", wrong: 1, "method": method, "params": params}
-        assert not isinstance(peer.receive(json.dumps(said).encode()), RequestReceived), wrong
+        envelope = {"jsonrpc": "2.0", wrong: 1, "method": method, "params": params}
+        assert not isinstance(peer.receive(json.dumps(envelope).encode()), RequestReceived), wrong
     folded = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "param\u017f": {"name": "x", **params}}
     assert isinstance(peer.receive(json.dumps(folded).encode()), MessageRejected)
 

@@ -90,7 +90,7 @@ def test_what_may_be_is_let_pass(expected: Any, received: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "why"),
+    ("steps", "reason"),
     [
         ('> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< {"jsonrpc":"2.0","id":1,"result":{"a":1}}', "has no a"),
         ('> {"jsonrpc":"2.0","id":1,"method":"ping"}\n<| nothing', "there is"),
@@ -102,10 +102,10 @@ def test_what_may_be_is_let_pass(expected: Any, received: Any) -> None:
         ("! a word", "not on standard error"),
     ],
 )
-def test_a_conversation_that_goes_otherwise_fails(steps: str, why: str, tmp_path: Path) -> None:
+def test_a_conversation_that_goes_otherwise_fails(steps: str, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "wrong.txt"
     path.write_text(steps)
-    with pytest.raises(AssertionError, match=why):
+    with pytest.raises(AssertionError, match=reason):
         play(read(path), HANDSHAKE[0])
 
 

@@ -169,20 +169,20 @@ def test_a_thousand_calls_in_flight_are_cancelled_at_once() -> None:
 @pytest.mark.fault("1.5/08")
 @pytest.mark.transport_rule("2025-11-25/09")
 def test_a_flood_on_standard_error_disturbs_nothing() -> None:
-    heard = 0
+    received = 0
 
-    def hear(line: str) -> None:
-        nonlocal heard
-        heard += len(line) + 1
+    def receive(line: str) -> None:
+        nonlocal received
+        received += len(line) + 1
 
     async def conversation() -> None:
-        async with Client.stdio(*SERVER, stderr=hear) as client:
+        async with Client.stdio(*SERVER, stderr=receive) as client:
             result = await client.call_tool(name="flood")
             assert result.content == [t.TextContent(text="flood")]
             assert await client.ping()
 
     within_deadline(conversation())
-    assert heard >= 100 << 20
+    assert received >= 100 << 20
 
 
 def test_nothing_is_left_of_a_server_and_what_it_started() -> None:
@@ -235,7 +235,8 @@ def test_a_server_that_ignores_the_end_of_its_input_and_sigterm_is_killed() -> N
 
 def test_only_a_small_environment_is_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_SECRET_TOKEN", "x")
-    step = "read(); say(json.dumps({'jsonrpc': '2.0', 'id': 2, 'result': {'tools': [], 'env': dict(os.environ), 'cwd': os.getcwd()}})); read()"
+    result = "{'tools': [], 'env': dict(os.environ), 'cwd': os.getcwd()}"
+    step = f"read(); say(json.dumps({{'jsonrpc': '2.0', 'id': 2, 'result': {result}}})); read()"
 
     async def conversation() -> None:
         async with Client.stdio(*scripted(step), env={"GIVEN": "1"}, cwd="/", stderr=QUIET.append) as client:

@@ -10,7 +10,7 @@ import pytest
 from support.raw_process import RawServer
 
 SOON = 2.0
-WAYS: dict[str, Callable[[RawServer], None]] = {
+SHUTDOWNS: dict[str, Callable[[RawServer], None]] = {
     "end of input": RawServer.close_input,
     "SIGTERM": lambda server: server.signal(signal.SIGTERM),
     "SIGINT": lambda server: server.signal(signal.SIGINT),
@@ -36,16 +36,16 @@ def bring(server: RawServer, state: str) -> None:
         assert server.answer()["id"] == "probe"
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("shutdown", SHUTDOWNS)
 @pytest.mark.parametrize("state", STATES)
-def test_the_process_ends_soon(state: str, way: str) -> None:
+def test_the_process_ends_soon(state: str, shutdown: str) -> None:
     with RawServer() as server:
         bring(server, state)
-        WAYS[way](server)
+        SHUTDOWNS[shutdown](server)
         code = server.ends_within(SOON)
         # A handler that is stuck in a write cannot be left in any other way than by giving up.
         at_end = 1 if state == "blocked standard error" else 0
-        assert code == at_end if way == "end of input" else code in (-signal.SIGTERM, -signal.SIGINT, 143, 130)
+        assert code == at_end if shutdown == "end of input" else code in (-signal.SIGTERM, -signal.SIGINT, 143, 130)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])

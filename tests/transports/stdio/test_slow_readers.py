@@ -9,14 +9,14 @@ import threading
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, Rev, among
+from support.endpoints import ALL_REVISIONS, Rev, among
 from support.raw_process import RawServer
 
 MIB = 1 << 20
 FLOOD = 20_000
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.fault("1.5/07")
 def test_a_slow_reader_loses_nothing_and_what_it_does_not_read_is_not_piled_up(rev: Rev) -> None:
     with RawServer(rev=rev) as server:
@@ -29,7 +29,7 @@ def test_a_slow_reader_loses_nothing_and_what_it_does_not_read_is_not_piled_up(r
 
 
 @pytest.mark.long
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.fault("1.5/12")
 def test_twenty_thousand_requests_at_once_are_each_answered_once(rev: Rev) -> None:
     with RawServer(rev=rev) as server:
@@ -40,7 +40,7 @@ def test_twenty_thousand_requests_at_once_are_each_answered_once(rev: Rev) -> No
         assert server.peak_memory - before < 16 * MIB
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.fault("1.5/07")
 def test_a_reader_that_is_stopped_is_waited_for_without_work_and_its_death_is_the_end(rev: Rev) -> None:
     many = 64

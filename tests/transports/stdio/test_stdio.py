@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, Rev, among, clause, client_of, linked_streams, server_of
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, clause, client_of, linked_streams, server_of
 
 from mcp_generated import REVISIONS
 from mcp_runtime.bindings.server import serve
@@ -67,14 +67,14 @@ def echo_client(rev: Rev, **settings: Any) -> Any:
 @clause("2024-11-05/transports/02", "2025-03-26/transports/03", "draft/transports/03")
 @clause("2024-11-05/transports/03", "2025-03-26/transports/04", "draft/transports/04")
 @clause("2025-03-26/transports/01", "draft/transports/01")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_any_text_goes_through_and_what_a_tool_prints_does_not(rev: Rev) -> None:
-    said: list[str] = []
-    async with echo_client(rev, stderr=said.append) as client:
+    lines: list[str] = []
+    async with echo_client(rev, stderr=lines.append) as client:
         for text in TEXTS:
             result = await client.call_tool(name="echo", arguments={"text": text})
             assert result.content[0].text == text
-    assert said.count("printed by a tool") == said.count("written by a tool") == len(TEXTS)
+    assert lines.count("printed by a tool") == lines.count("written by a tool") == len(TEXTS)
 
 
 @clause("2025-03-26/basic/15", "draft/basic/14")
@@ -89,19 +89,21 @@ async def test_credentials_reach_the_server_in_its_environment_and_no_others_do(
         assert (await client.call_tool(name="token")).content[0].text == "t0k3n"
 
 
-async def scripted(rev: Rev, folder: Path, how: str) -> tuple[list[Any], list[str], int]:
+async def scripted(rev: Rev, folder: Path, behaviour: str) -> tuple[list[Any], list[str], int]:
     """The lines that a scripted server was given, what it noted about its end, and its process id."""
-    kept, notes = folder / "kept", folder / "notes"
-    client = rev.package.Client.stdio(sys.executable, "-c", SCRIPTED % rev.id, str(kept), str(notes), how)
+    messages_path, notes = folder / "kept", folder / "notes"
+    client = rev.package.Client.stdio(
+        sys.executable, "-c", SCRIPTED % rev.id, str(messages_path), str(notes), behaviour
+    )
     async with client:
         await client.call_tool(name="x", arguments={"text": "".join(TEXTS)})
         pid = client._session.transport._child.pid
-    lines = kept.read_bytes().split(b"\n")
+    lines = messages_path.read_bytes().split(b"\n")
     assert lines.pop() == b""
     return [json.loads(line) for line in lines], notes.read_text().splitlines(), pid
 
 
-def gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -117,25 +119,25 @@ async def test_a_server_gets_messages_alone_and_ends_when_its_input_is_closed(re
     assert [line["method"] for line in lines] == ["initialize", "notifications/initialized", "tools/call"]
     assert all(line["jsonrpc"] == "2.0" for line in lines)
     assert lines[2]["params"]["arguments"] == {"text": "".join(TEXTS)}
-    assert notes == ["end of input", "exit"] and gone(pid)
+    assert notes == ["end of input", "exit"] and has_ended(pid)
 
 
 @clause("2024-11-05/lifecycle/16", "2025-03-26/lifecycle/17", "draft/lifecycle/17")
 @among(HANDSHAKE)
 async def test_a_server_that_stays_is_told_to_end(rev: Rev, tmp_path: Path) -> None:
     _, notes, pid = await scripted(rev, tmp_path, "lingering")
-    assert notes == ["end of input", "SIGTERM"] and gone(pid)
+    assert notes == ["end of input", "SIGTERM"] and has_ended(pid)
 
 
 @clause("2024-11-05/lifecycle/17", "2025-03-26/lifecycle/18", "draft/lifecycle/18", "2024-11-05/lifecycle/21")
 @among(HANDSHAKE)
 async def test_a_server_that_does_not_listen_is_ended(rev: Rev, tmp_path: Path) -> None:
     _, notes, pid = await scripted(rev, tmp_path, "stubborn")
-    assert notes == ["end of input", "SIGTERM"] and gone(pid)
+    assert notes == ["end of input", "SIGTERM"] and has_ended(pid)
 
 
 @clause("2024-11-05/transports/12", "2025-03-26/transports/40", "draft/transports/44")
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_transport_of_ones_own_carries_the_same_conversation(rev: Rev) -> None:
     """Over a pair of sockets, each message with its length before it."""
 

@@ -256,26 +256,26 @@ def test_what_ends_the_program_is_not_held_back(kind: type[BaseException]) -> No
 
 def test_a_task_that_somebody_knows_does_not_come_back_as_another() -> None:
     async def scene(starter: EagerTaskStarter) -> None:
-        known: list[asyncio.Task[Any]] = []
-        told: list[object] = []
+        tasks: list[asyncio.Task[Any]] = []
+        finished: list[object] = []
 
         async def keeps() -> None:
             task = asyncio.current_task()
             assert task is not None
-            known.append(task)
+            tasks.append(task)
 
         async def listens() -> None:
             task = asyncio.current_task()
             assert task is not None
-            task.add_done_callback(told.append)
+            task.add_done_callback(finished.append)
 
         for _ in range(3):
             starter.start(keeps())
             await ready(starter)
-        assert len(set(known)) == 3 and all(task.done() for task in known)
+        assert len(set(tasks)) == 3 and all(task.done() for task in tasks)
         starter.start(listens())
         await ready(starter)
-        assert len(told) == 1
+        assert len(finished) == 1
 
     play(scene)
 

@@ -24,25 +24,25 @@ def called_by_the_loop(call: Callable[[], object]) -> asyncio.Future[object]:
 def test_who_waits_for_an_instant_goes_on_within_settle() -> None:
     async def scene() -> None:
         instant: InlineFuture[int] = InlineFuture()
-        heard: list[object] = []
+        results: list[object] = []
 
         async def wait() -> None:
             NAME.set("the one that waits")
-            heard.append(await instant)
-            heard.append((NAME.get(), asyncio.current_task() is waiting))
+            results.append(await instant)
+            results.append((NAME.get(), asyncio.current_task() is waiting))
             await asyncio.sleep(0)
-            heard.append("the end")
+            results.append("the end")
 
         waiting = asyncio.create_task(wait())
         await asyncio.sleep(0)
 
         def settle() -> list[object]:
             instant.set_result_now(7)
-            return [*heard, asyncio.current_task(), NAME.get()]
+            return [*results, asyncio.current_task(), NAME.get()]
 
         assert await called_by_the_loop(settle) == [7, ("the one that waits", True), None, "nobody"]
         await waiting
-        assert heard[-1] == "the end"
+        assert results[-1] == "the end"
 
     asyncio.run(scene())
 
@@ -50,17 +50,17 @@ def test_who_waits_for_an_instant_goes_on_within_settle() -> None:
 def test_an_instant_that_a_task_settles_is_an_ordinary_future() -> None:
     async def scene() -> None:
         instant: InlineFuture[int] = InlineFuture()
-        heard: list[int] = []
+        results: list[int] = []
 
         async def wait() -> None:
-            heard.append(await instant)
+            results.append(await instant)
 
         waiting = asyncio.create_task(wait())
         await asyncio.sleep(0)
         instant.set_result_now(7)
-        assert heard == []
+        assert results == []
         await waiting
-        assert heard == [7]
+        assert results == [7]
 
     asyncio.run(scene())
 
@@ -113,19 +113,19 @@ def test_a_timeout_and_a_cancellation_end_the_wait_for_an_instant() -> None:
 def test_a_task_that_was_cancelled_takes_note_of_that_and_not_of_the_instant() -> None:
     async def scene() -> None:
         instant: InlineFuture[int] = InlineFuture()
-        heard: list[object] = []
+        results: list[object] = []
 
         async def wait() -> None:
             try:
-                heard.append(await instant)
+                results.append(await instant)
             except asyncio.CancelledError:
-                heard.append("cancelled")
+                results.append("cancelled")
 
         waiting = asyncio.create_task(wait())
         await asyncio.sleep(0)
         waiting.cancel()
         assert instant.cancelled(), "whoever settles looks at `done` before"
         await waiting
-        assert heard == ["cancelled"]
+        assert results == ["cancelled"]
 
     asyncio.run(scene())

@@ -22,12 +22,12 @@ def play(scene: Callable[[InlineSelector], Awaitable[None]]) -> None:
 
 def test_what_is_read_is_taken_before_the_loop_goes_on() -> None:
     async def scene(readers: InlineSelector) -> None:
-        (incoming, outgoing), taken = os.pipe(), []
+        (incoming, outgoing), chunks = os.pipe(), []
         end = asyncio.get_running_loop().create_future()
 
         def take() -> None:
-            taken.append(os.read(incoming, 100))
-            if taken[-1] == b"end":
+            chunks.append(os.read(incoming, 100))
+            if chunks[-1] == b"end":
                 readers.remove_reader(incoming)
                 end.set_result(None)
 
@@ -35,12 +35,12 @@ def test_what_is_read_is_taken_before_the_loop_goes_on() -> None:
         for text in (b"one", b"two"):
             os.write(outgoing, text)
             await asyncio.sleep(0)  # One turn of the loop, in which it looks at what is ready once.
-            assert taken[-1] == text
+            assert chunks[-1] == text
         os.write(outgoing, b"end")
         await end
         os.write(outgoing, b"nobody takes this")
         await asyncio.sleep(0)
-        assert taken == [b"one", b"two", b"end"]
+        assert chunks == [b"one", b"two", b"end"]
         os.close(incoming)
         os.close(outgoing)
 

@@ -25,8 +25,8 @@ from mcp_runtime.protocol.revision import Revision
 
 
 def revision(id: str) -> Revision:
-    found: Revision = package(id, "methods").REVISION
-    return found
+    record: Revision = package(id, "methods").REVISION
+    return record
 
 
 STATELESS = "2026-07-28"
@@ -62,7 +62,7 @@ def test_a_session_is_named_where_there_are_sessions(id: str) -> None:
 def test_headers_repeat_the_body_in_the_stateless_revision_alone(id: str) -> None:
     paths = {"first": ("a",), "second": ("b", "c"), "null": ("d",), "flag": ("e",), "absent": ("f", "g")}
     headers = post_headers(CALL, revision(id), None, paths)
-    found = {name: value for name, value in headers.items() if name in ("mcp-method", "mcp-name") or "param" in name}
+    repeated = {name: value for name, value in headers.items() if name in ("mcp-method", "mcp-name") or "param" in name}
     expected = {
         "mcp-method": "tools/call",
         "mcp-name": "tool",
@@ -70,7 +70,7 @@ def test_headers_repeat_the_body_in_the_stateless_revision_alone(id: str) -> Non
         "mcp-param-second": "7",
         "mcp-param-flag": "true",
     }
-    assert found == (expected if id == STATELESS else {})
+    assert repeated == (expected if id == STATELESS else {})
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_name_or_an_address_is_repeated_where_the_method_has_one(method: str, 
 
 
 @pytest.mark.parametrize(
-    ("status", "kind", "asked", "in_session", "answer"),
+    ("status", "kind", "is_request", "in_session", "answer"),
     [
         (200, "application/json; charset=utf-8", True, True, ResponseKind.JSON),
         (200, "Text/Event-Stream", True, True, ResponseKind.EVENTS),
@@ -103,9 +103,9 @@ def test_a_name_or_an_address_is_repeated_where_the_method_has_one(method: str, 
     ],
 )
 def test_a_status_and_a_content_type_say_how_a_post_was_answered(
-    status: int, kind: str, asked: bool, in_session: bool, answer: ResponseKind
+    status: int, kind: str, is_request: bool, in_session: bool, answer: ResponseKind
 ) -> None:
-    assert classify_response(status, kind, asked, in_session) is answer
+    assert classify_response(status, kind, is_request, in_session) is answer
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_a_redirect_is_followed_where_origin_and_method_stay(
 @pytest.mark.transport_rule("2025-11-25/04")
 def test_waiting_grows_within_bounds_and_what_the_server_says_is_the_least() -> None:
     for failures in range(20):
-        least, most = reconnect_delay(failures, None, 0.0), reconnect_delay(failures, None, 1.0)
-        assert 0.25 <= least <= most <= 30
+        least, maximum = reconnect_delay(failures, None, 0.0), reconnect_delay(failures, None, 1.0)
+        assert 0.25 <= least <= maximum <= 30
         for retry in (0, 1, 1000, 10**9):
             assert (
                 max(0.01, min(retry / 1000, 300))
@@ -218,5 +218,5 @@ def test_tools_whose_annotations_are_not_allowed_are_left_out() -> None:
     fine["properties"]["a"]["properties"]["b"]["x-mcp-header"] = "B"  # type: ignore[index]
     bad = {"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}}
     tools = read_tool_headers([{"name": "fine", "inputSchema": fine}, {"name": "bad", "inputSchema": bad}, 7])
-    assert [each if each == 7 else each["name"] for each in tools.tools] == ["fine", 7]
+    assert [tool if tool == 7 else tool["name"] for tool in tools.tools] == ["fine", 7]
     assert dict(tools.paths) == {"fine": {"b": ("a", "b")}} and list(tools.rejected) == ["bad"]

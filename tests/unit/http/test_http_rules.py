@@ -25,8 +25,8 @@ def test_a_local_server_goes_by_the_names_of_the_loopback(host: str) -> None:
      "localhost:80.evil.example", "127.0.0.1:1@evil.example", "[::1].evil.example", "localhost:", "0.0.0.0:8000"],
 )  # fmt: skip
 def test_no_other_host_is_taken_for_one_of_them(host: str) -> None:
-    turned = LOCAL.check({"host": host})
-    assert turned is not None and turned.status in (400, 421)
+    rejection = LOCAL.check({"host": host})
+    assert rejection is not None and rejection.status in (400, 421)
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,12 @@ def test_pages_of_the_loopback_may_call_a_local_server(origin: str) -> None:
     "origin",
     ["null", "", "http://evil.example", "https://localhost.evil.example", "http://localhost@evil.example",
      "http://127.0.0.1:1@evil.example", "http://127.0.0.1:80.evil.example", "chrome-extension://abcdef", "file://",
-     "http://localhost:3000/path", "http://localhost:99999999", "ftp://localhost", "http://LOCALHOST.evil", "//localhost"],
+     "http://localhost:3000/path", "http://localhost:99999999", "ftp://localhost", "http://LOCALHOST.evil",
+     "//localhost"],
 )  # fmt: skip
 def test_other_pages_may_not(origin: str) -> None:
-    turned = LOCAL.check({"host": "localhost", "origin": origin})
-    assert turned is not None and turned.status == 403
+    rejection = LOCAL.check({"host": "localhost", "origin": origin})
+    assert rejection is not None and rejection.status == 403
 
 
 def test_hosts_and_origins_can_be_named() -> None:
@@ -86,8 +87,8 @@ def test_a_header_that_may_come_once_comes_once(name: str) -> None:
 
 @pytest.mark.parametrize("raw", [[(b"x", b"y")] * 201, [(b"x", b"y" * 70_000)]])
 def test_too_many_headers_and_too_long_ones_are_refused(raw: list[tuple[bytes, bytes]]) -> None:
-    turned = read_headers(raw)
-    assert isinstance(turned, HTTPError) and turned.status == 431
+    rejection = read_headers(raw)
+    assert isinstance(rejection, HTTPError) and rejection.status == 431
 
 
 @pytest.mark.parametrize(
@@ -178,10 +179,10 @@ def test_headers_and_arguments_have_to_agree(arguments: Any, headers: dict[str, 
     assert (check_parameter_headers(headers, arguments, parameter_headers(TOOL)) is None) is fits
 
 
-@pytest.mark.parametrize(("last", "found"), [("abc-7", ("abc", 7)), ("a_b-c-0", ("a_b-c", 0)), (None, None)])
+@pytest.mark.parametrize(("last", "position"), [("abc-7", ("abc", 7)), ("a_b-c-0", ("a_b-c", 0)), (None, None)])
 @pytest.mark.transport_rule("2025-11-25/06")
-def test_an_event_id_names_its_stream_and_its_place(last: str | None, found: Any) -> None:
-    assert resume_position({} if last is None else {"last-event-id": last}) == found
+def test_an_event_id_names_its_stream_and_its_place(last: str | None, position: Any) -> None:
+    assert resume_position({} if last is None else {"last-event-id": last}) == position
 
 
 @pytest.mark.parametrize("last", ["", "abc", "abc-", "abc-x", "abc--1x", "abc-²", "-" + "9" * 16])

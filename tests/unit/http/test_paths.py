@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from support.endpoints import EVERY, Rev, among
+from support.endpoints import ALL_REVISIONS, Rev, among
 from support.http.asgi_client import web
 from support.http.echo import call, echo
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 @pytest.mark.parametrize(
     ("served", "path", "root", "status"),
     [

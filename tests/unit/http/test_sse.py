@@ -20,13 +20,13 @@ def decode(*chunks: bytes) -> list[ServerSentEvent]:
 
 
 @given(EVENTS, st.lists(st.integers(0, 200)))
-def test_events_come_out_as_they_went_in_however_they_are_cut(said: list[tuple[bytes, str]], cuts: list[int]) -> None:
-    stream = b"".join(encode(data, id=id) for data, id in said)
+def test_events_come_out_as_they_went_in_however_they_are_cut(sent: list[tuple[bytes, str]], cuts: list[int]) -> None:
+    stream = b"".join(encode(data, id=id) for data, id in sent)
     places = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
-    heard = decode(*(stream[start:end] for start, end in pairwise(places)))
-    assert [event.data for event in heard] == [data for data, _ in said]
+    received = decode(*(stream[start:end] for start, end in pairwise(places)))
+    assert [event.data for event in received] == [data for data, _ in sent]
     last = ""
-    for event, (_, id) in zip(heard, said, strict=True):
+    for event, (_, id) in zip(received, sent, strict=True):
         last = id or last
         assert event.id == last
 

@@ -32,8 +32,8 @@ def test_what_uritemplate_expands_is_read_back(text: str, values: dict[str, str]
     template = URITemplate(text)
     if "{+" in text:
         assume(values["x"][1:2] != ":" and not {*"%?#"} & {*values["x"]})
-    wanted = {name: values[name] for name in template.names}
-    assert template.match(uritemplate.expand(text, wanted)) == wanted
+    variables = {name: values[name] for name in template.names}
+    assert template.match(uritemplate.expand(text, variables)) == variables
 
 
 @pytest.mark.parametrize(
@@ -71,11 +71,12 @@ PLAIN = [
     "%ff",
     "%25252e%25252e",
 ]
-SPANNING = ["..", "a/../b", "a/..", "../a", "%2e%2e/a", "a/%2e%2e/b", "a%2f..%2fb", "%252e%252e/a", "/etc/passwd", "%2fetc", "a\\..\\b", "C:/x", "c%3A/x", "a/./b", "a/.. /b"]  # fmt: skip
+SPANNING = ["..", "a/../b", "a/..", "../a", "%2e%2e/a", "a/%2e%2e/b", "a%2f..%2fb", "%252e%252e/a", "/etc/passwd",
+            "%2fetc", "a\\..\\b", "C:/x", "c%3A/x", "a/./b", "a/.. /b"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [*(("a://h/{x}/z", each) for each in PLAIN), *(("a://h/{+x}", each) for each in SPANNING)]
+    ("text", "value"), [*(("a://h/{x}/z", value) for value in PLAIN), *(("a://h/{+x}", value) for value in SPANNING)]
 )
 def test_a_value_that_leads_elsewhere_is_refused_in_every_encoding(text: str, value: str) -> None:
     with pytest.raises(JSONRPCError, match="resource not found"):

@@ -40,9 +40,9 @@ EVENTS = (ResponseReceived, RequestReceived, Batch, MessageRejected, Notificatio
 
 def peer(revision: str, phase: Phase) -> Connection:
     capabilities = {"tools": {}, "resources": {"subscribe": True}, "prompts": {}, "logging": {}, "completions": {}}
-    made = Connection(package(revision, "methods").REVISION, "server", local_capabilities=capabilities)
-    made.enter_phase(phase)
-    return made
+    connection = Connection(package(revision, "methods").REVISION, "server", local_capabilities=capabilities)
+    connection.enter_phase(phase)
+    return connection
 
 
 @pytest.mark.parametrize("phase", Phase)
@@ -90,5 +90,5 @@ def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], size: int) 
 def test_a_line_over_the_limit_is_one_mark_and_the_next_is_itself(length: int, size: int) -> None:
     lines = LineDecoder(limit=20)
     data = b"x" * length + b"\nnext\n"
-    found = [line for start in range(0, len(data), size) for line in lines.feed(data[start : start + size])]
-    assert found == [b"x" * length if length <= 20 else OVERSIZED_MESSAGE, b"next"]
+    lines_read = [line for start in range(0, len(data), size) for line in lines.feed(data[start : start + size])]
+    assert lines_read == [b"x" * length if length <= 20 else OVERSIZED_MESSAGE, b"next"]

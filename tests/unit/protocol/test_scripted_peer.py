@@ -37,10 +37,10 @@ def test_it_plays_a_server_for_a_client() -> None:
         using = asyncio.create_task(use())
         opening = await peer.accept_initialize(REVISION, {"tools": {}})
         assert opening["params"]["protocolVersion"] == "2025-06-18"
-        asked = await peer.expect({"method": "tools/list"})
+        request = await peer.expect({"method": "tools/list"})
         await peer.send({"id": 999, "result": {"tools": "not of this call"}})
         await peer.send_bytes(b"noise")
-        await peer.send({"id": asked["id"], "result": {"tools": []}})
+        await peer.send({"id": request["id"], "result": {"tools": []}})
         await peer.expect({"error": {"code": -32700}})
         await peer.expect({"method": "tools/list"})
         await peer.close()

@@ -1,4 +1,4 @@
-"""Floods and broken envelopes, for each revision: work and memory stay in bounds, and only codes that it has are said."""
+"""Floods and broken envelopes, for each revision: work and memory stay in bounds, and errors have its codes only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, HANDSHAKE, STATELESS, Rev, among, client_of, raw_server, server_of, wire_to
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, among, client_of, raw_server, server_of, wire_to
 
 import mcp_runtime
 from mcp_runtime.errors import InvalidResponseError, MCPError
@@ -28,19 +28,19 @@ def probe(rev: Rev, id: Any) -> dict[str, Any]:
     return rev.request(id, "server/discover" if rev.stateless else "ping")
 
 
-# ---- floods -------------------------------------------------------------------------------------------------------------
+# ---- floods ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
 @among(HANDSHAKE)
 async def test_twenty_thousand_requests_of_a_server_are_worked_on_a_few_at_a_time(rev: Rev) -> None:
-    begun = 0
+    started = 0
     go_on, many = asyncio.Event(), asyncio.Event()
 
     async def on_list_roots(ctx: Any, params: Any) -> Any:
-        nonlocal begun
-        begun += 1
-        if begun == AT_ONCE:
+        nonlocal started
+        started += 1
+        if started == AT_ONCE:
             many.set()
         await go_on.wait()
         return rev.t.ListRootsResult(roots=[])
@@ -55,10 +55,10 @@ async def test_twenty_thousand_requests_of_a_server_are_worked_on_a_few_at_a_tim
     await many.wait()
     for _ in range(100):  # Turns of the loop in which more would begin, if any did.
         await asyncio.sleep(0)
-    assert begun == AT_ONCE
+    assert started == AT_ONCE
     go_on.set()
     answered = [(await wire.receive())["id"] for _ in range(20_000)]
-    assert sorted(answered) == list(range(20_000)) and begun == 20_000
+    assert sorted(answered) == list(range(20_000)) and started == 20_000
     await client.close()
 
 
@@ -72,17 +72,17 @@ async def test_requests_of_a_server_where_there_are_none_begin_nothing(rev: Rev)
 
 
 @pytest.mark.long
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_two_hundred_thousand_notifications_leave_nothing_in_memory(rev: Rev) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any: ...
 
-    told = [
+    notifications = [
         {"method": "notifications/cancelled", "params": {"requestId": "gone"}},
         {"method": "notifications/progress", "params": {"progressToken": "gone", "progress": 1}},
         {"method": "notifications/nobody_knows", "params": {"x": "y"}},
         {"method": "notifications/cancelled"},
     ]
-    lines = [json.dumps({"jsonrpc": "2.0", **each}).encode() for each in told]
+    lines = [json.dumps({"jsonrpc": "2.0", **notification}).encode() for notification in notifications]
     async with wire_to(server_of(rev, call_tool=call_tool), opened=rev) as wire:
 
         async def flood(times: int) -> int:
@@ -90,14 +90,14 @@ async def test_two_hundred_thousand_notifications_leave_nothing_in_memory(rev: R
             for _ in range(times):
                 for line in lines * 250:
                     wire.transport.send(line)
-                assert "result" in await wire.ask(probe(rev, 1))
+                assert "result" in await wire.request(probe(rev, 1))
             return sys.getallocatedblocks()
 
         before = await flood(20)
         assert await flood(180) - before < 5_000
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 def test_a_hundred_thousand_keys_and_values_that_collide_take_time_in_proportion(rev: Rev) -> None:
     peer = Connection(rev.revision, "server", local_capabilities={})
     peer.negotiated(rev.revision, {})
@@ -107,18 +107,18 @@ def test_a_hundred_thousand_keys_and_values_that_collide_take_time_in_proportion
         {"x": [WORD * number for number in range(100_000)]},
     ]
     for id, keys in enumerate(many):
-        asked = probe(rev, id)
-        asked["params"] = {"_meta": {**keys, **(rev.meta() if rev.stateless else {})}}
-        line = json.dumps(asked).encode()
+        request = probe(rev, id)
+        request["params"] = {"_meta": {**keys, **(rev.meta() if rev.stateless else {})}}
+        line = json.dumps(request).encode()
         before = time.process_time()
         assert isinstance(peer.receive(line), RequestReceived)
         assert time.process_time() - before < 4
 
 
-# ---- answers that nobody waits for --------------------------------------------------------------------------------------
+# ---- answers that nobody waits for ----------------------------------------------------------------------------------
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 def test_an_answer_counts_once_and_only_for_who_asked(rev: Rev) -> None:
     peer = Connection(rev.revision, "client", local_capabilities={})
     peer.negotiated(rev.revision, {"tools": {}})
@@ -146,7 +146,7 @@ def _open() -> Any:
     return Phase.OPEN
 
 
-# ---- what an envelope has to have -----------------------------------------------------------------------------------------
+# ---- what an envelope has to have -----------------------------------------------------------------------------------
 
 _META = "io.modelcontextprotocol/"
 
@@ -155,9 +155,9 @@ _META = "io.modelcontextprotocol/"
 @among(STATELESS)
 async def test_metadata_that_a_request_has_to_carry_is_asked_for(rev: Rev, missing: str) -> None:
     async with wire_to(server_of(rev)) as wire:
-        asked = probe(rev, 1)
-        del asked["params"]["_meta"][_META + missing]
-        answer = await wire.ask(asked)
+        request = probe(rev, 1)
+        del request["params"]["_meta"][_META + missing]
+        answer = await wire.request(request)
     if missing == "clientInfo":
         assert "result" in answer
     else:
@@ -176,11 +176,11 @@ def test_a_result_without_a_type_is_complete_and_of_an_unknown_one_invalid(rev: 
     assert isinstance(event, ResponseReceived) and isinstance(event.outcome, InvalidResponseError) is not fine
 
 
-# ---- codes ----------------------------------------------------------------------------------------------------------------
+# ---- codes ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_runtime_itself_has_no_code_but_those_of_json_rpc() -> None:
-    found: set[int] = set()
+    codes: set[int] = set()
     for path in Path(mcp_runtime.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (
@@ -189,11 +189,11 @@ def test_the_runtime_itself_has_no_code_but_those_of_json_rpc() -> None:
                 and isinstance(node.operand, ast.Constant)
             ):
                 value = node.operand.value
-                found |= {-value} if type(value) is int and -value in PROTOCOLS_OWN else set()
-    assert found == {-32700, -32600, -32601, -32602, -32603}
+                codes |= {-value} if type(value) is int and -value in PROTOCOLS_OWN else set()
+    assert codes == {-32700, -32600, -32601, -32602, -32603}
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_whatever_is_wrong_the_code_is_one_that_the_revision_has(rev: Rev) -> None:
     async def failing(ctx: Any, params: Any) -> Any:
         raise ValueError("no")
@@ -202,7 +202,7 @@ async def test_whatever_is_wrong_the_code_is_one_that_the_revision_has(rev: Rev)
         return 5
 
     handlers = {"call_tool": failing, "list_tools": wrong, "read_resource": failing, "get_prompt": wrong}
-    asked: list[Any] = [
+    messages: list[Any] = [
         *(
             rev.request(1, method)
             for method in ("nobody/knows", "tools/call", "tools/list", "initialize", "roots/list")
@@ -215,15 +215,15 @@ async def test_whatever_is_wrong_the_code_is_one_that_the_revision_has(rev: Rev)
         {**rev.request(1, "tools/list"), "params": 5},
     ]
     if rev.stateless:
-        asked.append(rev.request(1, "tools/list", {"_meta": {f"{_META}protocolVersion": "1900-01-01"}}))
-    known = {value for value in rev.revision.constants.values() if isinstance(value, int)}
+        messages.append(rev.request(1, "tools/list", {"_meta": {f"{_META}protocolVersion": "1900-01-01"}}))
+    allowed_codes = {value for value in rev.revision.constants.values() if isinstance(value, int)}
     codes: set[int] = set()
     async with wire_to(server_of(rev, **handlers), opened=rev) as wire:
-        for each in asked:
-            wire.send(each, probe(rev, "next"))
+        for message in messages:
+            wire.send(message, probe(rev, "next"))
             answers: list[Any] = []
             while not answers or answers[-1].get("id") != "next":
                 answer = await wire.receive()
                 answers += answer if isinstance(answer, list) else [answer]
             codes |= {one["error"]["code"] for one in answers if "error" in one}
-    assert codes <= known and len(codes) >= 5
+    assert codes <= allowed_codes and len(codes) >= 5

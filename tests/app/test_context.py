@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 from conformance.wires import served
-from support.endpoints import EVERY, Rev
+from support.endpoints import ALL_REVISIONS, Rev
 from support.processes import end_with_session
 from support.project import ROOT
 from support.servers import context as server_module
@@ -154,7 +154,7 @@ async def received(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-# ---- the cells --------------------------------------------------------------------------------------------------------
+# ---- the cells -------------------------------------------------------------------------------------------------------
 
 
 async def log_messages_of_each_level_arrive(dialogue: Dialogue) -> None:
@@ -297,7 +297,7 @@ FEATURES: Final = (
     changes_arrive,
 )
 CELLS = [
-    pytest.param(transport, rev, id=f"{transport}-{rev}") for transport in ("memory", "stdio", "http") for rev in EVERY
+    pytest.param(transport, rev, id=f"{transport}-{rev}") for transport in ("memory", "stdio", "http") for rev in ALL_REVISIONS
 ]
 
 
@@ -315,7 +315,7 @@ async def test_the_context_does_all_that_it_has(transport: str, rev: Rev) -> Non
                 raise
 
 
-@pytest.mark.parametrize("rev", EVERY, ids=str)
+@pytest.mark.parametrize("rev", ALL_REVISIONS, ids=str)
 async def test_what_the_client_cannot_do_is_a_clear_error(rev: Rev) -> None:
     async with connected("memory", rev, is_plain=True) as dialogue:
         for name, arguments in (("fill_in", {"shape": "model"}), ("visit", {}), ("write", {}), ("by_session", {})):

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Optional
 import pytest
 from pydantic import BaseModel, Field
 from support.checkers import mypy, pyright
-from support.endpoints import EVERY
+from support.endpoints import ALL_REVISIONS
 from support.http.in_process import asking
 
 from mcp_generated import App, Context, InMemoryStateStore, LocalError, ServerSession
@@ -151,7 +151,7 @@ def test_checkers_know_the_types(check: Callable[..., list[str]], tmp_path: Path
         assert [line for line in findings if line.startswith(f"wrong_{number}.py:")] != [], mistake
 
 
-# ---- forms ------------------------------------------------------------------------------------------------------------
+# ---- forms -----------------------------------------------------------------------------------------------------------
 
 
 class Colour(Enum):
@@ -268,7 +268,7 @@ async def test_wrong_arguments_are_refused() -> None:
     assert [word for word, text in zip(words, texts, strict=True) if word not in text] == []
 
 
-# ---- state ------------------------------------------------------------------------------------------------------------
+# ---- state -----------------------------------------------------------------------------------------------------------
 
 
 def counting(store: Any = None) -> App:
@@ -311,7 +311,7 @@ async def test_stateless_requests_without_a_user_have_no_state_and_one_warning(
     await application.close()
 
 
-@pytest.mark.parametrize("rev", EVERY, ids=str)
+@pytest.mark.parametrize("rev", ALL_REVISIONS, ids=str)
 async def test_sessions_do_not_share_their_state(rev: Any) -> None:
     store = InMemoryStateStore()
     app = counting(store)

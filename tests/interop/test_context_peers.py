@@ -1,4 +1,4 @@
-"""The official Python clients use the context of an app without capabilities by hand, in each revision that they speak."""
+"""The official Python clients use the context of an app without capabilities by hand, in all their revisions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from conformance.wires import served
-from support.endpoints import EVERY
+from support.endpoints import ALL_REVISIONS
 from support.peers import driven, python_peer
 from support.processes import end_with_session
 from support.project import ROOT
@@ -19,7 +19,7 @@ from support.project import ROOT
 pytestmark = pytest.mark.long
 
 APP = str(ROOT / "tests" / "support" / "servers" / "context.py")
-SPOKEN = [("mcp==1.30.0", rev.id) for rev in EVERY if not rev.stateless] + [("mcp==2.3.0", rev.id) for rev in EVERY]
+SPOKEN = [("mcp==1.30.0", rev.id) for rev in ALL_REVISIONS if not rev.stateless] + [("mcp==2.3.0", rev.id) for rev in ALL_REVISIONS]
 
 
 @cache
@@ -67,11 +67,11 @@ def test_the_official_client_uses_the_context(sdk: str, spoken: str, transport: 
     else:
         assert calls["visit"]["isError"] is True
     assert text_of(calls["forget"]) == "object"
-    has_session = transport == "stdio" or revision != EVERY[-1].id
+    has_session = transport == "stdio" or revision != ALL_REVISIONS[-1].id
     assert [text_of(result) for result in seen["counts"]] == (["1", "2"] if has_session else ["1", "1"])
     texts = ["half", "done"] if revision >= "2025-03-26" else [None, None]
     assert seen["progress"] == [[1, 2, texts[0]], [2, 2, texts[1]]]
-    if revision != EVERY[-1].id:
+    if revision != ALL_REVISIONS[-1].id:
         levels = [
             message["params"]["level"] for message in seen["notifications"] if "level" in message.get("params", {})
         ]

@@ -18,8 +18,8 @@ _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/]+")
 
 _HOSTS: Final = Rule(are_texts, 'a list of host names, such as ["example.com"]')
 _ORIGINS: Final = Rule(
-    lambda value: are_texts(value) and all(_ORIGIN.fullmatch(item) for item in value),
-    'a list of origins with a scheme and no path, such as ["https://example.com"]',
+    lambda value: are_texts(value) and all(item == "*" or _ORIGIN.fullmatch(item) for item in value),
+    'a list of origins with a scheme and no path, such as ["https://example.com"], or ["*"]',
 )
 
 

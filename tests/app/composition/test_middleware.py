@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, Rev, among
+from support.endpoints import ALL_REVISIONS, Rev, among
 
 from mcp_generated import App, Context, JSONRPCError, LocalError, MCPError, Middleware, MiddlewareContext, ToolError
 from mcp_generated.middleware import (
@@ -99,7 +99,7 @@ async def use_everything(rev: Rev, app: App) -> None:
         await client.complete(ref=ref, argument=rev.t.CompletionArgument(name="name", value=""))
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_each_kind_of_message_has_its_hook(rev: Rev) -> None:
     note = NoteAll()
     await use_everything(rev, example(note))
@@ -111,7 +111,7 @@ async def test_each_kind_of_message_has_its_hook(rev: Rev) -> None:
     assert rev.stateless or "notification notifications/initialized" in note.events
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_middleware_can_refuse_a_client(rev: Rev) -> None:
     class Refuse(Middleware):
         async def on_initialize(self, context: MiddlewareContext, call_next: Any) -> Any:

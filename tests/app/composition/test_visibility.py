@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from support.endpoints import EVERY, Rev, among
+from support.endpoints import ALL_REVISIONS, Rev, among
 
 from mcp_generated import App, Context, LocalError
 from mcp_generated.v2026_07_28 import Client
@@ -166,7 +166,7 @@ async def listed(connected: Any) -> set[str]:
     return {*tools, *prompts} - {"hide", "show", "reset"}
 
 
-@among(EVERY)
+@among(ALL_REVISIONS)
 async def test_a_session_has_rules_of_its_own(rev: Rev) -> None:
     app = example()
     app.disable(names={"read"})
@@ -186,7 +186,7 @@ async def test_a_session_has_rules_of_its_own(rev: Rev) -> None:
         assert await listed(first) == {"erase", "plan"}
 
 
-@among([rev for rev in EVERY if not rev.stateless])
+@among([rev for rev in ALL_REVISIONS if not rev.stateless])
 async def test_a_session_is_notified_of_its_changes_and_others_are_not(rev: Rev) -> None:
     app, changed, other = example(), asyncio.Event(), asyncio.Event()
 

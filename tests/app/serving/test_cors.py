@@ -1,4 +1,4 @@
-"""`origins=`: pages of these origins use the server, in a browser, with the official TypeScript client; others do not."""
+"""`origins=`: pages of these origins use the server in a browser, with the official TypeScript client."""
 
 from __future__ import annotations
 

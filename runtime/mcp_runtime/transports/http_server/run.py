@@ -19,22 +19,23 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
-_LEGACY: Final = ", and for HTTP+SSE at /sse"
+_THIS_MACHINE: Final = "127.0.0.1"
+_LEGACY: Final = " (HTTP+SSE: /sse)"
 _MAX_PORT: Final = 65535
 _DRAIN_SECONDS: Final = 1  # Seconds for responses to complete after SIGINT or SIGTERM.
 
 
-def serve_with_uvicorn(servers: Sequence[Service], **settings: Any) -> None:
+def serve_with_uvicorn(servers: Sequence[Service], *, host: str = _THIS_MACHINE, **settings: Any) -> None:
     """Serve until SIGINT or SIGTERM; the settings are those of `serve_http`. SIGINT ends it without an exception.
 
     Raises LocalError if uvicorn is not installed, and SystemExit if the address cannot be used.
     """
-    server, listener = _prepare(servers, **settings)
+    server, listener = _prepare(servers, host, **settings)
     with listener, suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
 
 
-async def serve_http(servers: Sequence[Service], **settings: Any) -> None:
+async def serve_http(servers: Sequence[Service], *, host: str = _THIS_MACHINE, **settings: Any) -> None:
     """Serve in the running event loop until SIGINT or SIGTERM, which uvicorn raises again at the end.
 
     Args:
@@ -48,15 +49,15 @@ async def serve_http(servers: Sequence[Service], **settings: Any) -> None:
     The URL is written to standard error. Raises LocalError if uvicorn is not installed, and SystemExit if the address
     cannot be used.
     """
-    server, listener = _prepare(servers, **settings)
+    server, listener = _prepare(servers, host, **settings)
     with listener:
         await server.serve(sockets=[listener])
 
 
 def _prepare(
     servers: Sequence[Service],
+    host: str,
     *,
-    host: str = "127.0.0.1",
     port: int = 8000,
     path: str = "/mcp",
     uvicorn: dict[str, Any] | None = None,

@@ -297,7 +297,9 @@ FEATURES: Final = (
     changes_arrive,
 )
 CELLS = [
-    pytest.param(transport, rev, id=f"{transport}-{rev}") for transport in ("memory", "stdio", "http") for rev in ALL_REVISIONS
+    pytest.param(transport, rev, id=f"{transport}-{rev}")
+    for transport in ("memory", "stdio", "http")
+    for rev in ALL_REVISIONS
 ]
 
 

@@ -19,7 +19,9 @@ from support.project import ROOT
 pytestmark = pytest.mark.long
 
 APP = str(ROOT / "tests" / "support" / "servers" / "context.py")
-SPOKEN = [("mcp==1.30.0", rev.id) for rev in ALL_REVISIONS if not rev.stateless] + [("mcp==2.3.0", rev.id) for rev in ALL_REVISIONS]
+SPOKEN = [("mcp==1.30.0", rev.id) for rev in ALL_REVISIONS if not rev.stateless] + [
+    ("mcp==2.3.0", rev.id) for rev in ALL_REVISIONS
+]
 
 
 @cache

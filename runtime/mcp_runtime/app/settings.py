@@ -17,7 +17,7 @@ from ..server.task_options import TaskOptions
 from ..server.visibility import text_set
 from ..usage.functions import check_lifespan
 from ..usage.keywords import nearest
-from ..usage.rules import COUNT, FLAG, MAPPING, NAME, TEXT, Rule, are_texts, is_items
+from ..usage.rules import COUNT, FLAG, HOST, MAPPING, NAME, PORT, TEXT, Rule, are_texts, is_items
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -119,6 +119,8 @@ _LISTS: Final = ("tools", "resources", "prompts")
 # What the arguments of the constructor of an app must be.
 APP_RULES: Final[Mapping[str, Rule]] = {
     "name": NAME,
+    "host": HOST,
+    "port": PORT,
     "instructions": TEXT.or_none(),
     "version": TEXT,
     "coerce": FLAG,

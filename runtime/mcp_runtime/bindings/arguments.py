@@ -9,11 +9,10 @@ from typing import Any, Final, Literal
 
 from ..errors import LocalError
 from ..usage.keywords import keywords_of, refuse_unknown
-from ..usage.rules import FLAG, FUNCTION, MAPPING, Rule, are_texts, check_values, is_items, shown
+from ..usage.rules import FLAG, FUNCTION, HOST, MAPPING, PORT, Rule, are_texts, check_values, is_items, shown
 from .settings import ASGISettings, HTTPServerSettings
 
 _TRANSPORTS: Final = {"stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse"}
-_HOST: Final = re.compile(r"[A-Za-z0-9._:%-]+")
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/]+")
 
 _HOSTS: Final = Rule(are_texts, 'a list of host names, such as ["example.com"]')
@@ -23,17 +22,13 @@ _ORIGINS: Final = Rule(
 )
 
 
-def _is_host(value: Any) -> bool:
-    return isinstance(value, str) and _HOST.fullmatch(value) is not None and not re.search(r"[^:]:\d+$", value)
-
-
 def _is_path(value: Any) -> bool:
     return isinstance(value, str) and value.startswith("/") and not re.search(r"[?#\s]", value)
 
 
 _RULES: Final[Mapping[str, Rule]] = {
-    "host": Rule(_is_host, 'an address without scheme and port, such as "0.0.0.0"'),
-    "port": Rule(lambda value: type(value) is int and 0 <= value <= 65535, "a whole number from 0 to 65535"),
+    "host": HOST,
+    "port": PORT,
     "path": Rule(_is_path, 'a path that begins with a slash, such as "/mcp"').or_none(),
     "uvicorn": Rule(MAPPING.accepts, 'a dict of settings of uvicorn, such as {"workers": 1}').or_none(),
     "hosts": _HOSTS.or_none(),

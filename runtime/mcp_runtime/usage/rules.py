@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -53,6 +54,13 @@ def are_texts(value: Any) -> bool:
     return is_items(value) and not hasattr(value, "__next__") and all(isinstance(item, str) for item in value)
 
 
+def _is_host(value: Any) -> bool:
+    """Return True for a host name or an IP address without a scheme and a port."""
+    if not isinstance(value, str) or re.fullmatch(r"[A-Za-z0-9._:%-]+", value) is None:
+        return False
+    return not re.search(r"[^:]:\d+$", value) or value.count(":") > 1
+
+
 def instance(kind: type[Any] | tuple[type[Any], ...], expected: str) -> Rule:
     """Return the rule that a value is an instance of a class."""
     return Rule(lambda value: isinstance(value, kind), expected)
@@ -63,5 +71,7 @@ NAME: Final = Rule(lambda value: isinstance(value, str) and bool(value.strip()),
 FLAG: Final = instance(bool, "True or False")
 COUNT: Final = Rule(lambda value: type(value) is int and value > 0, "a whole number from 1")
 SECONDS: Final = Rule(lambda value: is_number(value) and value > 0, "a number of seconds above 0")
+HOST: Final = Rule(_is_host, 'an address without scheme and port, such as "0.0.0.0"')
+PORT: Final = Rule(lambda value: type(value) is int and 0 <= value <= 65535, "a whole number from 0 to 65535")
 MAPPING: Final = instance(Mapping, "a dict")
 FUNCTION: Final = Rule(callable, "a function")

@@ -27,7 +27,8 @@ STREAMABLE = """
 import asyncio
 asyncio.run(app.run_streamable_http_async(port=0))
 """
-PING = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}}  # fmt: skip
+PARAMS = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+PING = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": PARAMS}
 HEADERS = {"accept": "application/json, text/event-stream"}
 
 
@@ -76,7 +77,8 @@ def test_ctrl_c_ends_without_a_traceback(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_interrupts_the_event_loop_of_the_caller(tmp_path: Path) -> None:
-    lines = "import asyncio\ntry:\n    asyncio.run(app.run_async('http', port=0))\nexcept KeyboardInterrupt:\n    raise SystemExit(7)"
+    serving = "import asyncio\ntry:\n    asyncio.run(app.run_async('http', port=0))"
+    lines = f"{serving}\nexcept KeyboardInterrupt:\n    raise SystemExit(7)"
     with running(tmp_path, lines) as (process, _):
         process.send_signal(signal.SIGINT)
         assert exit_code_within(process, 10) == 7
@@ -86,7 +88,8 @@ def test_a_used_port_is_one_line_with_the_remedy(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = used.getsockname()[1]
         with running(tmp_path, f"app.run('http', port={port})") as (process, line):
-            assert line == f"run(): port {port} of 127.0.0.1 is in use; end the other program, or pass another port to run(), or port=0 for a free one\n"  # fmt: skip
+            remedy = "end the other program, or pass another port to run(), or port=0 for a free one"
+            assert line == f"run(): port {port} of 127.0.0.1 is in use; {remedy}\n"
             assert exit_code_within(process, 10) == 1
             assert process.stderr is not None and process.stderr.read() == ""
 

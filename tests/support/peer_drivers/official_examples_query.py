@@ -1,7 +1,7 @@
 """Ask a server all that it lists, with the official client, and print the answers as JSON.
 
-Arguments: the modes of the client, one after the other, a JSON file of requests or `-`, and a URL or the words of a command. The requests are
-those that an earlier run has printed; `-` makes them from the lists.
+Arguments: the modes of the client, one after the other, a JSON file of requests or `-`, and a URL or the words of a
+command. The requests are those that an earlier run has printed; `-` makes them from the lists.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ async def received(condition: Callable[[], bool]) -> None:
 # ---- the cells -------------------------------------------------------------------------------------------------------
 
 
-async def log_messages_of_each_level_arrive(dialogue: Dialogue) -> None:
+async def log_messages_of_all_levels_arrive(dialogue: Dialogue) -> None:
     assert await dialogue.text("log_all", dialogue.with_logs()) == "logged"
     await received(lambda: len(dialogue.logs) == 6)
     assert dialogue.logs == [
@@ -274,16 +274,16 @@ async def changes_arrive(dialogue: Dialogue) -> None:
         prompt_list_changed=True,
         resource_updated=["note://text"],
     ) as stream:
-        for how in ("resource", "session resource"):
-            assert await dialogue.text("change", how=how) == how
+        for action in ("resource", "session resource"):
+            assert await dialogue.text("change", action=action) == action
             assert type(await anext(stream)) is t.ResourceUpdatedNotification
-        for how in ("lists", "session lists"):
-            assert await dialogue.text("change", how=how) == how
+        for action in ("lists", "session lists"):
+            assert await dialogue.text("change", action=action) == action
             assert {type(await anext(stream)) for _ in range(3)} == lists
 
 
 FEATURES: Final = (
-    log_messages_of_each_level_arrive,
+    log_messages_of_all_levels_arrive,
     progress_is_reported,
     a_function_uses_its_own_app,
     forms_give_data_of_the_type,

@@ -70,8 +70,8 @@ def _same_error(error: str, other: str) -> bool:
 def _difference(reference: End, end: End) -> str:
     if end.error != reference.error:
         return f"{end.error or 'no error'} instead of {reference.error or 'no error'}"
-    pairs = zip([*end.output.splitlines(), ""], [*reference.output.splitlines(), ""], strict=False)
-    return next((f"{line[:200]!r} instead of {other[:200]!r}" for line, other in pairs if line != other), "")
+    lines = zip([*end.output.splitlines(), ""], [*reference.output.splitlines(), ""], strict=False)
+    return next((f"{line[:200]!r} instead of {other[:200]!r}" for line, other in lines if line != other), "")
 
 
 def _write_uv(folder: Path, interpreter: Interpreter, servers: Path) -> None:

@@ -84,7 +84,7 @@ def _reference(program: Program, line: Line) -> dict[str, Any] | None:
     """Return the requests, and the answers on the SDK itself: in each mode twice, because those that another run
     answers differently, such as the time, are not compared. None if the program is only loaded, or does not run there:
     an excerpt, or one that needs what is not installed."""
-    if program.how == "load":
+    if program.start == "load":
         return None
     cached = ANSWERS / f"{line}-{program.name.replace('/', '.')}.json"
     if not cached.exists():
@@ -142,8 +142,8 @@ def load(interpreter: Interpreter, path: Path) -> dict[str, Any]:
     return {}
 
 
-def serve_command(interpreter: Interpreter, how: str, path: Path, *arguments: str) -> list[str]:
-    return [str(interpreter.python), str(PEER_DRIVERS / "official_examples_serve.py"), how, str(path), *arguments]
+def serve_command(interpreter: Interpreter, start: str, path: Path, *arguments: str) -> list[str]:
+    return [str(interpreter.python), str(PEER_DRIVERS / "official_examples_serve.py"), start, str(path), *arguments]
 
 
 def _answers(program: Program, interpreter: Interpreter, path: Path, modes: str, requests: Any) -> dict[str, Any]:
@@ -159,19 +159,19 @@ def _answers(program: Program, interpreter: Interpreter, path: Path, modes: str,
 @contextmanager
 def _served(program: Program, interpreter: Interpreter, path: Path) -> Iterator[list[str]]:
     """Yield the target of a client: the words of a command, or the URL of a server that runs meanwhile."""
-    if program.how != "http":
+    if program.start != "http":
         environment = [f"{name}={value}" for name, value in interpreter.env.items() if name == "PYTHONPATH"]
-        yield ["env", *environment, *serve_command(interpreter, program.how, path)]
+        yield ["env", *environment, *serve_command(interpreter, program.start, path)]
         return
     with served_over_http("http", interpreter, path) as url:
         yield [url]
 
 
 @contextmanager
-def served_over_http(how: str, interpreter: Interpreter, path: Path) -> Iterator[str]:
+def served_over_http(start: str, interpreter: Interpreter, path: Path) -> Iterator[str]:
     """Yield the URL of a program that serves over HTTP meanwhile."""
     port = free_port()
-    command = serve_command(interpreter, how, path, str(port))
+    command = serve_command(interpreter, start, path, str(port))
     with tempfile.TemporaryFile("w+") as log:
         server = subprocess.Popen(command, env=interpreter.env, stdout=log, stderr=log, text=True)
         try:

@@ -19,7 +19,7 @@ from support.project import ROOT
 pytestmark = pytest.mark.long
 
 APP = str(ROOT / "tests" / "support" / "servers" / "context.py")
-SPOKEN = [("mcp==1.30.0", rev.id) for rev in ALL_REVISIONS if not rev.stateless] + [
+COMBINATIONS = [("mcp==1.30.0", rev.id) for rev in ALL_REVISIONS if not rev.stateless] + [
     ("mcp==2.3.0", rev.id) for rev in ALL_REVISIONS
 ]
 
@@ -49,9 +49,9 @@ def text_of(result: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-@pytest.mark.parametrize(("sdk", "spoken"), SPOKEN)
-def test_the_official_client_uses_the_context(sdk: str, spoken: str, transport: str) -> None:
-    revision = spoken
+@pytest.mark.parametrize(("sdk", "versions"), COMBINATIONS)
+def test_the_official_client_uses_the_context(sdk: str, versions: str, transport: str) -> None:
+    revision = versions
     seen = driven(python_peer(sdk), "python_context.py", revision, *target(transport, revision))
     calls = seen["calls"]
     assert text_of(calls["log_all"]) == "logged"

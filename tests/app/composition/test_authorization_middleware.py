@@ -17,9 +17,9 @@ from mcp_runtime.auth.resource_server.protection import ResourceServer
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Authority]:
-    found = Authority()
-    yield found
-    found.close()
+    authority = Authority()
+    yield authority
+    authority.close()
 
 
 def example(*checks: Any) -> App:
@@ -49,7 +49,7 @@ def example(*checks: Any) -> App:
     return app
 
 
-async def ask(at: Endpoint, token: str, method: str, **params: Any) -> Any:
+async def send_request(at: Endpoint, token: str, method: str, **params: Any) -> Any:
     """The response to a request."""
     named = params.get("name", params.get("uri"))
     headers = {"mcp-name": named} if at.rev.stateless and named is not None else {}
@@ -58,7 +58,7 @@ async def ask(at: Endpoint, token: str, method: str, **params: Any) -> Any:
 
 async def listed(at: Endpoint, token: str) -> list[str]:
     """The tools that a token lists."""
-    answer = await ask(at, token, "tools/list")
+    answer = await send_request(at, token, "tools/list")
     return [tool["name"] for tool in json.loads(answer.content)["result"]["tools"]]
 
 
@@ -82,10 +82,10 @@ async def test_what_a_user_may_not_use_is_neither_listed_nor_served(rev: Rev, is
         ]
         for method, params in requests:
             for token, scope in ((use, "admin"), (nothing, "admin use")):
-                answer = await ask(at, token, method, **params)
+                answer = await send_request(at, token, method, **params)
                 assert answer.status_code == 403 and "hidden" not in answer.text
                 assert {*challenge(answer)["scope"].split()} == {*scope.split()}
-            answer = await ask(at, admin, method, **params)
+            answer = await send_request(at, admin, method, **params)
             assert answer.status_code == 200 and "hidden text" in answer.text
 
 
@@ -101,10 +101,10 @@ async def test_a_check_is_any_function_of_the_user_and_the_component(rev: Rev, i
         token = issuer.token(at.url, scope="read")
         await at.open(token)
         assert await listed(at, token) == ["read"]
-        answer = await ask(at, token, "tools/call", name="erase", arguments={})
+        answer = await send_request(at, token, "tools/call", name="erase", arguments={})
         assert "hidden" not in answer.text and "the tool 'erase' is not allowed for this user" in answer.text
-        assert "hidden text" in (await ask(at, token, "tools/call", name="read", arguments={})).text
-        answer = await ask(at, token, "resources/read", uri="notes://x")
+        assert "hidden text" in (await send_request(at, token, "tools/call", name="read", arguments={})).text
+        answer = await send_request(at, token, "resources/read", uri="notes://x")
         assert "not allowed" in answer.text and requests[-1].tags == {"admin"}
 
 
@@ -113,9 +113,9 @@ async def test_the_rules_of_one_user_do_not_change_what_another_sees(rev: Rev, i
     async with endpoint(rev, protection(issuer), example(), real=False) as at:
         ann, bob = (issuer.token(at.url, scope="read", sub=name) for name in ("ann", "bob"))
         await at.open(ann)
-        answer = await ask(at, ann, "tools/call", name="switch", arguments={"name": "erase"})
+        answer = await send_request(at, ann, "tools/call", name="switch", arguments={"name": "erase"})
         assert "done" in answer.text
         assert await listed(at, ann) == ["read", "switch"]
-        assert "unknown tool" in (await ask(at, ann, "tools/call", name="erase", arguments={})).text
+        assert "unknown tool" in (await send_request(at, ann, "tools/call", name="erase", arguments={})).text
         if rev.stateless:
             assert await listed(at, bob) == ["read", "erase", "switch"]

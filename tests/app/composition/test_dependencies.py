@@ -181,14 +181,14 @@ async def test_a_dependency_runs_once_for_a_call_and_again_for_the_next() -> Non
         calls.append("base")
         return len(calls)
 
-    def left(x: int = Depends(base), name: str = Depends(service.name)) -> int:
+    def first(x: int = Depends(base), name: str = Depends(service.name)) -> int:
         return x
 
-    async def right(x: Annotated[int, Depends(base)], name: Annotated[str, Depends(service.name)]) -> int:
+    async def second(x: Annotated[int, Depends(base)], name: Annotated[str, Depends(service.name)]) -> int:
         return x
 
     @app.tool()
-    def tool(a: int = Depends(left), b: int = Depends(right), c: int = Depends(base)) -> str:
+    def tool(a: int = Depends(first), b: int = Depends(second), c: int = Depends(base)) -> str:
         return f"{a} {b} {c}"
 
     assert await text(app) == "1 1 1" and sorted(calls) == ["base", "name"]

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 
 from support.official.imports import rewrite
 
-How = Literal["instance", "run", "stdio", "http", "load"]
-"""How a server is started: the server object of a module, its function `run`, its `main` over stdio or HTTP; or it is
+StartMode = Literal["instance", "run", "stdio", "http", "load"]
+"""StartMode a server is started: the server object of a module, its function `run`, its `main` over stdio or HTTP; or it is
 only loaded, because it needs another server."""
 
 
@@ -21,7 +21,7 @@ class Program(NamedTuple):
 
     name: str
     path: Path
-    how: How
+    start: StartMode
 
 
 def tags(repository: Path, prefix: str) -> list[str]:
@@ -59,11 +59,11 @@ def servers(folder: Path) -> Iterator[Program]:
     snippets = folder / "examples" / "snippets" / "servers"
     for path in sorted(snippets.rglob("*.py")):
         if path.name != "__init__.py":
-            yield Program(path.relative_to(snippets).with_suffix("").as_posix(), path, _how_of(path))
+            yield Program(path.relative_to(snippets).with_suffix("").as_posix(), path, _start_of(path))
     for project in sorted((folder / "examples" / "servers").iterdir()):
         [package] = project.glob("mcp_*")
         module = package / "server.py" if (package / "server.py").exists() else package / "__main__.py"
-        yield Program(project.name, module, _how_of_package(package, module))
+        yield Program(project.name, module, _start_of_package(package, module))
 
 
 def clients(folder: Path) -> Iterator[Program]:
@@ -73,7 +73,7 @@ def clients(folder: Path) -> Iterator[Program]:
             yield Program(path.stem, path, "run" if "__main__" in path.read_text() else "load")
 
 
-def _how_of(path: Path) -> How:
+def _start_of(path: Path) -> StartMode:
     source = path.read_text()
     if "auth=" in source:
         return "load"  # It asks its authorization server, which is a program of its own.
@@ -81,7 +81,7 @@ def _how_of(path: Path) -> How:
     return "run" if "run" in functions else "instance"
 
 
-def _how_of_package(package: Path, module: Path) -> How:
+def _start_of_package(package: Path, module: Path) -> StartMode:
     source = module.read_text()
     if "auth" in package.name:
         return "load"

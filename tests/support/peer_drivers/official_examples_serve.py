@@ -1,6 +1,6 @@
 """Serve a program over stdio or HTTP, or only load it. Runs with the official SDK and with ours.
 
-Arguments: how, the program's file, and for `http` the port.
+Arguments: how to start it, the program's file, and for `http` the port.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ async def run_low_level(server: Any) -> None:
         await server.run(read, write, server.create_initialization_options())
 
 
-def main(how: str, file: str, port: str = "0") -> None:
+def main(start: str, file: str, port: str = "0") -> None:
     """Serve one program."""
     module = load(Path(file))
-    match how:
+    match start:
         case "load":
             print("loaded")
         case "run":

@@ -261,9 +261,9 @@ async def forget(ctx: Context) -> str:
 
 
 @app.tool()
-async def change(ctx: Context, how: str) -> str:
+async def change(ctx: Context, action: str) -> str:
     """Notify of changes."""
-    match how:
+    match action:
         case "resource":
             await ctx.notify_resource_updated("note://text")
         case "session resource":
@@ -276,7 +276,7 @@ async def change(ctx: Context, how: str) -> str:
             await ctx.session.send_tool_list_changed()
             await ctx.session.send_resource_list_changed()
             await ctx.session.send_prompt_list_changed()
-    return how
+    return action
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .initialization import get_display_name as get_display_name
     from .mcp_errors import McpError as McpError
     from .mcp_errors import UrlElicitationRequiredError as UrlElicitationRequiredError
-    from .request import RequestContext as RequestContext
+    from .request import OfficialRequestContext as OfficialRequestContext
     from .request import SessionView as SessionView
     from .session_manager import EventMessage as EventMessage
     from .session_manager import StreamableHTTPSessionManager as StreamableHTTPSessionManager
@@ -34,8 +34,8 @@ __all__ = [
     "InitializationOptions",
     "McpError",
     "NotificationOptions",
+    "OfficialRequestContext",
     "ReadResourceContents",
-    "RequestContext",
     "RoleMessage",
     "SessionView",
     "StdioServerParameters",
@@ -60,7 +60,7 @@ _MODULES = {
     "NotificationOptions": "initialization",
     "ReadResourceContents": "initialization",
     "get_display_name": "initialization",
-    "RequestContext": "request",
+    "OfficialRequestContext": "request",
     "SessionView": "request",
     "EventMessage": "session_manager",
     "StreamEventStore": "session_manager",

@@ -19,7 +19,7 @@ from ..protocol.revision import Request
 from ..server.context import ServerContext
 from .decorators import HandlerDecorators
 from .initialization import InitializationOptions, NotificationOptions
-from .request import CURRENT, RequestContext
+from .request import CURRENT, OfficialRequestContext
 from .stream_ends import serve_stream
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
                 self._handlers[_KEYWORDS[keyword]] = _with_request_context(handler)
 
     @property
-    def request_context(self) -> RequestContext[Any, StateT, RequestDataT]:
+    def request_context(self) -> OfficialRequestContext[Any, StateT, RequestDataT]:
         """The request that the running handler serves. Raises LookupError outside of handlers."""
-        return RequestContext(CURRENT.get())
+        return OfficialRequestContext(CURRENT.get())
 
     def get_capabilities(
         self,
@@ -217,7 +217,7 @@ def _result_of(ctx: ServerContext, result: Any) -> Any:
 
 def _with_request_context(handler: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     async def handle(ctx: ServerContext, params: Any) -> Any:
-        return await handler(RequestContext(ctx), params)
+        return await handler(OfficialRequestContext(ctx), params)
 
     return handle
 

@@ -73,11 +73,12 @@ def types_of(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
 # Packages of the official SDK that a program uses by their path: `mcp.server.stdio.stdio_server`.
 _PACKAGES: Final = frozenset("client fastmcp lowlevel mcpserver server shared stdio streamable_http".split())
 _ALIASES: Final = {
-    "ClientRequestContext": "RequestContext",
+    "ClientRequestContext": "OfficialRequestContext",
     "EventStore": "StreamEventStore",
     "MCPError": "McpError",
     "Message": "RoleMessage",
-    "ServerRequestContext": "RequestContext",
+    "RequestContext": "OfficialRequestContext",
+    "ServerRequestContext": "OfficialRequestContext",
     "ServerSession": "SessionView",
 }
 

@@ -20,7 +20,7 @@ LifespanT = TypeVar("LifespanT", default=Any)
 RequestT = TypeVar("RequestT", default=Any)
 
 
-class RequestContext(Generic[SessionT, LifespanT, RequestT]):
+class OfficialRequestContext(Generic[SessionT, LifespanT, RequestT]):
     """The request that a low-level handler serves."""
 
     def __init__(self, ctx: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from support.official.imports import rewrite
 
 StartMode = Literal["instance", "run", "stdio", "http", "load"]
-"""StartMode a server is started: the server object of a module, its function `run`, its `main` over stdio or HTTP; or it is
+"""How a server is started: the server object of a module, its function `run`, its `main` over stdio or HTTP; or it is
 only loaded, because it needs another server."""
 
 

@@ -75,7 +75,8 @@ class AppContext(OwnContext, Generic[FirstT, StateT, RequestT]):
 
         None over HTTP in a protocol version without sessions.
         """
-        return self._connection_state.session_id
+        session_id: str | None = self._connection_state.session_id
+        return session_id
 
     @property
     def protocol_version(self) -> str:

@@ -43,6 +43,16 @@ def write_files(files: Files) -> list[Path]:
     return changed
 
 
+def write_new_files(files: Files) -> None:
+    """Write files that do not exist yet, all or none. Raises OutputError for one that does."""
+    existing = [str(path) for path in files if path.exists()]
+    if existing:
+        raise OutputError(
+            f"{', '.join(existing)}: exists already and is not overwritten; nothing was written, choose another folder"
+        )
+    write_files(files)
+
+
 def compare_files(files: Files) -> list[str]:
     """Return a unified diff for each file that differs, from the file on disk to the generated text."""
     diffs: list[str] = []

@@ -6,6 +6,8 @@ package, and the runtime is the sibling package.
 
 from __future__ import annotations
 
+import keyword
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +18,7 @@ Templates = tuple[Path, ...]
 
 PACKAGE: Final = Path(__file__).resolve().parent
 CHECKOUT: Final = PACKAGE.parent.parent
+_OURS: Final = frozenset({"mcp_codegen", "mcp_generated", "mcp_runtime"})
 
 
 def in_checkout() -> bool:
@@ -53,5 +56,26 @@ def runtime_home() -> Path:
 
 
 def default_output() -> Path:
-    """Return the default output folder: generated/ of a checkout, else ./mcp_generated."""
-    return CHECKOUT / "generated" / "mcp_generated" if in_checkout() else Path("mcp_generated")
+    """Return the default output folder: generated/ for a command that runs inside of a checkout, else ./mcp_bindings,
+    which does not hide the installed package."""
+    if in_checkout() and Path.cwd().resolve().is_relative_to(CHECKOUT):
+        return CHECKOUT / "generated" / "mcp_generated"
+    return Path("mcp_bindings")
+
+
+def package_folder(folder: Path) -> Path:
+    """Return the folder of a package to write. Raises CodegenError for a name that cannot be imported, and for one that
+    hides another package."""
+    name = folder.resolve().name
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise CodegenError(
+            f"{folder}: {name!r} cannot be imported: the folder of a package needs the name of a Python identifier, "
+            "such as --output mcp_bindings"
+        )
+    generated = CHECKOUT / "generated" if in_checkout() else None
+    if name in sys.stdlib_module_names or (name in _OURS and folder.resolve().parent != generated):
+        raise CodegenError(
+            f"{folder}: a package {name!r} hides the installed one of this name; choose another name, "
+            "such as --output mcp_bindings"
+        )
+    return folder

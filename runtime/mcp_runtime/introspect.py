@@ -13,6 +13,7 @@ import sys
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Final, cast
 
@@ -20,12 +21,21 @@ from pydantic import BaseModel
 
 from .bindings.client import BaseClient, negotiate
 from .client.core import ClientCore
-from .errors import MCPError, ProtocolViolationError, RemoteError
+from .errors import LocalError, MCPError, ProtocolViolationError, RemoteError
 from .protocol.revision import Notification
 from .session.options import RequestOptions
 
 _LOGIN_SECONDS: Final = 300.0  # Seconds that the user has to log in.
 _LOGIN_HINT: Final = "the server requires authorization: use --login for a browser login, or --header for a token"
+_JSON_TYPES: Final[dict[str, type | tuple[type, ...]]] = {  # The order matters: a bool is an int.
+    "null": type(None),
+    "boolean": bool,
+    "integer": int,
+    "number": float,
+    "string": str,
+    "array": list,
+    "object": dict,
+}
 _MAX_ITEMS: Final = 10_000  # The limit of one list: a list without an end would fill the memory.
 
 
@@ -40,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="append", default=[], help="a list to request, such as `tools`")
     parser.add_argument("--call", help="a method of the client to call as well, such as `call_tool`")
     parser.add_argument("--arguments", type=json.loads, default={}, help="its arguments, a JSON object")
+    parser.add_argument("--texts", action="store_true", help="convert the tool's arguments from text by its schema")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for everything")
     parser.add_argument("--url", help="the endpoint of a server over HTTP")
     parser.add_argument("--login", action="store_true", help="log in with a browser if the server requires it")
@@ -91,9 +102,49 @@ async def _listing(
         call_options = RequestOptions(
             timeout=options.timeout, on_progress=lambda progress: notifications.append({"progress": asdict(progress)})
         )
-        called = await getattr(client, options.call)(**options.arguments, options=call_options)
+        arguments = options.arguments
+        if options.texts:
+            tools = description.get("tools") or await _list_all(client, "tools")
+            arguments = {**arguments, "arguments": _typed_arguments(tools, arguments["name"], arguments["arguments"])}
+        called = await getattr(client, options.call)(**arguments, options=call_options)
         description |= {"called": called.model_dump(), "notifications": notifications}
     return description
+
+
+def _typed_arguments(tools: list[dict[str, Any]], name: str, texts: dict[str, str]) -> dict[str, Any]:
+    """Return the arguments of a tool: JSON where the text is JSON and the schema does not want this text itself.
+
+    Raises LocalError for a tool that is not in the list.
+    """
+    schemas = {tool["name"]: tool["inputSchema"] for tool in tools}
+    if name not in schemas:
+        nearest = get_close_matches(name, schemas, 1)
+        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        raise LocalError(f"the server has no tool {name!r}{hint} (its tools: {', '.join(schemas) or 'none'})")
+    properties = schemas[name].get("properties", {})
+    return {key: _typed_argument(text, properties.get(key, {})) for key, text in texts.items()}
+
+
+def _typed_argument(text: str, schema: Any) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    types = _types_in(schema)
+    kind = next(name for name, python in _JSON_TYPES.items() if isinstance(value, python))
+    is_number = kind in ("integer", "number") and "number" in types
+    return text if "string" in types and kind not in types and not is_number else value
+
+
+def _types_in(schema: Any) -> set[str]:
+    """Return the JSON types that a schema names, in its alternatives too; none where it leaves them open."""
+    if not isinstance(schema, dict):
+        return set()
+    fields = cast("dict[str, Any]", schema)
+    types: set[str] = {fields["type"]} if isinstance(fields.get("type"), str) else set(fields.get("type", ()))
+    if all(isinstance(value, str) for value in fields.get("enum", [None])):
+        types.add("string")
+    return types.union(*(_types_in(branch) for key in ("anyOf", "oneOf") for branch in fields.get(key, ())))
 
 
 @contextmanager

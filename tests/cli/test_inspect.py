@@ -15,7 +15,7 @@ from support.project import ROOT
 
 from mcp_codegen.cli.main import main
 from mcp_codegen.output import plain
-from mcp_codegen.servers.host_config import default_config_path
+from mcp_codegen.servers.hosts.host_config import default_config_path
 
 EVERYTHING = str(ROOT / "examples" / "everything" / "server.py")
 
@@ -156,3 +156,50 @@ def test_inspecting_nothing_is_told_in_one_line() -> None:
 
 def test_what_a_server_says_cannot_steer_the_terminal() -> None:
     assert plain("a\x1b[2J\nb\r\u202ec é") == "a\\x1b[2J\nb\\r\\u202ec é"
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({"args": ["/path/to/your/project"]}, "'args' has a placeholder, '/path/to/your/project'"),
+        ({"args": ["--directory", "/ABSOLUTE/PATH/TO/PARENT/FOLDER/weather"]}, "'args' has a placeholder"),
+        ({"args": ["C:\\path\\to\\server.py"]}, "'args' has a placeholder"),
+        ({"args": ["/Users/username/Desktop"]}, "'args' has a placeholder"),
+        ({"args": ["--root=/path/to/files"]}, "'args' has a placeholder"),
+        ({"env": {"API_KEY": "<your key>"}}, "'env.API_KEY' has a placeholder;"),
+        ({"env": {"API_KEY": "your-api-key-here"}}, "'env.API_KEY' has a placeholder;"),
+        ({"args": ["${APPDATA}\\npm"]}, "'args' has the variable ${APPDATA}, which the host does not expand"),
+        ({"env": {"APPDATA": "%APPDATA%"}}, "'env.APPDATA' has the variable %APPDATA%"),
+        ({"args": ["--directory", "/no/such/folder"]}, "'args' has the folder '/no/such/folder', which does not exist"),
+        ({"args": ["--root=/no/such/folder"]}, "'args' has the folder '/no/such/folder', which does not exist"),
+        ({"cwd": "/no/such/folder"}, "'cwd' is the folder '/no/such/folder', which does not exist"),
+    ],
+)
+def test_checking_finds_what_was_copied_and_not_filled_in(tmp_path: Path, entry: object, problem: str) -> None:
+    file = tmp_path / "claude_desktop_config.json"
+    fields = {"command": sys.executable, **entry} if isinstance(entry, dict) else {}
+    file.write_text(json.dumps({"mcpServers": {"one": fields}}))
+    done = run("config", "check", "--file", str(file))
+    assert done.exit_code == 1 and problem in done.output and done.output.count("\n") == 1, done.output
+
+
+def test_checking_finds_names_that_are_there_twice(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    entry = json.dumps({"command": sys.executable})
+    file.write_text(f'{{"mcpServers": {{"one": {entry}, "two": {entry}, "one": {entry}}}}}')
+    done = run("config", "check", "--file", str(file))
+    assert done.exit_code == 1 and "the name 'one' is there twice" in done.output and done.output.count("\n") == 1
+
+
+def test_checking_has_no_problem_with_what_is_right(tmp_path: Path) -> None:
+    """Endpoints are no folders, URLs have no command, and some hosts expand variables."""
+    right = {
+        "served": {"command": sys.executable, "args": ["--path", "/api/mcp", "--out", "x", str(tmp_path)]},
+        "remote": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}},
+        "variable": {"command": sys.executable, "args": ["${workspaceFolder}/server.py"], "cwd": str(tmp_path)},
+    }
+    for key in ("servers", "mcpServers"):
+        file = tmp_path / "mcp.json"
+        file.write_text(json.dumps({key: right}))
+        done = run("config", "check", "--file", str(file))
+        assert (done.exit_code, "3 servers, no problems" in done.output) == (0, True), done.output

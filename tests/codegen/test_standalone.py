@@ -116,7 +116,7 @@ def test_each_file_says_what_made_it_and_how_to_make_it_again(place: Path) -> No
     ("arguments", "message"),
     [
         ((), "--standalone needs --output DIR"),
-        (("--output", "my-package"), "not a name that a package can have"),
+        (("--output", "my-package"), "'my-package' cannot be imported"),
     ],
 )
 def test_a_package_that_cannot_be_imported_is_not_made(arguments: tuple[str, ...], message: str) -> None:

@@ -64,9 +64,9 @@ def test_an_installed_wheel_generates_what_the_checkout_does(installed: Path, tm
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     command = [sys.executable, "-m", "mcp_codegen", "--revision", "2025-06-18"]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
-    generated = tmp_path / "mcp_generated" / "v2025_06_18"
+    written = tmp_path / "mcp_bindings" / "v2025_06_18"
     committed = ROOT / "generated" / "mcp_generated" / "v2025_06_18"
-    assert {path.name: path.read_bytes() for path in generated.glob("*.py")} == {
+    assert {path.name: path.read_bytes() for path in written.glob("*.py")} == {
         path.name: path.read_bytes() for path in committed.glob("*.py")
     }
     for arguments in (

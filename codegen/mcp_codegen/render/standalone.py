@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import keyword
 from importlib.metadata import version
 from pathlib import Path, PurePath
 from typing import Final
@@ -22,12 +21,9 @@ def with_runtime(files: Files, output: Path, command: str) -> dict[Path, str]:
     """Return the files of one whole package: bindings that import the runtime from their own package, and the runtime;
     each says by which command it is made again.
 
-    Raises CodegenError where the folder has no name to import, or the runtime's source is not beside the generator.
+    Raises CodegenError where the runtime's source is not beside the generator.
     """
-    name = output.resolve().name
-    if not name.isidentifier() or keyword.iskeyword(name):
-        raise CodegenError(f"{output}: {name!r} is not a name that a package can have")
-    command = f"{command} --standalone --output {name}"
+    command = f"{command} --standalone --output {output.resolve().name}"
     result = {path: _header(_inside(text, path.relative_to(output)), command) for path, text in files.items()}
     index = output / "__init__.py"
     result[index] = (

@@ -18,6 +18,7 @@ from typing import Final
 from ..errors import CodegenError, SchemaError
 from ..json_types import is_list, is_object
 from .contract import KINDS, Contract, read_contract
+from .local import environment, is_python_file, launch_command, require_python_file
 
 _BINDINGS: Final = "mcp_generated"
 _EXIT_TIMEOUT: Final = 15.0  # Seconds that the child process has to end the server after the time limit.
@@ -36,7 +37,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class ServerTarget:
-    """A server: a command with its environment and folder, or a URL, or a file with a saved list."""
+    """A server: a command with its environment and folder, or a URL, or a file with a saved list.
+
+    `label` is how messages name it, where the command is not what the user typed.
+    """
 
     command: tuple[str, ...] = ()
     url: str = ""
@@ -44,13 +48,18 @@ class ServerTarget:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     cwd: str | None = None
     access: Access = Access()
+    label: str = ""
 
     def __str__(self) -> str:
-        return str(self.saved or self.url or shlex.join(self.command))
+        return self.label or str(self.saved or self.url or shlex.join(self.command))
 
 
 def parse_target(text: str) -> ServerTarget:
-    """Return the target of one word of the command line: a URL, a saved .json file, or else a command."""
+    """Return the target of one word of the command line: a URL, a saved .json file, a Python file with an App or
+    Server (`server.py`, `server.py:app`), or else a command."""
+    if is_python_file(text):
+        require_python_file(text)
+        return ServerTarget(command=launch_command(text), env=environment(), label=text)
     if text.startswith(("http://", "https://")):
         return ServerTarget(url=text)
     if text.endswith(".json") and Path(text).is_file():
@@ -101,13 +110,19 @@ def probe_json(
     timeout: float,
     call: str = "",
     arguments: Mapping[str, object] | None = None,
+    *,
+    as_texts: bool = False,
 ) -> object:
-    """Return these lists of a live server as JSON, and the result of a call, if there is one. Raises CodegenError."""
+    """Return these lists of a live server as JSON, and the result of a call, if there is one. Raises CodegenError.
+
+    With `as_texts` the arguments of the tool are texts, and become values of the types in its input schema.
+    """
     if not target.command and not target.url:
         raise CodegenError("no server was named; pass --from, or --config and --server")
-    command = [sys.executable, "-m", "mcp_runtime.introspect", "--bindings", _BINDINGS, "--timeout", str(timeout)]
+    command = [sys.executable, "-P", "-m", "mcp_runtime.introspect", "--bindings", _BINDINGS, "--timeout", str(timeout)]
     command += [word for name in lists for word in ("--list", name)]
     command += ["--call", call, "--arguments", json.dumps(arguments or {})] if call else []
+    command += ["--texts"] if as_texts else []
     command += ["--private", *(["--cwd", target.cwd] if target.cwd else [])]
     access = target.access
     command += ["--login"] if access.login else []

@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..errors import CodegenError
-from ..json_types import is_list, is_object
-from ..output import plain
-from ..servers.host_config import default_config_path, problems, read_config, servers_of, with_server, write_config
-from .options import DIFFERENT, FILE, report_errors
+from ...json_types import is_list, is_object
+from ...output import plain
+from ...servers.hosts.config_problems import hidden, problems
+from ...servers.hosts.env_files import assignments
+from ...servers.hosts.host_config import default_config_path, read_config, servers_of, with_server, write_config
+from ..options import DIFFERENT, FILE, report_errors
 
 _file: Final = click.option(
     "--file",
@@ -42,12 +43,7 @@ def config() -> None:
 def add(chosen: Path | None, variables: tuple[str, ...], name: str, command: tuple[str, ...]) -> None:
     """Add or replace a server: config add NAME -- COMMAND ARGUMENTS. Paths become absolute."""
     path = chosen or default_config_path()
-    env: dict[str, str] = {}
-    for variable in variables:
-        key, sign, value = variable.partition("=")
-        if not key or not sign:
-            raise CodegenError(f"--env takes NAME=VALUE, not {variable!r}")
-        env[key] = value
+    env = assignments(variables, "--env")
     before = read_config(path) if path.exists() else {}
     write_config(path, with_server(before, name, command, env, Path.cwd()))
     click.echo(f"{path}: {name} {'replaced' if name in servers_of(before) else 'added'}; restart the host to see it")
@@ -62,14 +58,18 @@ def show(chosen: Path | None, as_json: bool) -> None:
     path = chosen or default_config_path()
     servers = servers_of(read_config(path))
     if as_json:
-        click.echo(json.dumps({name: _public(entry) for name, entry in servers.items()}, indent=2))
+        click.echo(
+            json.dumps(
+                {name: hidden(entry) if is_object(entry) else entry for name, entry in servers.items()}, indent=2
+            )
+        )
         return
     table = Table("server", "command", "variables", box=None, header_style="bold", pad_edge=False, title_justify="left")
     for name, entry in servers.items():
-        public = _public(entry) if is_object(entry) else {}
-        arguments = public.get("args", [])
-        words = [public.get("command", public.get("url", "")), *(arguments if is_list(arguments) else [])]
-        variables = public.get("env")
+        fields = entry if is_object(entry) else {}
+        arguments = fields.get("args", [])
+        words = [fields.get("command", fields.get("url", "")), *(arguments if is_list(arguments) else [])]
+        variables = fields.get("env")
         cells = name, " ".join(map(str, words)), " ".join(variables) if is_object(variables) else ""
         table.add_row(*(Text(plain(cell)) for cell in cells))
     Console(soft_wrap=True).print(table)
@@ -79,18 +79,13 @@ def show(chosen: Path | None, as_json: bool) -> None:
 @_file
 @report_errors
 def check_config(chosen: Path | None) -> None:
-    """Check that a host can start the servers. Exit code 1 if there are problems."""
+    """Check that a host can start the servers: commands and folders, placeholders, duplicate names, variables that the
+    host does not expand. Exit code 1 if there are problems."""
     path = chosen or default_config_path()
     config_file = read_config(path)
-    lines = list(problems(config_file))
+    lines = list(problems(config_file, path.read_text(encoding="utf-8-sig"), path.name))
     for line in lines:
         click.echo(f"{path}: {line}")
     if lines:
         raise SystemExit(DIFFERENT)
     click.echo(f"{path}: {len(servers_of(config_file))} servers, no problems")
-
-
-def _public(entry: object) -> dict[str, object]:
-    fields = entry if is_object(entry) else {}
-    hidden = {key: dict.fromkeys(values, "…") for key in ("env", "headers") if is_object(values := fields.get(key))}
-    return {**fields, **hidden}

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
-from ..errors import OutputError, SchemaError
-from ..json_types import JsonObject, is_list, is_object
+from ...errors import OutputError, SchemaError
+from ...json_types import JsonObject, is_object
 
 _FILE: Final = "claude_desktop_config.json"
 _SERVERS: Final = "mcpServers"
+_VSCODE_SERVERS: Final = "servers"
 _REPLACED: Final = frozenset({"command", "args", "env", "cwd", "type", "url", "headers"})
-_SCRIPTS: Final = frozenset({".py", ".js", ".mjs", ".ts", ".jar", ".sh", ".rb"})
+SCRIPTS: Final = frozenset({".py", ".js", ".mjs", ".ts", ".jar", ".sh", ".rb"})
 
 
 def default_config_path(platform: str = sys.platform, environment: Mapping[str, str] = os.environ) -> Path:
@@ -51,6 +52,19 @@ def read_config(path: Path) -> JsonObject:
     return config
 
 
+def duplicate_names(text: str) -> Iterator[str]:
+    """Yield the names that an object of a JSON text has twice: a host reads only the last of them."""
+    duplicates: list[str] = []
+
+    def object_of(items: list[tuple[str, object]]) -> dict[str, object]:
+        names = [name for name, _ in items]
+        duplicates.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
+        return dict(items)
+
+    json.loads(text, object_pairs_hook=object_of)
+    yield from duplicates
+
+
 def with_server(
     config: JsonObject, name: str, command: Sequence[str], env: Mapping[str, str], folder: Path
 ) -> JsonObject:
@@ -76,8 +90,12 @@ def write_config(path: Path, config: JsonObject) -> None:
 
     Raises OutputError, and has changed nothing, if it cannot be written.
     """
+    write_text(path, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace the text of a file atomically, as `write_config` does."""
     target = path.resolve()
-    text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
     temporary: str | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -95,51 +113,12 @@ def write_config(path: Path, config: JsonObject) -> None:
 
 def servers_of(config: JsonObject) -> JsonObject:
     """Return the servers of a configuration by name."""
-    servers = config.get(_SERVERS)
+    servers = config.get(_SERVERS, config.get(_VSCODE_SERVERS))
     return servers if is_object(servers) else {}
 
 
-def problems(config: JsonObject) -> Iterator[str]:
-    """Yield one line for each problem that keeps a host from starting the servers."""
-    if not is_object(config.get(_SERVERS)):
-        yield f"{_SERVERS!r} is missing or not an object"
-    for name, entry in servers_of(config).items():
-        if not is_object(entry):
-            yield f"{name}: is not an object"
-            continue
-        yield from (f"{name}: {problem}" for problem in _problems_of(entry))
-
-
-def _problems_of(entry: JsonObject) -> Iterator[str]:
-    command, arguments, env = entry.get("command"), entry.get("args", []), entry.get("env", {})
-    if not isinstance(command, str) or not command:
-        yield "'command' must be a string" if "command" in entry else "'command' is missing"
-    elif not _is_path(command):
-        missing = shutil.which(command) is None
-        yield f"'command' {command!r} is {'not found' if missing else 'not an absolute path; a host may not find it'}"
-    elif not PurePath(command).is_absolute():
-        yield f"'command' {command!r} is a relative path"
-    elif shutil.which(command) is None:
-        yield f"'command' {command!r} does not exist or is not executable"
-    if not is_list(arguments) or not all(isinstance(word, str) for word in arguments):
-        yield "'args' must be a list of strings"
-    else:
-        yield from (problem for word in arguments if (problem := _problem_of_argument(str(word))))
-    if not is_object(env) or not all(isinstance(value, str) for value in env.values()):
-        yield "'env' must be an object of strings; numbers need quotes"
-
-
-def _problem_of_argument(word: str) -> str:
-    is_path = word.startswith(("./", "../", "~")) or PurePath(word).suffix in _SCRIPTS
-    if is_path and "://" not in word and not PurePath(word).is_absolute() and not word.startswith("-"):
-        return f"'args' has the relative path {word!r}"
-    if PurePath(word).is_absolute() and PurePath(word).suffix in _SCRIPTS and not Path(word).exists():
-        return f"'args' has the path {word!r}, which does not exist"
-    return ""
-
-
 def _program(word: str, folder: Path) -> str:
-    path = shutil.which(folder / word if _is_path(word) else word)
+    path = shutil.which(folder / word if is_path(word) else word)
     if path is None:
         raise SchemaError(f"the command {word!r} does not exist or is not executable; nothing was changed")
     return os.path.abspath(path)  # Symbolic links stay: an interpreter finds its environment by the path of its link.
@@ -147,9 +126,14 @@ def _program(word: str, folder: Path) -> str:
 
 def _absolute(word: str, folder: Path) -> str:
     """Return an existing path as an absolute one; any other word is unchanged."""
-    is_path = word.startswith(".") or _is_path(word) or PurePath(word).suffix in _SCRIPTS
-    return os.path.abspath(folder / word) if is_path and not word.startswith("-") and (folder / word).exists() else word
+    looks_like_path = word.startswith(".") or is_path(word) or PurePath(word).suffix in SCRIPTS
+    return (
+        os.path.abspath(folder / word)
+        if looks_like_path and not word.startswith("-") and (folder / word).exists()
+        else word
+    )
 
 
-def _is_path(word: str) -> bool:
+def is_path(word: str) -> bool:
+    """Return True for a word with a separator of folders; other commands are looked up on the PATH."""
     return "/" in word or os.sep in word

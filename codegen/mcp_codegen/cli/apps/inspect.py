@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,12 +13,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..errors import CodegenError
-from ..json_types import is_list, is_object
-from ..output import plain
-from ..servers.probe import ServerTarget, parse_target, probe_json, target_from_config
-from .options import DIFFERENT, FILE, report_errors
-from .server_options import add_credentials, with_access
+from ...errors import CodegenError
+from ...json_types import is_list, is_object
+from ...output import plain
+from ...servers.hosts.env_files import assignments
+from ...servers.identity import server_identity
+from ...servers.probe import ServerTarget, parse_target, probe_json, target_from_config
+from ..options import DIFFERENT, FILE, report_errors
+from ..server_options import add_credentials, with_access
+from .result_text import result_texts
 
 _LISTS: Final = {
     "tools": ("name", "inputSchema", "description"),
@@ -26,6 +29,7 @@ _LISTS: Final = {
     "resource_templates": ("uriTemplate", "name", "description"),
     "prompts": ("name", "arguments", "description"),
 }
+_HEADINGS: Final = {"inputSchema": "arguments"}
 _MAX_CELL: Final = 300  # Characters.
 
 
@@ -70,13 +74,14 @@ def inspect(
     as_json: bool,
     target: tuple[str, ...],
 ) -> None:
-    """List the features of a server, or call one and show its notifications: inspect -- COMMAND… or inspect URL.
+    """List the features of a server, or call one and show its notifications: inspect server.py, inspect URL, or
+    inspect -- COMMAND….
 
     Exit code 1 if a tool fails.
     """
-    named_target = _target(target, config, server, _assignments(variables, "--env"))
+    named_target = _target(target, config, server, assignments(variables, "--env"))
     server_target = add_credentials(named_target, headers, login, tokens)
-    call = _call(tool, prompt, uri, _assignments(arguments, "--arg"))
+    call = _call(tool, prompt, uri, assignments(arguments, "--arg"))
     output = probe_json(
         server_target, list(_LISTS), timeout, call.method if call else "", call.arguments if call else None
     )
@@ -97,7 +102,7 @@ def _target(words: tuple[str, ...], config: Path | None, server: str | None, env
     if not words or config is not None or server is not None:
         raise CodegenError("no server was named; pass -- COMMAND and its arguments, a URL, or --config and --server")
     server_target = parse_target(words[0]) if len(words) == 1 else ServerTarget(words)
-    return replace(server_target, saved=None, env=env)
+    return replace(server_target, saved=None, env={**server_target.env, **env})
 
 
 def _call(tool: str | None, prompt: str | None, uri: str | None, arguments: Mapping[str, str]) -> _Call | None:
@@ -116,13 +121,6 @@ def _call(tool: str | None, prompt: str | None, uri: str | None, arguments: Mapp
             raise CodegenError("--tool, --prompt and --read exclude each other; pass one of them")
 
 
-def _assignments(words: Iterable[str], option: str) -> dict[str, str]:
-    assignments = [word.partition("=") for word in words]
-    if not all(name and sign for name, sign, _ in assignments):
-        raise CodegenError(f"{option} takes NAME=VALUE")
-    return {name: value for name, _, value in assignments}
-
-
 def _value(text: str) -> object:
     """Return the text parsed as JSON, or the text itself: `5` is a number, `"5"` and `five` are texts."""
     try:
@@ -139,8 +137,13 @@ def _show(output: dict[str, Any], whole: bool) -> None:
     console = Console(soft_wrap=True)
     if whole:
         server = output.get("server")
-        console.print(Text(f"revision {plain(str(output.get('revision')))}", style="bold"))
-        console.print(Text(plain(json.dumps(server, ensure_ascii=False))))
+        identity = server_identity(server)
+        named = " ".join(str(identity.get(key, "")) for key in ("name", "version"))
+        console.print(Text(f"{plain(named)} (revision {plain(str(output.get('revision')))})", style="bold"))
+        fields = server if is_object(server) else {}
+        console.print(Text(f"capabilities: {plain(json.dumps(fields.get('capabilities'), ensure_ascii=False))}"))
+        if isinstance(instructions := fields.get("instructions"), str):
+            console.print(Text(plain(instructions)))
         for name, columns in _LISTS.items():
             _list(console, name.replace("_", " "), columns, output.get(name))
         return
@@ -149,7 +152,7 @@ def _show(output: dict[str, Any], whole: bool) -> None:
         console.print(Text(f"notification: {plain(json.dumps(notification, ensure_ascii=False))}", style="dim"))
     called = output.get("called")
     result = dict(called) if is_object(called) else {}
-    for text in _texts(result):
+    for text in result_texts(result):
         console.print(Text(plain(text)))
     if result.get("structuredContent") is not None:
         console.print(Text(plain(json.dumps(result["structuredContent"], indent=2, ensure_ascii=False)), style="cyan"))
@@ -160,7 +163,9 @@ def _list(console: Console, name: str, columns: tuple[str, ...], items: object) 
         console.print(Text(f"\nno {name}", style="dim"))
         return
     console.print()
-    table = Table(name, *columns[1:], box=None, header_style="bold", pad_edge=False)
+    table = Table(
+        name, *(_HEADINGS.get(column, column) for column in columns[1:]), box=None, header_style="bold", pad_edge=False
+    )
     for item in items:
         fields = item if is_object(item) else {}
         table.add_row(*(Text(plain(_cell(fields.get(column)))[:_MAX_CELL]) for column in columns))
@@ -179,20 +184,3 @@ def _cell(value: object) -> str:
             str(item.get("name")) if item.get("required") else f"[{item.get('name')}]" for item in arguments
         )
     return " ".join(value.split()) if isinstance(value, str) else ""
-
-
-def _texts(result: dict[str, Any]) -> Iterable[str]:
-    """Yield the text of each content block of a tool, prompt or resource."""
-    for key in ("content", "contents", "messages"):
-        blocks = result.get(key)
-        for block in blocks if is_list(blocks) else []:
-            yield _block(block)
-
-
-def _block(block: object) -> str:
-    fields = block if is_object(block) else {}
-    role, content = fields.get("role"), fields.get("content")
-    if isinstance(role, str):
-        return f"{role}: {_block(content)}"
-    text = fields.get("text")
-    return text if isinstance(text, str) else json.dumps(fields, ensure_ascii=False)[:_MAX_CELL]

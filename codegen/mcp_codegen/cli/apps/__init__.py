@@ -1,0 +1,1 @@
+"""The commands for authors and users of servers: run, inspect, call, configure."""

@@ -1,0 +1,178 @@
+"""The commands `install` and `uninstall`: a server in the configuration of a host."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+import click
+
+from ...errors import CodegenError
+from ...json_types import JsonObject, is_object
+from ...servers.hosts.catalog import HOSTS, HostEntry, Scope
+from ...servers.hosts.editing import HostFile
+from ...servers.hosts.env_files import variables_of
+from ...servers.hosts.host_config import servers_of, with_server
+from ...servers.identity import server_identity
+from ...servers.local import environment, is_python_file, launch_command, require_python_file, split_server
+from ...servers.probe import ServerTarget, probe_json
+from ..options import FILE, report_errors
+from ..server_options import add_credentials
+from .run import with_env, with_env_file
+
+_DEFAULT_HOST: Final = "claude-desktop"
+_with_host: Final = click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    type=click.Choice(list(HOSTS)),
+    default=[_DEFAULT_HOST],
+    show_default=True,
+    help="The host. May be repeated.",
+)
+_with_scope: Final = click.option(
+    "--scope",
+    type=click.Choice(["user", "project"]),
+    default="user",
+    show_default=True,
+    help="The configuration of the user, or the one of the project in this folder.",
+)
+_with_file: Final = click.option("--file", "chosen", type=FILE, metavar="FILE", help="Another configuration file.")
+_with_dry_run: Final = click.option("--dry-run", is_flag=True, help="Print what would be written; write nothing.")
+
+
+@click.command("install", short_help="Add a server to a host's configuration.")
+@click.argument("server", nargs=-1)
+@click.option("-m", "--module", metavar="MODULE", help="The server of an installed module: package.module[:name].")
+@click.option("--name", metavar="NAME", help="The name in the configuration. Default: the server's own.")
+@with_env
+@with_env_file
+@click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="A header for a URL.")
+@_with_host
+@_with_scope
+@_with_file
+@_with_dry_run
+@report_errors
+def install(
+    *,
+    server: tuple[str, ...],
+    module: str | None,
+    name: str | None,
+    variables: tuple[str, ...],
+    env_files: tuple[Path, ...],
+    headers: tuple[str, ...],
+    hosts: tuple[str, ...],
+    scope: Scope,
+    chosen: Path | None,
+    dry_run: bool,
+) -> None:
+    r"""Add a server to the configuration of a host: a Python file, a URL, or a command after --.
+
+    \b
+    mcp-codegen install server.py --host cursor --env API_KEY=…
+    mcp-codegen install https://example.com/mcp --name example --host vscode
+    mcp-codegen install --name files --host gemini -- npx -y some-server .
+
+    Without --name the server is started and its name is taken. Everything else in the file remains, and the file before
+    is stored as FILE.bak. Hosts start servers with few variables: pass what yours needs.
+    """
+    if chosen is not None and len(hosts) > 1:
+        raise CodegenError("--file needs one --host, which tells its format")
+    env = variables_of(variables, env_files)
+    if module is not None and server:
+        raise CodegenError(f"-m and {' '.join(server)!r} exclude each other; pass one of them")
+    target = ServerTarget(url=server[0]) if _is_url(server) else ServerTarget()
+    access = add_credentials(target, headers, False, None).access
+    entry = HostEntry(_command(server, module), target.url, env, access.headers)
+    key = _safe_name(name) if name is not None else _own_name(server, module, entry)
+    files = [HostFile(HOSTS[host], chosen or HOSTS[host].path(scope, Path.cwd())) for host in dict.fromkeys(hosts)]
+    plans = [(file, file.entry(key, file.host.entry(key, entry))) for file in files]
+    texts = [file.with_entry(key, fields) for file, fields in plans]
+    for (file, fields), text in zip(plans, texts, strict=True):
+        if dry_run:
+            _show_plan(file, key, fields)
+            continue
+        verb = "replaced" if key in file.servers else "added"
+        _report(file, file.write(text), f"{key} {verb}; {file.host.next_step}")
+
+
+@click.command("uninstall", short_help="Remove a server from a host's configuration.")
+@click.argument("name")
+@_with_host
+@_with_scope
+@_with_file
+@_with_dry_run
+@report_errors
+def uninstall(*, name: str, hosts: tuple[str, ...], scope: Scope, chosen: Path | None, dry_run: bool) -> None:
+    """Remove the server NAME from the configuration of a host; everything else in the file remains."""
+    if chosen is not None and len(hosts) > 1:
+        raise CodegenError("--file needs one --host, which tells its format")
+    files = [HostFile(HOSTS[host], chosen or HOSTS[host].path(scope, Path.cwd())) for host in dict.fromkeys(hosts)]
+    texts = [file.without_entry(name) for file in files]
+    for file, text in zip(files, texts, strict=True):
+        if dry_run:
+            click.echo(f"{file.path}: {name} would be removed; nothing was written")
+        else:
+            _report(file, file.write(text), f"{name} removed; {file.host.title} reads this when it starts")
+
+
+def _is_url(server: tuple[str, ...]) -> bool:
+    return len(server) == 1 and server[0].startswith(("http://", "https://"))
+
+
+def _command(server: tuple[str, ...], module: str | None) -> tuple[str, ...]:
+    """Return the command for the host, with absolute paths; none for a URL."""
+    run = (sys.executable, "-m", "mcp_codegen", "run")
+    if module is not None:
+        return (*run, "-m", module)
+    if not server:
+        raise CodegenError("no server was named; pass a Python file, a URL, -m MODULE, or -- COMMAND")
+    if _is_url(server):
+        return ()
+    if len(server) == 1 and is_python_file(server[0]):
+        path, _, name = os.path.abspath(require_python_file(server[0])), *split_server(server[0])
+        return (*run, f"{path}:{name}" if name else path)
+    entry = cast("dict[str, Any]", servers_of(with_server({}, "server", server, {}, Path.cwd()))["server"])
+    return (entry["command"], *entry["args"])
+
+
+def _own_name(server: tuple[str, ...], module: str | None, entry: HostEntry) -> str:
+    """Return the name that a live server has for itself. Raises CodegenError if it does not start, or has none."""
+    env = {**environment(), **entry.env}
+    if module is not None:
+        target = ServerTarget(launch_command(module, module=True), env=env, label=module)
+    elif len(server) == 1 and is_python_file(server[0]):
+        target = ServerTarget(launch_command(server[0]), env=env, label=server[0])
+    else:
+        target = ServerTarget(entry.command, entry.url, env=entry.env)
+        target = replace(target, access=replace(target.access, headers=entry.headers))
+    try:
+        output = probe_json(target, (), 60.0)
+    except CodegenError as error:
+        raise CodegenError(f"{error}; nothing was written: correct it, or pass --name") from None
+    name = server_identity(output.get("server") if is_object(output) else None).get("name")
+    if not isinstance(name, str) or not name:
+        raise CodegenError(f"{target}: has no name of its own; pass --name")
+    return _safe_name(name)
+
+
+def _safe_name(name: str) -> str:
+    """Return a name that each host accepts: letters, digits, `_` and `-`."""
+    safe = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")
+    if not safe:
+        raise CodegenError(f"{name!r} cannot be a name; pass --name with letters and digits")
+    return safe
+
+
+def _show_plan(file: HostFile, name: str, entry: JsonObject) -> None:
+    click.echo(f"{file.path}: {file.host.servers_key}.{name} would be, for {file.host.title}:")
+    click.echo(json.dumps(entry, indent=2, ensure_ascii=False))
+
+
+def _report(file: HostFile, backup: Path | None, text: str) -> None:
+    click.echo(f"{file.path}: {text}" + (f" (the file before: {backup.name})" if backup is not None else ""))

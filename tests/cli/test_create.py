@@ -1,0 +1,88 @@
+"""`mcp-codegen create`: a project whose test passes and whose server answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from support.cli.commands import INSTALLED, LIMIT, mcp_codegen
+
+from mcp_codegen.cli.main import main
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("projects")
+    done = mcp_codegen("create", "my-server", folder=folder)
+    assert done.returncode == 0, done.stderr
+    return folder / "my-server"
+
+
+def test_it_has_a_server_a_test_and_configurations(project: Path) -> None:
+    files = {path.relative_to(project).as_posix() for path in project.rglob("*") if path.is_file()}
+    configurations = {".mcp.json", ".vscode/mcp.json", ".gitignore", "README.md", "pyproject.toml"}
+    assert {name for name in files if "cache" not in name} == {"server.py", "tests/test_server.py", *configurations}
+    metadata = tomllib.loads((project / "pyproject.toml").read_text())
+    assert metadata["project"]["name"] == "my-server"
+    for name, key in ((".mcp.json", "mcpServers"), (".vscode/mcp.json", "servers")):
+        entry = json.loads((project / name).read_text())[key]["my-server"]
+        assert (entry["command"], entry["args"][0]) == ("mcp-codegen", "run")
+
+
+def test_its_test_passes(project: Path) -> None:
+    environment = {**os.environ, **INSTALLED}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    # A client passes few variables to the server that it starts, so the server gets the packages from its interpreter.
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout
+
+
+def test_its_server_answers(project: Path) -> None:
+    done = mcp_codegen("call", "server.py", "add", "a=1", "b=2", "--json", folder=project)
+    assert json.loads(done.stdout)["structuredContent"] == {"result": 3}, done.stderr
+    done = mcp_codegen("inspect", "server.py", "--read", "greeting://you", folder=project)
+    assert (done.returncode, done.stdout) == (0, "Hello, you!\n")
+
+
+def test_its_code_is_formatted_and_typed(project: Path) -> None:
+    for arguments in (
+        ["ruff", "check"],
+        ["black", "--check", "--line-length", "120"],
+        ["mypy", "--strict", "server.py"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *arguments, *(["."] if arguments[0] != "mypy" else [])],
+            cwd=project,
+            env={**os.environ, "MYPYPATH": INSTALLED["PYTHONPATH"]},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_files_that_exist_are_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text("mine")
+    done = run("create", "mine", "--output", tmp_path)
+    assert done.exit_code == 2 and "server.py: exists already" in done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["server.py"]
+    assert (tmp_path / "server.py").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["../up", "a b", "1st", "json", "-x-", 'x"', "class"])
+def test_a_name_that_no_project_can_have_is_one_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("create", "--", name)
+    assert done.exit_code == 2 and repr(name) in done.output and done.output.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, TypeVa
 
 from ..aio.rate_limit import RateLimit
 from ..bindings.client import BaseClient
-from ..bindings.server import BaseServer
+from ..bindings.server import BaseServer, Servable
 from ..bindings.settings import ASGISettings, HTTPServerSettings
 from ..encryption import KeyRing
 from ..endpoint.extensions import load_extension
@@ -41,7 +41,7 @@ _HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
 _LISTS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
 
 
-class BaseApp(Registrations, Generic[ServerT]):
+class BaseApp(Registrations, Servable, Generic[ServerT]):
     """The base class of `App`: a server made from functions."""
 
     server_class: ClassVar[type[BaseServer]]
@@ -168,6 +168,10 @@ class BaseApp(Registrations, Generic[ServerT]):
         merge(declared, self._capabilities or {})
         identity: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
         return server(**identity, capabilities=declared, **options)
+
+    def as_server(self) -> ServerT:
+        """Return the server of this app, as `server` does."""
+        return self.server
 
     @overload
     def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...

@@ -10,12 +10,12 @@ from ..client.core import ClientCore
 from ..client.subscriptions import Subscription as Subscription
 from ..endpoint.base import HandlerResult as HandlerResult
 from ..server.core import ServerCore
-from ..session.interfaces import Candidate, RequestTransport, Transport
+from ..session.interfaces import RequestTransport, Transport
 from ..session.negotiation import ready_candidate
 from ..session.options import RequestKeywords as RequestKeywords
 from ..session.options import RequestOptions as RequestOptions
 from ..versions.candidates import client_candidates
-from .server import services_of
+from .server import ServerChoice, services_of
 from .settings import ClientSettings
 
 if TYPE_CHECKING:
@@ -52,16 +52,22 @@ class BaseClient(ClientCore):
         return cls(start, **settings)
 
     @classmethod
-    def memory(cls, *servers: ServerCore | Candidate[ServerCore], **settings: Unpack[ClientSettings]) -> Self:
+    def memory(cls, *servers: ServerChoice, **settings: Unpack[ClientSettings]) -> Self:
         """Return a client of server objects in the same process, oldest protocol version first; for tests.
 
         Args:
-            servers: The servers; each client gets the one of the protocol version that it negotiates.
+            servers: The servers, or an App, which serves every protocol version; each client gets the one of the
+                protocol version that it negotiates. A single server serves the client's version as well.
             settings: The keywords of the constructor.
         """
         from ..transports.memory import connect_in_memory
 
-        return cls(connect_in_memory(services_of(servers)), **settings)
+        client = cls(connect_in_memory(services_of(servers)), **settings)
+        if len(servers) == 1 and isinstance(servers[0], ServerCore) and not client._negotiates(servers[0].revision.id):
+            from ..versions.candidates import server_candidates
+
+            client._connect = connect_in_memory(services_of(server_candidates(servers[0])))
+        return client
 
     @classmethod
     def http(cls, url: str, *, http: HTTPOptions | None = None, **settings: Unpack[ClientSettings]) -> Self:
@@ -82,6 +88,12 @@ class BaseClient(ClientCore):
         if http is not None and http.login_timeout:
             settings.setdefault("connect_options", RequestOptions(timeout=http.login_timeout + 60.0))
         return cls(start, **settings)
+
+    def _negotiates(self, revision_id: str) -> bool:
+        """Return True if the client may negotiate this protocol version."""
+        return (not self._revisions and revision_id == self.revision.id) or (
+            self._revisions == "all" or revision_id in self._revisions
+        )
 
     async def __aenter__(self) -> Self:
         if not self._revisions:

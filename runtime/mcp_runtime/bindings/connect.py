@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from ..errors import LocalError
 from ..session.interfaces import RevisionChoice
 from .client import BaseClient
-from .server import BaseServer
+from .server import BaseServer, Servable
 
 ClientT = TypeVar("ClientT", bound=BaseClient)
-Target = str | Sequence[str] | BaseServer | Sequence[BaseServer]
+Target = str | Sequence[str] | BaseServer | Sequence[BaseServer] | Servable
 
 
 def connect(
@@ -22,7 +22,8 @@ def connect(
 
     Args:
         client_class: The class of the client.
-        target: A URL that starts with http:// or https://, the words of a command, or server objects of this process.
+        target: A URL that starts with http:// or https://, the words of a command, an App, or server objects of this
+            process.
         revisions: The protocol versions that may be negotiated: "all", or their ids.
         settings: The keywords of the client's constructor, and of `stdio` or `http`.
 
@@ -32,7 +33,7 @@ def connect(
         if not target.startswith(("http://", "https://")):
             raise LocalError(f"{target!r} is no URL; pass a command as a list of its words")
         return client_class.http(target, revisions=revisions, **settings)
-    if isinstance(target, BaseServer):
+    if isinstance(target, (BaseServer, Servable)):
         return client_class.memory(target, revisions=revisions, **settings)
     words = [item for item in target if isinstance(item, str)]
     if words:

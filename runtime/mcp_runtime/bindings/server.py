@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack, overload
 
 from ..endpoint.base import HandlerResult as HandlerResult
 from ..errors import LocalError
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 
 
 _TRANSPORTS: Final = {"streamable-http": "http"}  # Names that other SDKs use.
+
+
+class Servable:
+    """The base of objects that have a server, such as an App: what takes a server object takes them as well."""
+
+    def as_server(self) -> ServerCore:
+        """Return the server of this object."""
+        raise NotImplementedError
+
+
+ServerChoice: TypeAlias = "ServerCore | Candidate[ServerCore] | Servable"
 
 
 class BaseServer(ServerCore):
@@ -128,13 +139,24 @@ def asgi_app(*servers: ServerCore, **settings: Unpack[ASGISettings]) -> MCPASGIA
     return MCPASGIApp([candidate.get() for candidate in services_of(servers)], **settings)
 
 
-def services_of(servers: Sequence[ServerCore | Candidate[ServerCore]]) -> list[Candidate[Service]]:
-    """Return the services of servers of different protocol versions, oldest first."""
+def services_of(servers: Sequence[ServerChoice]) -> list[Candidate[Service]]:
+    """Return the services of servers of different protocol versions, oldest first.
+
+    An App has a service for every protocol version.
+    """
     from ..server.service import service_candidates
 
-    return service_candidates(
-        [ready_candidate(server.revision, server) if isinstance(server, ServerCore) else server for server in servers]
-    )
+    return service_candidates([candidate for server in servers for candidate in _candidates_of(server)])
+
+
+def _candidates_of(server: ServerChoice) -> list[Candidate[ServerCore]]:
+    if isinstance(server, ServerCore):
+        return [ready_candidate(server.revision, server)]
+    if not isinstance(server, Servable):
+        return [server]
+    from ..versions.candidates import server_candidates
+
+    return server_candidates(server.as_server())
 
 
 def _services(server: ServerCore, revisions: RevisionChoice) -> list[Candidate[Service]]:

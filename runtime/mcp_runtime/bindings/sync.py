@@ -10,12 +10,16 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, Unpack
 
 from ..client.subscriptions import EventT, Subscription
 from ..errors import ConnectionClosedError
-from ..server.core import ServerCore
-from ..session.interfaces import Candidate
+from ..protocol.capabilities import Capabilities
+from ..protocol.model_methods import ServerDetails
+from ..protocol.revision import Revision
+from ..session.interfaces import RevisionChoice
 from ..session.options import RequestKeywords as RequestKeywords
 from ..session.options import RequestOptions as RequestOptions
 from .client import BaseClient
-from .settings import ClientSettings, HTTPClientSettings, StdioClientSettings
+from .connect import Target, connect
+from .server import ServerChoice
+from .settings import ClientSettings, ConnectSettings, HTTPClientSettings, StdioClientSettings
 
 T = TypeVar("T")
 ClientT = TypeVar("ClientT", bound=BaseClient)
@@ -61,14 +65,60 @@ class BaseSyncClient(Generic[ClientT]):
         return cls(cls.client_class.http(url, **settings))
 
     @classmethod
-    def memory(cls, *servers: ServerCore | Candidate[ServerCore], **settings: Unpack[ClientSettings]) -> Self:
+    def memory(cls, *servers: ServerChoice, **settings: Unpack[ClientSettings]) -> Self:
         """Return a client of server objects in the same process, oldest protocol version first; for tests.
 
         Args:
-            servers: The servers; each client gets the one of the protocol version that it negotiates.
+            servers: The servers, or an App, which serves every protocol version; each client gets the one of the
+                protocol version that it negotiates.
             settings: The keywords of the client's constructor.
         """
         return cls(cls.client_class.memory(*servers, **settings))
+
+    @classmethod
+    def connect(cls, target: Target, *, revisions: RevisionChoice = "all", **settings: Unpack[ConnectSettings]) -> Self:
+        """Return a client for any server, whatever protocol version it speaks; connect with `with`.
+
+        Args:
+            target: The URL of a server, the words of a command that starts one, an App or a server object.
+            revisions: The protocol versions that the client may negotiate: "all", or their ids.
+            settings: The other keywords of the function `connect`.
+        """
+        return cls(connect(cls.client_class, target, revisions, {**settings}))
+
+    @property
+    def name(self) -> str:
+        """The name of the client."""
+        return self.client.name
+
+    @property
+    def version(self) -> str:
+        """The version of the client."""
+        return self.client.version
+
+    @property
+    def revision(self) -> Revision:
+        """The protocol version of the client's class."""
+        return self.client.revision
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The capabilities that the client declares."""
+        return self.client.capabilities
+
+    @property
+    def server(self) -> ServerDetails:
+        """The result of `initialize` or of discovery: the name, version, title, instructions and capabilities of the
+        server.
+
+        Raises ConnectionClosedError before the client is connected.
+        """
+        return self.client.server
+
+    def close(self) -> None:
+        """Close the connection. May be called more than once."""
+        if self._loop is not None:
+            self.__exit__()
 
     def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
@@ -82,6 +132,8 @@ class BaseSyncClient(Generic[ClientT]):
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if self._loop is None:
+            return
         try:
             self._run(self.client.close())
         finally:

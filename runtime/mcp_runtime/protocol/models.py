@@ -97,6 +97,10 @@ class WireModel(BaseModel):
             provided = {defaulted[name] for name in data if name in defaulted}
             self.__pydantic_fields_set__.difference_update(set(defaulted.values()) - provided)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object as JSON for `json.dumps`: by the names of the schema, without absent properties."""
+        return self.model_dump(mode="json")
+
     # pydantic must not call __init__ during validation: only direct construction fills in constants.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 

@@ -18,6 +18,7 @@ from .render.package import (
     render_converter,
     render_converters_package,
     render_index,
+    render_multi,
     render_revision,
 )
 
@@ -64,6 +65,7 @@ def generate(
     app = render_app(all_revisions[-1], templates) if all_revisions[-1] in indexed else None
     if app is not None:
         files[output / "app.py"] = app
+        files[output / "multi.py"] = render_multi(all_revisions[-1], templates)
     index = render_index(indexed, neighbours, templates, app is not None)
     return files | {output / "__init__.py": index, output / "py.typed": ""}
 

@@ -59,6 +59,7 @@ class ClientCore(Endpoint):
         extensions: Sequence[Extension] = (),
         cache: ClientResponseCache | bool = True,
         roots: FileRoots | None = None,
+        timeout: float | None = 60.0,
     ) -> None:
         """Create a client. It declares the capabilities of the `on_…` methods that its class overrides.
 
@@ -76,6 +77,7 @@ class ClientCore(Endpoint):
             cache: True (the default) to cache results for as long as the server allows, False to cache nothing, or a
                 cache that is shared with other clients: `ResponseCache.for_user`.
             roots: The files and folders to list when the server requests the roots.
+            timeout: Seconds to wait for the result of a request that has no options; None waits without limit.
 
         Raises LocalError if `roots` is given and `on_list_roots` is overridden, and if an extension belongs to another
         protocol version or contradicts another extension.
@@ -85,10 +87,8 @@ class ClientCore(Endpoint):
         if roots is not None:
             roots.add_handler(self._handlers, self.revision)
         self.name, self.version = name, version
-        self._connect = connect
-        self._connect_options = connect_options
-        self._ping_interval = ping_interval
-        self._revisions = revisions
+        self._connect, self._revisions, self._ping_interval = connect, revisions, ping_interval
+        self._connect_options, self._options = connect_options, RequestOptions(timeout=timeout)
         self._background: list[asyncio.Task[None]] = []  # They end with the connection.
         self._cache = ClientResponseCache() if cache is True else cache or None
         self._subscriptions = SubscriptionManager(
@@ -125,8 +125,9 @@ class ClientCore(Endpoint):
         options: RequestOptions | None,
         keywords: RequestKeywords | None = None,
     ) -> ResultT:
+        options = options or self._options
         if keywords:
-            options = replace(options or DEFAULT_OPTIONS, **keywords)
+            options = replace(options, **keywords)
         if self._cache is not None and isinstance(row, Request) and row.cacheable:
             send = partial(super()._send_request, row, params, options)
             result: Any = await self._cache.request(self.revision.id, row, params, options, send)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import pytest
 from support.clock import LoopClock, settle
 from support.endpoints import EVERY, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of
 
-from mcp_generated import App, Context
+from mcp_generated import REVISIONS, App, Context
 from mcp_generated.v2026_07_28 import Client
 from mcp_runtime.errors import RequestTimeoutError
 from mcp_runtime.protocol.revision import Request
@@ -149,6 +150,44 @@ def test_a_call_without_options_ends_after_a_minute(rev: Rev) -> None:
                 await task
 
     asyncio.run(asyncio.wait_for(conversation(), 600))
+
+
+@pytest.mark.deadline(600)
+@pytest.mark.parametrize("module", REVISIONS.values())
+@pytest.mark.parametrize(
+    ("settings", "keywords", "seconds"),
+    [
+        ({"timeout": 5}, {}, 5),
+        ({"timeout": 5}, {"meta": {"trace": "1"}}, 5),
+        ({"timeout": 5}, {"timeout": 7}, 7),
+        ({"timeout": None}, {"max_timeout": 9}, 9),
+        ({"timeout": 5}, {"options": RequestOptions(timeout=3)}, 3),
+        ({"timeout": 5, "revisions": "all"}, {}, 5),
+        ({}, {}, 60),
+    ],
+)
+async def test_a_client_has_a_timeout_for_all_of_its_requests(
+    module: str, settings: dict[str, Any], keywords: dict[str, Any], seconds: int
+) -> None:
+    clock, begun, app = LoopClock(), asyncio.Event(), App("slow")
+
+    @app.tool()
+    async def wait() -> str:
+        begun.set()
+        await asyncio.Event().wait()
+        return ""
+
+    client_class = import_module(f"mcp_generated.{module}").Client
+    async with client_class.memory(app, **settings) as client:
+        call = asyncio.create_task(client.call_tool("wait", **keywords))
+        await begun.wait()
+        clock.forward(seconds - 1)
+        await settle()
+        assert not call.done()
+        clock.forward(2)
+        with pytest.raises(RequestTimeoutError, match="no response within [0-9.]+ s$") as error:
+            await call
+    assert round(float(str(error.value).split()[-2])) == seconds
 
 
 @pytest.mark.deadline(600)

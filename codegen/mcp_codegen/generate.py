@@ -19,6 +19,7 @@ from .render.package import (
     render_converter,
     render_converters_package,
     render_index,
+    render_multi,
     render_revision,
 )
 
@@ -69,6 +70,7 @@ def generate(
         if handshakes:
             compat = render_compat(all_revisions[-1], handshakes[-1], templates)
             files |= {output / name: text for name, text in compat.items()}
+        files[output / "multi.py"] = render_multi(all_revisions[-1], templates)
     index = render_index(indexed, neighbours, templates, app is not None)
     return files | {output / "__init__.py": index, output / "py.typed": ""}
 

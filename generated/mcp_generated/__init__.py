@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from .app import App as App
     from .app import Context as Context
+    from .multi import MultiClient as MultiClient
 
 __all__ = [
     "CONVERSIONS",
@@ -29,6 +30,7 @@ __all__ = [
     "REVISIONS",
     "App",
     "Context",
+    "MultiClient",
     "connect",
     "converter",
 ]
@@ -109,6 +111,10 @@ def __getattr__(name: str) -> object:
         from . import app
 
         return getattr(app, name)
+    if name in ("MultiClient",):
+        from . import multi
+
+        return getattr(multi, name)
     if name in _runtime.__all__:
         return getattr(_runtime, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -75,6 +75,9 @@ if TYPE_CHECKING:
     from .errors import ToolResultError as ToolResultError
     from .http.urls import is_https_url as is_https_url
     from .json_schema.validator import compile_schema as compile_schema
+    from .protocol.model_methods import ToolHints as ToolHints
+    from .protocol.model_methods import to_anthropic as to_anthropic
+    from .protocol.model_methods import to_openai as to_openai
     from .server.cache_hints import CacheHint as CacheHint
     from .server.completion import rank_completions as rank_completions
     from .server.lists import paginate as paginate
@@ -151,6 +154,7 @@ __all__ = [
     "TextResource",
     "Tool",
     "ToolError",
+    "ToolHints",
     "ToolResultError",
     "UserMessage",
     "asgi_app",
@@ -167,6 +171,8 @@ __all__ = [
     "readable_roots",
     "run",
     "serve",
+    "to_anthropic",
+    "to_openai",
     "tool",
 ]
 
@@ -242,6 +248,9 @@ _MODULES = {
     "ToolResultError": "errors",
     "is_https_url": "http.urls",
     "compile_schema": "json_schema.validator",
+    "ToolHints": "protocol.model_methods",
+    "to_anthropic": "protocol.model_methods",
+    "to_openai": "protocol.model_methods",
     "CacheHint": "server.cache_hints",
     "rank_completions": "server.completion",
     "paginate": "server.lists",

@@ -94,7 +94,7 @@ async def _introspect(options: argparse.Namespace) -> dict[str, Any]:
 async def _listing(
     client: ClientCore, options: argparse.Namespace, notifications: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    server = client.server.model_dump() if client.server is not None else {}
+    server = client.server.to_dict()
     description: dict[str, Any] = {"revision": client.revision.id, "server": server}
     for name in cast("list[str]", options.list):
         description[name] = await _list_all(client, name)

@@ -26,8 +26,8 @@ _TEMPLATES: Final = {
 }
 # What the table of a revision says of its place: that it is there.
 _HERE: Final = "__name__"
-# What the module of the app gives to the index, and the calls that an app answers.
-_APP: Final = ("App", "Context")
+# What the modules of the newest revision give to the index, and the calls that an app answers.
+_APP: Final = {"App": "app", "Context": "app", "MultiClient": "multi"}
 _APP_METHODS: Final = frozenset(
     {"call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"}
     | {"list_prompts", "complete"}
@@ -113,7 +113,7 @@ def render_index(
             (literal(older.id), literal(newer.id), converter_module(older, newer)) for older, newer in neighbours
         ],
         "generator": GENERATOR,
-        "app": _APP if app else (),
+        "app": _APP if app else {},
     }
     return format_module(print_template("index.py.jinja2", context, templates), "__init__.py")
 
@@ -171,6 +171,12 @@ def render_app(revision: Revision, templates: Templates) -> str | None:
         "generator": GENERATOR,
     }
     return format_module(print_template("app.py.jinja2", context, templates), "app.py")
+
+
+def render_multi(revision: Revision, templates: Templates) -> str:
+    """Return the module of the client of several servers, which is made for the newest revision."""
+    context = {"revision": revision, "calls": method_views(revision)["FromClient"], "generator": GENERATOR}
+    return format_module(print_template("multi.py.jinja2", context, templates), "multi.py")
 
 
 def declared_types(revision: Revision, templates: Templates, unlinked: frozenset[str] = frozenset()) -> str:

@@ -193,6 +193,7 @@ def _class_options(definition: Object, revision: Revision, tokens: _Masker) -> S
         return repr(tokens.mask(deprecation(what, revision.id)))
 
     return {
+        "mixin": _mixin(definition, revision),
         "deprecated": mark(definition.name) if definition.deprecated else "",
         "deprecations": {
             field.name: mark(f"{definition.name}.{field.name}") for field in definition.fields if field.deprecated
@@ -206,6 +207,21 @@ def _class_options(definition: Object, revision: Revision, tokens: _Masker) -> S
             if field.constant is not None
         },
     }
+
+
+def _mixin(definition: Object, revision: Revision) -> str:
+    """Return the class of the runtime with the methods of this type, which its properties tell; empty for most."""
+    fields = {field.wire: field.type for field in definition.fields}
+    if {"capabilities", "instructions"} <= fields.keys():
+        return "ServerDetails"
+    if {"name", "description", "inputSchema"} <= fields.keys():
+        return "ToolMethods"
+    match fields.get("tools"):
+        case Array(Ref(name)):
+            item = revision.types[name]
+            return "ToolListMethods" if isinstance(item, Object) and _mixin(item, revision) == "ToolMethods" else ""
+        case _:
+            return ""
 
 
 def _definition(definition: Object | Alias, revision: Revision, tokens: _Masker) -> Schema:

@@ -8,6 +8,7 @@ Attributes are in snake case; their alias is the name of the property in JSON.
 
 from typing import Annotated, Any, Literal, TypeAlias
 
+from mcp_runtime.protocol.model_methods import ServerDetails, ToolListMethods, ToolMethods
 from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -155,7 +156,7 @@ class InitializeRequest(WireModel):
     params: InitializeRequestParams
 
 
-class InitializeResult(Result):
+class InitializeResult(Result, ServerDetails):
     """The protocol version that the server has chosen, its capabilities, and its program."""
 
     protocol_version: Annotated[str, Field(alias="protocolVersion")]
@@ -551,7 +552,7 @@ class ListToolsRequest(WireModel):
     params: Opt[PaginatedRequestParams] = None
 
 
-class ListToolsResult(PaginatedResult):
+class ListToolsResult(PaginatedResult, ToolListMethods):
     """One page of the server's tools."""
 
     tools: list["Tool"]
@@ -600,7 +601,7 @@ class ToolInputSchema(WireModel):
     """The names of the required properties."""
 
 
-class Tool(WireModel):
+class Tool(WireModel, ToolMethods):
     """A tool of the server: description, input schema and output schema."""
 
     name: str

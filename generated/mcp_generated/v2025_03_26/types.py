@@ -8,6 +8,7 @@ Attributes are in snake case; their alias is the name of the property in JSON.
 
 from typing import Annotated, Any, Literal, TypeAlias, Union
 
+from mcp_runtime.protocol.model_methods import ServerDetails, ToolListMethods, ToolMethods
 from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -171,7 +172,7 @@ class InitializeRequest(WireModel):
     params: InitializeRequestParams
 
 
-class InitializeResult(Result):
+class InitializeResult(Result, ServerDetails):
     """The protocol version that the server has chosen, its capabilities, and its program."""
 
     protocol_version: Annotated[str, Field(alias="protocolVersion")]
@@ -562,7 +563,7 @@ class ListToolsRequest(WireModel):
     params: Opt[PaginatedRequestParams] = None
 
 
-class ListToolsResult(PaginatedResult):
+class ListToolsResult(PaginatedResult, ToolListMethods):
     """One page of the server's tools."""
 
     tools: list["Tool"]
@@ -626,7 +627,7 @@ class ToolInputSchema(WireModel):
     """The names of the required properties."""
 
 
-class Tool(WireModel):
+class Tool(WireModel, ToolMethods):
     """A tool of the server: description, input schema and output schema."""
 
     name: str

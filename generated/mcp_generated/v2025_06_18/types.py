@@ -8,6 +8,7 @@ Attributes are in snake case; their alias is the name of the property in JSON.
 
 from typing import Annotated, Any, Literal, TypeAlias
 
+from mcp_runtime.protocol.model_methods import ServerDetails, ToolListMethods, ToolMethods
 from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -231,7 +232,7 @@ class InitializeRequest(WireModel):
     params: InitializeRequestParams
 
 
-class InitializeResult(Result):
+class InitializeResult(Result, ServerDetails):
     """The protocol version that the server has chosen, its capabilities, and its program.
 
     https://modelcontextprotocol.io/specification/2025-06-18/schema#initializeresult
@@ -829,7 +830,7 @@ class ListToolsRequest(WireModel):
     params: Opt[PaginatedRequestParams] = None
 
 
-class ListToolsResult(PaginatedResult):
+class ListToolsResult(PaginatedResult, ToolListMethods):
     """One page of the server's tools.
 
     https://modelcontextprotocol.io/specification/2025-06-18/schema#listtoolsresult
@@ -877,7 +878,7 @@ class ToolOutputSchema(WireModel):
     """The names of the required properties."""
 
 
-class Tool(BaseMetadata):
+class Tool(BaseMetadata, ToolMethods):
     """A tool of the server: description, input schema and output schema.
 
     https://modelcontextprotocol.io/specification/2025-06-18/schema#tool

@@ -8,6 +8,7 @@ Attributes are in snake case; their alias is the name of the property in JSON.
 
 from typing import Annotated, Any, Literal, TypeAlias
 
+from mcp_runtime.protocol.model_methods import ServerDetails, ToolListMethods, ToolMethods
 from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -300,7 +301,7 @@ class InitializeRequest(WireModel):
     """The id of the request, chosen by its sender; the response repeats it."""
 
 
-class InitializeResult(Result):
+class InitializeResult(Result, ServerDetails):
     """The protocol version that the server has chosen, its capabilities, and its program.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#initializeresult
@@ -1041,7 +1042,7 @@ class ListToolsRequest(WireModel):
     """The id of the request, chosen by its sender; the response repeats it."""
 
 
-class ListToolsResult(PaginatedResult):
+class ListToolsResult(PaginatedResult, ToolListMethods):
     """One page of the server's tools.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#listtoolsresult
@@ -1103,7 +1104,7 @@ class ToolOutputSchema(WireModel):
     """The names of the required properties."""
 
 
-class Tool(BaseMetadata, Icons):
+class Tool(BaseMetadata, Icons, ToolMethods):
     """A tool of the server: description, input schema and output schema.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#tool
@@ -1434,7 +1435,7 @@ class LoggingMessageNotification(WireModel):
 # ---- sampling/createMessage ----
 
 
-class CreateMessageRequestParams(TaskAugmentedRequestParams):
+class CreateMessageRequestParams(TaskAugmentedRequestParams, ToolListMethods):
     """The messages so far, and the settings for the model.
 
     https://modelcontextprotocol.io/specification/2025-11-25/schema#createmessagerequestparams

@@ -9,6 +9,7 @@ Attributes are in snake case; their alias is the name of the property in JSON.
 
 from typing import Annotated, Any, Literal, Optional, TypeAlias, Union
 
+from mcp_runtime.protocol.model_methods import ServerDetails, ToolListMethods, ToolMethods
 from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, const, default_to, deprecated
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -654,7 +655,7 @@ class DiscoverRequest(WireModel):
     """The id of the request, chosen by its sender; the response repeats it."""
 
 
-class DiscoverResult(CacheableResult):
+class DiscoverResult(CacheableResult, ServerDetails):
     """The protocol versions and capabilities of the server, with instructions for its use.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#discoverresult
@@ -1343,7 +1344,7 @@ class ListToolsRequest(WireModel):
     """The id of the request, chosen by its sender; the response repeats it."""
 
 
-class ListToolsResult(PaginatedResult, CacheableResult):
+class ListToolsResult(PaginatedResult, CacheableResult, ToolListMethods):
     """One page of the server's tools.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#listtoolsresult
@@ -1399,7 +1400,7 @@ class ToolOutputSchema(WireModel):
     """The URI of the JSON Schema dialect; 2020-12 if absent."""
 
 
-class Tool(BaseMetadata, Icons):
+class Tool(BaseMetadata, Icons, ToolMethods):
     """A tool of the server: description, input schema and output schema.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#tool
@@ -1520,7 +1521,7 @@ class LoggingMessageNotification(WireModel):
 
 
 @deprecated("CreateMessageRequestParams is deprecated in MCP 2026-07-28")
-class CreateMessageRequestParams(WireModel):
+class CreateMessageRequestParams(WireModel, ToolListMethods):
     """The messages so far, and the settings for the model. Deprecated.
 
     https://modelcontextprotocol.io/specification/2026-07-28/schema#createmessagerequestparams

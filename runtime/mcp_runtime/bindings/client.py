@@ -9,6 +9,7 @@ from ..client.context import ClientContext as ClientContext
 from ..client.core import ClientCore
 from ..client.subscriptions import Subscription as Subscription
 from ..endpoint.base import HandlerResult as HandlerResult
+from ..server.core import ServerCore
 from ..session.interfaces import RequestTransport, Transport
 from ..session.negotiation import ready_candidate
 from ..session.options import RequestKeywords as RequestKeywords
@@ -64,7 +65,7 @@ class BaseClient(ClientCore):
 
         Args:
             servers: The servers, or an App, which serves every protocol version; each client gets the one of the
-                protocol version that it negotiates.
+                protocol version that it negotiates. A single server serves the client's version as well.
             settings: The keywords of the constructor.
 
         Raises TypeError for an unknown keyword, and LocalError for something that is no server.
@@ -72,7 +73,12 @@ class BaseClient(ClientCore):
         check_servers(f"{cls.__name__}.memory", servers)
         from ..transports.memory import connect_in_memory
 
-        return cls(connect_in_memory(services_of(servers)), **settings)
+        client = cls(connect_in_memory(services_of(servers)), **settings)
+        if len(servers) == 1 and isinstance(servers[0], ServerCore) and not client._negotiates(servers[0].revision.id):
+            from ..versions.candidates import server_candidates
+
+            client._connect = connect_in_memory(services_of(server_candidates(servers[0])))
+        return client
 
     @classmethod
     @checked(HTTPClientSettings, rules=HTTP_RULES, example='Client.http("http://host:port/mcp")')
@@ -97,6 +103,12 @@ class BaseClient(ClientCore):
         if http is not None and http.login_timeout:
             settings.setdefault("connect_options", RequestOptions(timeout=http.login_timeout + 60.0))
         return cls(start, **settings)
+
+    def _negotiates(self, revision_id: str) -> bool:
+        """Return True if the client may negotiate this protocol version."""
+        return (not self._revisions and revision_id == self.revision.id) or (
+            self._revisions == "all" or revision_id in self._revisions
+        )
 
     async def __aenter__(self) -> Self:
         if not self._revisions:

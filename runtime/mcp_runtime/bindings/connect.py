@@ -31,7 +31,8 @@ def connect(
 
     Args:
         client_class: The class of the client.
-        target: A URL that starts with http:// or https://, the words of a command, or server objects of this process.
+        target: A URL that starts with http:// or https://, the words of a command, an App, or server objects of this
+            process.
         revisions: The protocol versions that may be negotiated: "all", or their ids.
         settings: The keywords of the client's constructor, and of `stdio` or `http`.
 

@@ -50,6 +50,7 @@ class _ClientSettings(TypedDict, total=False):
     extensions: Sequence[Extension]
     cache: ClientResponseCache | bool
     roots: FileRoots | None
+    timeout: float | None
 
 
 class _StdioSettings(TypedDict, total=False):

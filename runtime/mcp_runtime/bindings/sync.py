@@ -10,6 +10,10 @@ from typing import Any, ClassVar, Final, Generic, Self, TypeVar, Unpack
 
 from ..client.subscriptions import EventT, Subscription
 from ..errors import ConnectionClosedError
+from ..protocol.capabilities import Capabilities
+from ..protocol.model_methods import ServerDetails
+from ..protocol.revision import Revision
+from ..session.interfaces import RevisionChoice
 from ..session.options import RequestKeywords as RequestKeywords
 from ..session.options import RequestOptions as RequestOptions
 from ..usage.keywords import NoKeywords as NoKeywords
@@ -17,8 +21,9 @@ from ..usage.keywords import checked
 from ..usage.rules import Rule, instance
 from .arguments import HTTP_RULES, STDIO_RULES
 from .client import BaseClient
+from .connect import Target, connect
 from .server import ServerChoice
-from .settings import ClientSettings, HTTPClientSettings, StdioClientSettings
+from .settings import ClientSettings, ConnectSettings, HTTPClientSettings, StdioClientSettings
 
 T = TypeVar("T")
 ClientT = TypeVar("ClientT", bound=BaseClient)
@@ -83,6 +88,51 @@ class BaseSyncClient(Generic[ClientT]):
         """
         return cls(cls.client_class.memory(*servers, **settings))
 
+    @classmethod
+    def connect(cls, target: Target, *, revisions: RevisionChoice = "all", **settings: Unpack[ConnectSettings]) -> Self:
+        """Return a client for any server, whatever protocol version it speaks; connect with `with`.
+
+        Args:
+            target: The URL of a server, the words of a command that starts one, an App or a server object.
+            revisions: The protocol versions that the client may negotiate: "all", or their ids.
+            settings: The other keywords of the function `connect`.
+        """
+        return cls(connect(cls.client_class, target, revisions, {**settings}))
+
+    @property
+    def name(self) -> str:
+        """The name of the client."""
+        return self.client.name
+
+    @property
+    def version(self) -> str:
+        """The version of the client."""
+        return self.client.version
+
+    @property
+    def revision(self) -> Revision:
+        """The protocol version of the client's class."""
+        return self.client.revision
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The capabilities that the client declares."""
+        return self.client.capabilities
+
+    @property
+    def server(self) -> ServerDetails:
+        """The result of `initialize` or of discovery: the name, version, title, instructions and capabilities of the
+        server.
+
+        Raises ConnectionClosedError before the client is connected.
+        """
+        return self.client.server
+
+    def close(self) -> None:
+        """Close the connection. May be called more than once."""
+        if self._loop is not None:
+            self.__exit__()
+
     def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mcp client", daemon=True)
@@ -95,6 +145,8 @@ class BaseSyncClient(Generic[ClientT]):
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if self._loop is None:
+            return
         try:
             self._run(self.client.close())
         finally:

@@ -22,6 +22,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "capabilities": Rule(MAPPING.accepts, 'a dict, such as {"roots": {}}').or_none(),
     "connect_options": Rule(lambda value: isinstance(value, RequestOptions), "RequestOptions(timeout=…)"),
     "ping_interval": SECONDS.or_none(),
+    "timeout": SECONDS.or_none(),
     "extensions": Rule(_are_packages, "a list of packages of mcp_generated.extensions"),
     "cache": Rule(lambda value: isinstance(value, (bool, ClientResponseCache)), "True, False or a ClientResponseCache"),
     "roots": Rule(lambda value: isinstance(value, FileRoots), 'FileRoots("folder", …)').or_none(),

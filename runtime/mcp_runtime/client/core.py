@@ -14,12 +14,13 @@ from ..endpoint.base import Endpoint
 from ..endpoint.extensions import Extension
 from ..endpoint.requests import ResultT
 from ..endpoint.revision_ids import check_revisions
-from ..errors import HTTPStatusError, LocalError, RemoteJSONRPCError
+from ..errors import ConnectionClosedError, HTTPStatusError, LocalError, RemoteJSONRPCError
 from ..protocol.capabilities import Capabilities, merge, required_extensions
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
+from ..protocol.model_methods import ServerDetails
 from ..protocol.revision import META, Direction, Handshake, InputRequest, Request, Revision, Stateless
-from ..session.interfaces import Candidate, Channel, Connect, RequestTransport, RevisionChoice
+from ..session.interfaces import Candidate, Channel, Connect, RevisionChoice
 from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions
 from ..session.session import Session
 from ..session.tracing import with_trace_context
@@ -27,7 +28,7 @@ from ..usage.keywords import checked
 from .cache import ClientResponseCache
 from .constructor import RULES
 from .context import ClientContext as ClientContext
-from .fallback import legacy_candidates, supported_versions
+from .fallback import legacy_candidates, set_transport_revision, supported_versions
 from .ping import ping_regularly
 from .roots import FileRoots
 from .subscription_manager import SubscriptionManager
@@ -40,12 +41,10 @@ class ClientCore(Endpoint):
         name: The name of the client.
         version: The version of the client.
         capabilities: The capabilities that the client declares.
-        server: The result of `initialize` or of discovery, with the name and the instructions of the server; None
-        before
-            the client is connected.
     """
 
     _receives: ClassVar[Direction] = "server_to_client"
+    _server: BaseModel | None = None
     _session: Session | None = None
     _runner: asyncio.Task[None] | None = None
 
@@ -63,6 +62,7 @@ class ClientCore(Endpoint):
         extensions: Sequence[Extension] = (),
         cache: ClientResponseCache | bool = True,
         roots: FileRoots | None = None,
+        timeout: float | None = 60.0,
     ) -> None:
         """Create a client. It declares the capabilities of the `on_…` methods that its class overrides.
 
@@ -80,6 +80,7 @@ class ClientCore(Endpoint):
             cache: True (the default) to cache results for as long as the server allows, False to cache nothing, or a
                 cache that is shared with other clients: `ResponseCache.for_user`.
             roots: The files and folders to list when the server requests the roots.
+            timeout: Seconds to wait for the result of a request that has no options; None waits without limit.
 
         Raises TypeError for an unknown keyword, and LocalError for values that are wrong or contradict another.
         """
@@ -89,11 +90,8 @@ class ClientCore(Endpoint):
         if roots is not None:
             roots.add_handler(self._handlers, self.revision)
         self.name, self.version = name, version
-        self.server: BaseModel | None = None
-        self._connect = connect
-        self._connect_options = connect_options
-        self._ping_interval = ping_interval
-        self._revisions = revisions
+        self._connect, self._revisions, self._ping_interval = connect, revisions, ping_interval
+        self._connect_options, self._options = connect_options, RequestOptions(timeout=timeout)
         self._background: list[asyncio.Task[None]] = []  # They end with the connection.
         self._cache = ClientResponseCache() if cache is True else cache or None
         self._subscriptions = SubscriptionManager(
@@ -101,15 +99,19 @@ class ClientCore(Endpoint):
         )
         self.capabilities = self._client_capabilities(extensions)
 
+    @property
+    def server(self) -> ServerDetails:
+        """The result of `initialize` or of discovery: the name, version, title, instructions and capabilities of the
+        server.
+
+        Raises ConnectionClosedError before the client is connected.
+        """
+        if self._server is None:
+            raise ConnectionClosedError("the client has no server before it is connected; use `async with`")
+        return cast(ServerDetails, self._server)
+
     def _client_capabilities(self, extensions: Sequence[Extension]) -> Capabilities:
-        lifecycle = self.revision.lifecycle
-        if isinstance(lifecycle, Handshake):
-            capabilities = self._declared_capabilities(
-                lifecycle.initialize_request.params, lifecycle.fields.client_capabilities
-            )
-        else:
-            meta = lifecycle.discover.params.model_fields["meta"].annotation
-            capabilities = self._declared_capabilities(meta, "client_capabilities")
+        capabilities = self._declared_capabilities(*_capabilities_property(self.revision))
         for extension in extensions:
             merge(capabilities, required_extensions(extension.methods.REVISION, "client"))
         if self._file_roots is not None:
@@ -126,6 +128,7 @@ class ClientCore(Endpoint):
         options: RequestOptions | None,
         keywords: RequestKeywords | None = None,
     ) -> ResultT:
+        options = options or self._options
         if keywords:
             options = self._with_keywords(row.name, options, keywords)
         if self._cache is not None and isinstance(row, Request) and row.cacheable:
@@ -192,7 +195,7 @@ class ClientCore(Endpoint):
             transport,
             with_trace_context(self._handle_message),
         )
-        _set_transport_revision(session, self.revision, candidates)
+        set_transport_revision(session, self.revision, candidates)
         self._runner = asyncio.create_task(session.run())
         self._session = session
         try:
@@ -256,7 +259,7 @@ class ClientCore(Endpoint):
         negotiated = candidate.get()
         session.connection.local_capabilities = negotiated.capabilities
         session.connection.negotiated(negotiated.revision, fields[names.server_capabilities])
-        _set_transport_revision(session, negotiated.revision)
+        set_transport_revision(session, negotiated.revision)
         self._transfer_session(negotiated, result)
         negotiated_lifecycle = negotiated.revision.lifecycle
         assert isinstance(negotiated_lifecycle, Handshake), "initialize negotiated a version without a handshake"
@@ -285,8 +288,8 @@ class ClientCore(Endpoint):
                 f"the server supports {', '.join(result.supported_versions)}, this client {self.revision.id}"
             )
         session.connection.negotiated(self.revision, result.capabilities.model_dump())
-        _set_transport_revision(session, self.revision)
-        self.server = result
+        set_transport_revision(session, self.revision)
+        self._server = result
         return self
 
     async def _fall_back(
@@ -299,13 +302,13 @@ class ClientCore(Endpoint):
         client = legacy[-1].get()
         self._request_meta = {}
         session.connection = Connection(client.revision, "client", local_capabilities=client.capabilities)
-        _set_transport_revision(session, client.revision, legacy)
+        set_transport_revision(session, client.revision, legacy)
         self._transfer_session(client, None)
         return await client._negotiate(session, legacy)
 
     def _transfer_session(self, negotiated: ClientCore, server: BaseModel | None) -> None:
         """Give the session to the client of the negotiated protocol version."""
-        negotiated.server = server
+        negotiated._server = server
         if negotiated is not self:
             negotiated._session, negotiated._runner = self._session, self._runner
             self._session = self._runner = None
@@ -331,10 +334,9 @@ class ClientCore(Endpoint):
         return await handler(ClientContext(session, message, self), message.params)
 
 
-def _set_transport_revision(
-    session: Session, revision: Revision, candidates: Sequence[Candidate[ClientCore]] = ()
-) -> None:
-    """Set the protocol version of a transport that adapts to it, and the versions that the server may choose
-    instead."""
-    if isinstance(session.transport, RequestTransport):
-        session.transport.set_revision(revision, lambda: (candidate.get().revision for candidate in candidates))
+def _capabilities_property(revision: Revision) -> tuple[Any, str]:
+    """Return the type of the message that declares the client's capabilities, and the property of it."""
+    lifecycle = revision.lifecycle
+    if isinstance(lifecycle, Handshake):
+        return lifecycle.initialize_request.params, lifecycle.fields.client_capabilities
+    return lifecycle.discover.params.model_fields["meta"].annotation, "client_capabilities"

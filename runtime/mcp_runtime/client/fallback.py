@@ -1,16 +1,21 @@
-"""Fall back to another protocol version after a server has rejected the first request of a client."""
+"""The protocol versions of a connection: those to fall back to after a server has rejected the first request, and that
+of the transport."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import HTTPStatusError, RemoteJSONRPCError
 from ..protocol.models import is_list, is_object
 from ..protocol.revision import Revision
-from ..session.interfaces import Candidate
+from ..session.interfaces import Candidate, RequestTransport
+from ..session.session import Session
 
-EndpointT = TypeVar("EndpointT")
+if TYPE_CHECKING:
+    from ..endpoint.base import Endpoint
+
+EndpointT = TypeVar("EndpointT", bound="Endpoint")
 
 
 def supported_versions(error: RemoteJSONRPCError | HTTPStatusError) -> list[Any]:
@@ -44,3 +49,12 @@ def legacy_candidates(
     if not versions:
         raise error
     return [candidate for candidate in stateful if candidate.revision_id in versions]
+
+
+def set_transport_revision(
+    session: Session, revision: Revision, candidates: Sequence[Candidate[EndpointT]] = ()
+) -> None:
+    """Set the protocol version of a transport that adapts to it, and the versions that the server may choose
+    instead."""
+    if isinstance(session.transport, RequestTransport):
+        session.transport.set_revision(revision, lambda: (candidate.get().revision for candidate in candidates))

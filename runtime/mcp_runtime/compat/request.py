@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar
 from inspect import unwrap
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, cast
 
 from pydantic import BaseModel
 from typing_extensions import TypeVar
@@ -172,7 +172,7 @@ class SessionView:
 
     async def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Call a method of the context without the warning that the newest revision deprecates it."""
-        context_class: Any = type(self._ctx)
+        context_class = cast(Any, type(self._ctx))
         return await unwrap(getattr(context_class, name))(self._ctx, *arguments, **options)
 
     def check_client_capability(self, capability: BaseModel) -> bool:

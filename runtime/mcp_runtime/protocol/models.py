@@ -100,6 +100,10 @@ class WireModel(BaseModel):
             provided = {defaulted[name] for name in data if name in defaulted}
             self.__pydantic_fields_set__.difference_update(set(defaulted.values()) - provided)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object as JSON for `json.dumps`: by the names of the schema, without absent properties."""
+        return self.model_dump(mode="json")
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypedDict
 
@@ -23,7 +23,7 @@ class Progress:
     message: str | None = None
 
 
-OnProgress: TypeAlias = Callable[[Progress], None]
+OnProgress: TypeAlias = Callable[[Progress], None] | Callable[[Progress], Awaitable[None]]
 
 
 _LIMIT: Final = Rule(lambda value: is_number(value) and value > 0, "a number of seconds above 0").or_none()
@@ -46,7 +46,8 @@ class RequestOptions:
         timeout: Seconds to wait for the result; None waits without limit. Default 60.
         max_timeout: With this, progress restarts the timeout, but the request fails after this many seconds in any
             case. Default None: progress does not extend the timeout.
-        on_progress: A function that is called with each `Progress` that the peer reports. Default None.
+        on_progress: A function that is called with each `Progress` that the peer reports. Those of an `async def` run
+            one after another, and end before the request does. Default None.
         meta: Keys to send in the `_meta` of the params. Default: none.
         bypass_cache: Send the request although a cached result is still fresh. Default False.
     """

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +22,7 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class PendingRequest:
-    """A request without a response yet. `timeout` is in seconds; the deadlines are times of the event loop."""
+    """A request without a response yet. `timeout` is in seconds; deadlines and `sent` are times of the event loop."""
 
     id: Id
     row: Request[Any]
@@ -28,8 +30,10 @@ class PendingRequest:
     on_progress: OnProgress | None
     timeout: float | None
     hard_deadline: float | None
+    sent: float
     deadline: float | None = None
     progress: float = float("-inf")
+    callbacks: asyncio.Task[None] | None = None  # The last progress callback that is a coroutine.
 
 
 class PendingRequests:
@@ -53,21 +57,28 @@ class PendingRequests:
     ) -> PendingRequest:
         """Return a pending request that fails with RequestTimeoutError `options.timeout` seconds from now, or from its
         last progress, but at the latest after `options.max_timeout` seconds."""
-        hard_deadline = None if options.max_timeout is None else self._loop.time() + options.max_timeout
+        now = self._loop.time()
+        hard_deadline = None if options.max_timeout is None else now + options.max_timeout
         pending = self._open[id] = PendingRequest(
-            id, row, pending_future(self._loop), options.on_progress, options.timeout, hard_deadline
+            id, row, pending_future(self._loop), options.on_progress, options.timeout, hard_deadline, now
         )
-        self._set_deadline(pending)
+        self._set_deadline(pending, now)
         return pending
 
     def close(self, pending: PendingRequest) -> None:
-        """Remove a request."""
+        """Remove a request, and cancel its progress callbacks."""
         self._open.pop(pending.id, None)
+        if pending.callbacks is not None:
+            pending.callbacks.cancel()
 
     def resolve(self, id: Id, result: BaseModel | MCPError) -> None:
-        """Set the result or the error of a request, unless it has ended already."""
+        """Set the result or the error of a request, unless it has ended already; but after its progress callbacks."""
         pending = self._open.get(id)
         if pending is None or pending.future.done():
+            return
+        if pending.callbacks is not None and not pending.callbacks.done():
+            pending.deadline = None  # The response came in time.
+            pending.callbacks.add_done_callback(lambda _: self.resolve(id, result))
             return
         if isinstance(result, BaseModel):
             pending.future.set_result_now(result)
@@ -83,11 +94,14 @@ class PendingRequests:
             return
         pending.progress = params.progress
         if pending.hard_deadline is not None:
-            self._set_deadline(pending)
+            self._set_deadline(pending, self._loop.time())
         try:
-            pending.on_progress(Progress(params.progress, params.total, getattr(params, "message", None)))
+            result = pending.on_progress(Progress(params.progress, params.total, getattr(params, "message", None)))
         except Exception:
             _log.exception("the progress callback of %r failed", pending.row.method)
+        else:
+            if inspect.isawaitable(result):
+                pending.callbacks = self._loop.create_task(_run_callback(pending.row, pending.callbacks, result))
 
     def fail(self, reason: str) -> None:
         """Fail all requests with ConnectionClosedError."""
@@ -98,11 +112,11 @@ class PendingRequests:
             if not pending.future.done():
                 pending.future.set_exception(ConnectionClosedError(f"{pending.row.method!r}: {reason}"))
 
-    def _set_deadline(self, pending: PendingRequest) -> None:
+    def _set_deadline(self, pending: PendingRequest, now: float) -> None:
         if pending.timeout is None:
             pending.deadline = pending.hard_deadline
         else:
-            deadline = self._loop.time() + pending.timeout
+            deadline = now + pending.timeout
             pending.deadline = deadline if pending.hard_deadline is None else min(deadline, pending.hard_deadline)
         if pending.deadline is not None:
             self._arm_timer(pending.deadline)
@@ -126,7 +140,19 @@ class PendingRequests:
             if pending.deadline > now:
                 deadlines.append(pending.deadline)
                 continue
-            limit = "its max_timeout" if pending.timeout is None else f"{pending.timeout:g} s"
-            pending.future.set_exception(RequestTimeoutError(f"{pending.row.method!r}: no response within {limit}"))
+            seconds = round(pending.deadline - pending.sent, 3)
+            pending.future.set_exception(
+                RequestTimeoutError(f"{pending.row.method!r}: no response within {seconds:g} s")
+            )
         if deadlines:
             self._arm_timer(min(deadlines))
+
+
+async def _run_callback(row: Request[Any], previous: asyncio.Task[None] | None, callback: Awaitable[None]) -> None:
+    """Run a progress callback after the previous one has ended."""
+    try:
+        if previous is not None:
+            await previous
+        await callback
+    except Exception:
+        _log.exception("the progress callback of %r failed", row.method)

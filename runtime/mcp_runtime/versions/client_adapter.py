@@ -51,8 +51,8 @@ class ClientAdapter(ClientCore):
                 f"{META}protocolVersion": client.revision.id,
                 f"{META}clientCapabilities": client.capabilities,
             }
-        assert self.server is not None
-        client.server = convert_server_info(self._converter, self.server)
+        assert self._server is not None
+        client._server = convert_server_info(self._converter, self._server)  # pyright: ignore[reportPrivateUsage]
 
     def _overridden_handlers(self) -> Any:
         def make_context(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import pytest
 from support.clock import LoopClock, settle
 from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, Tap, among, clause, client_of, raw_server, server_of
 
+from mcp_generated import REVISIONS, App, Context
+from mcp_generated.v2026_07_28 import Client
 from mcp_runtime.errors import RequestTimeoutError
 from mcp_runtime.protocol.revision import Request
 from mcp_runtime.session.options import RequestOptions
@@ -146,3 +150,80 @@ def test_a_call_without_options_ends_after_a_minute(rev: Rev) -> None:
                 await task
 
     asyncio.run(asyncio.wait_for(conversation(), 600))
+
+
+@pytest.mark.deadline(600)
+@pytest.mark.parametrize("module", REVISIONS.values())
+@pytest.mark.parametrize(
+    ("settings", "keywords", "seconds"),
+    [
+        ({"timeout": 5}, {}, 5),
+        ({"timeout": 5}, {"meta": {"trace": "1"}}, 5),
+        ({"timeout": 5}, {"timeout": 7}, 7),
+        ({"timeout": None}, {"max_timeout": 9}, 9),
+        ({"timeout": 5}, {"options": RequestOptions(timeout=3)}, 3),
+        ({"timeout": 5, "revisions": "all"}, {}, 5),
+        ({}, {}, 60),
+    ],
+)
+async def test_a_client_has_a_timeout_for_all_of_its_requests(
+    module: str, settings: dict[str, Any], keywords: dict[str, Any], seconds: int
+) -> None:
+    clock, begun, app = LoopClock(), asyncio.Event(), App("slow")
+
+    @app.tool()
+    async def wait() -> str:
+        begun.set()
+        await asyncio.Event().wait()
+        return ""
+
+    client_class = import_module(f"mcp_generated.{module}").Client
+    async with client_class.memory(app, **settings) as client:
+        call = asyncio.create_task(client.call_tool("wait", **keywords))
+        await begun.wait()
+        clock.forward(seconds - 1)
+        await settle()
+        assert not call.done()
+        clock.forward(2)
+        with pytest.raises(RequestTimeoutError, match="no response within [0-9.]+ s$") as error:
+            await call
+    assert round(float(str(error.value).split()[-2])) == seconds
+
+
+@pytest.mark.deadline(600)
+@pytest.mark.parametrize(
+    ("options", "passes", "seconds"),
+    [
+        (RequestOptions(timeout=5), [], 5),
+        (RequestOptions(timeout=None, max_timeout=7), [], 7),
+        (RequestOptions(timeout=9, max_timeout=7), [], 7),
+        (RequestOptions(timeout=5, max_timeout=60), [3, 4], 12),
+        (RequestOptions(timeout=5, max_timeout=8), [3, 4], 8),
+        (RequestOptions(timeout=5), [3], 5),
+    ],
+)
+async def test_the_message_of_a_timeout_has_the_time_that_passed(
+    options: RequestOptions, passes: list[float], seconds: int
+) -> None:
+    """`passes` are the seconds before each progress notification."""
+    clock, begun, reports, seen = LoopClock(), asyncio.Event(), asyncio.Queue[float](), asyncio.Queue[float]()
+    app = App("slow")
+
+    @app.tool()
+    async def wait(ctx: Context) -> str:
+        begun.set()
+        while True:
+            await ctx.progress(await reports.get())
+
+    async with Client.memory(app) as client:
+        options = replace(options, on_progress=lambda progress: seen.put_nowait(progress.progress))
+        call = asyncio.create_task(client.call_tool("wait", options=options))
+        await begun.wait()
+        for number, passed in enumerate(passes, 1):
+            clock.forward(passed)
+            await reports.put(number)
+            await seen.get()
+        clock.forward(60)
+        with pytest.raises(RequestTimeoutError, match="no response within [0-9.]+ s$") as error:
+            await call
+    assert round(float(str(error.value).split()[-2])) == seconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 from .input_context import InputContext
 
@@ -35,7 +35,7 @@ class OwnContext(InputContext):
     @property
     def _served(self) -> Any:
         """The server object of the app."""
-        return cast(Any, self._connection_state).origin
+        return self._connection_state.origin
 
     def nested(self) -> Self:
         """Return a context for a request of this function to its own app."""

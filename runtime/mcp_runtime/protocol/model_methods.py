@@ -1,0 +1,197 @@
+"""Methods of generated types: tools as functions of model APIs, hints with their defaults, and what a server is."""
+
+# Without `from __future__ import annotations`, as models.py: pydantic evaluates the annotations of base classes.
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from .models import is_object
+
+_FUNCTION_NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_SERVER_INFO: Final = "serverInfo"
+
+OpenAIEndpoint = Literal["chat", "responses"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolHints:
+    """The hints about a tool, with the specification's defaults for those that its server does not send.
+
+    Do not rely on the hints of a server that you do not trust. See
+    https://modelcontextprotocol.io/specification/draft/schema#toolannotations
+
+    Attributes:
+        read_only: The tool does not modify its environment. Default False.
+        destructive: The tool may delete or overwrite something. Default True; False for a read-only tool.
+        idempotent: A repeated call with the same arguments has no further effect. Default False; True for a read-only
+            tool.
+        open_world: The tool reaches an open set of entities, as a web search does. Default True.
+    """
+
+    read_only: bool = False
+    destructive: bool = True
+    idempotent: bool = False
+    open_world: bool = True
+
+
+class ToolMethods:
+    """The methods of a tool of a list."""
+
+    if TYPE_CHECKING:
+        name: Any
+        description: Any
+        input_schema: Any
+
+    @property
+    def hints(self) -> ToolHints:
+        """The hints about the tool, with the defaults of those that are absent."""
+        annotations: Any = getattr(self, "annotations", None)
+
+        def hint(name: str, default: bool) -> bool:
+            value = getattr(annotations, name, None)
+            return default if value is None else bool(value)
+
+        read_only = hint("read_only_hint", False)
+        return ToolHints(
+            read_only,
+            not read_only and hint("destructive_hint", True),
+            read_only or hint("idempotent_hint", False),
+            hint("open_world_hint", True),
+        )
+
+    def to_openai(self, endpoint: OpenAIEndpoint = "chat") -> dict[str, Any]:
+        """Return the tool as a function of OpenAI's API.
+
+        Args:
+            endpoint: "chat" for `chat.completions.create`, or "responses" for `responses.create`.
+
+        Raises LocalError for a name that the API rejects.
+        """
+        if endpoint not in ("chat", "responses"):
+            raise _local_error(f'to_openai(): the endpoint is "chat" or "responses", not {endpoint!r}')
+        function = {"name": _function_name(self.name, 64, "to_openai")}
+        if self.description is not None:
+            function["description"] = self.description
+        function["parameters"] = self.input_schema.to_dict()
+        if endpoint == "chat":
+            return {"type": "function", "function": function}
+        # The API is strict by default, and then accepts only a part of JSON Schema.
+        return {"type": "function", **function, "strict": False}
+
+    def to_anthropic(self) -> dict[str, Any]:
+        """Return the tool as an item of `tools` of Anthropic's Messages API.
+
+        Raises LocalError for a name that the API rejects.
+        """
+        function = {"name": _function_name(self.name, 128, "to_anthropic")}
+        if self.description is not None:
+            function["description"] = self.description
+        return {**function, "input_schema": self.input_schema.to_dict()}
+
+
+class ToolListMethods:
+    """The methods of a list of tools, and of other params and results that have one."""
+
+    if TYPE_CHECKING:
+        tools: Any
+
+    def to_openai(self, endpoint: OpenAIEndpoint = "chat") -> list[dict[str, Any]]:
+        """Return the value of `tools` for OpenAI's API: the tools of this page as functions.
+
+        Args:
+            endpoint: "chat" for `chat.completions.create`, or "responses" for `responses.create`.
+
+        Raises LocalError for a name that the API rejects.
+        """
+        return to_openai(self.tools or (), endpoint)
+
+    def to_anthropic(self) -> list[dict[str, Any]]:
+        """Return the value of `tools` for Anthropic's Messages API: the tools of this page.
+
+        Raises LocalError for a name that the API rejects.
+        """
+        return to_anthropic(self.tools or ())
+
+
+def to_openai(tools: Iterable[ToolMethods], endpoint: OpenAIEndpoint = "chat") -> list[dict[str, Any]]:
+    """Return the value of `tools` for OpenAI's API.
+
+    Args:
+        tools: The tools of one or more servers.
+        endpoint: "chat" for `chat.completions.create`, or "responses" for `responses.create`.
+
+    Raises LocalError for a name that the API rejects.
+    """
+    return [tool.to_openai(endpoint) for tool in tools]
+
+
+def to_anthropic(tools: Iterable[ToolMethods]) -> list[dict[str, Any]]:
+    """Return the value of `tools` for Anthropic's Messages API.
+
+    Args:
+        tools: The tools of one or more servers.
+
+    Raises LocalError for a name that the API rejects.
+    """
+    return [tool.to_anthropic() for tool in tools]
+
+
+class ServerDetails:
+    """The result of `initialize` or of discovery: what a server is, and what it can do.
+
+    Attributes:
+        capabilities: The capabilities that the server declares.
+        instructions: How to use the server, for the model; None if the server has none.
+    """
+
+    if TYPE_CHECKING:
+        capabilities: Any
+        instructions: Any
+
+        def model_dump(self) -> dict[str, Any]:
+            """Return the result as JSON."""
+            ...
+
+        def to_dict(self) -> dict[str, Any]:
+            """Return the result as JSON."""
+            ...
+
+    @property
+    def name(self) -> str:
+        """The name of the server; empty if it sends none."""
+        return self._implementation().get("name") or ""
+
+    @property
+    def version(self) -> str:
+        """The version of the server; empty if it sends none."""
+        return self._implementation().get("version") or ""
+
+    @property
+    def title(self) -> str | None:
+        """The name of the server for people, in protocol versions that have it."""
+        return self._implementation().get("title")
+
+    def _implementation(self) -> Mapping[str, Any]:
+        fields = self.model_dump()
+        meta = fields.get("_meta")
+        for name, value in {**(meta if is_object(meta) else {}), **fields}.items():
+            if name.rpartition("/")[2] == _SERVER_INFO and is_object(value):
+                return value
+        return {}
+
+
+def _function_name(name: str, limit: int, method: str) -> str:
+    if len(name) > limit or not _FUNCTION_NAME.fullmatch(name):
+        raise _local_error(
+            f"{method}(): the API rejects the tool name {name!r}; names are 1 to {limit} letters, digits, '_' and '-'\n"
+            f'leave the tool out, or rename it: tool.model_copy(update={{"name": …}})'
+        )
+    return name
+
+
+def _local_error(text: str) -> Exception:
+    from ..errors import LocalError  # Imported late: types alone need no errors.
+
+    return LocalError(text)

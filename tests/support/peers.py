@@ -103,7 +103,7 @@ def example_served(name: str) -> Iterator[str]:
     script = str(ROOT / "examples" / name / "server.py")
     server = started([sys.executable, script, "http", "--port", "0"], dict(os.environ), "listening at ")
     try:
-        yield server.output.split("listening at ")[1].strip().removesuffix("/mcp")
+        yield server.output.split("listening at ")[1].split()[0].removesuffix("/mcp")
     finally:
         server.process.terminate()
         assert server.process.wait(READY) in (0, -signal.SIGTERM)

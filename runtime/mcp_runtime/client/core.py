@@ -43,6 +43,7 @@ class ClientCore(Endpoint):
         capabilities: The capabilities that the client declares.
     """
 
+    _options = DEFAULT_OPTIONS
     _receives: ClassVar[Direction] = "server_to_client"
     _server: BaseModel | None = None
     _session: Session | None = None

@@ -80,7 +80,6 @@ _CLIENT: Final = {
     "progress_handler": "use on_progress=… in the request",
     "message_handler": "override its on_… methods in a subclass of Client",
     "read_timeout_seconds": "use timeout=… in the request, or connect_options=RequestOptions(timeout=…)",
-    "timeout": "use timeout=… in the request, or connect_options=RequestOptions(timeout=…)",
     "init_timeout": "use connect_options=RequestOptions(timeout=…)",
     "client_info": "use name=… and version=…",
     "headers": "use http=HTTPOptions(headers={…})",
@@ -112,6 +111,7 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         ("tool", "prompt", "resource", "completion", "middleware", "add_tool", "add_prompt", "add_resource"),
         _DECORATORS,
     ),
+    **dict.fromkeys(("FastMCP", "MCPServer"), _APP),
     **dict.fromkeys(("run", "asgi", 'run("stdio")', "asgi_app"), _SERVING),
     **dict.fromkeys(("stdio", "http", "memory", "connect", "Client", "SyncClient"), _CLIENT),
 }

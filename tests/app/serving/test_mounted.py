@@ -170,7 +170,7 @@ def test_session_manager_exists_when_an_http_application_does() -> None:
         (lambda: App("x").custom_route("x", methods=["GET"]), 'must begin with "/"'),
         (lambda: App("x").custom_route("/x", methods="GET"), r"write methods=\['GET'\]"),
         (lambda: App("x").run("websocket"), "there is no transport 'websocket'"),
-        (lambda: App("x").run("http", port=70_000), "port=70000 is not a TCP port"),
+        (lambda: App("x").run("http", port=70_000), "port must be a whole number from 0 to 65535"),
     ],
 )
 def test_a_setting_that_cannot_be_served_is_refused_with_the_line_to_write(

@@ -31,7 +31,7 @@ _META = "io.modelcontextprotocol/"
 def launched(parser: str, port: int = 0) -> tuple[Started, str]:
     """A server process, and the address it listens on. Whoever launched it ends it."""
     server = started([sys.executable, str(SERVER), parser, str(port)], dict(os.environ), "listening at ")
-    return server, urlsplit(server.output.split("listening at ")[1].strip()).netloc
+    return server, urlsplit(server.output.split("listening at ")[1].split()[0]).netloc
 
 
 @cache

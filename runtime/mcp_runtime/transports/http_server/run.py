@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 _THIS_MACHINE: Final = "127.0.0.1"
-_LEGACY: Final = " (HTTP+SSE: /sse)"
-_MAX_PORT: Final = 65535
 _DRAIN_SECONDS: Final = 1  # Seconds for responses to complete after SIGINT or SIGTERM.
 
 
@@ -90,14 +88,13 @@ def _prepare(
     }
     listener = _listen_or_exit(host, port)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
-    print(f"listening at {address}{path}{_LEGACY if settings.get('legacy_sse') else ''}", file=sys.stderr, flush=True)
+    for endpoint in (path, *(["/sse"] if settings.get("legacy_sse") else [])):
+        print(f"listening at {address}{endpoint}", file=sys.stderr, flush=True)
     return UvicornServer(Config(application, **config)), listener
 
 
 def _listen_or_exit(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Raises SystemExit with one line if that fails, LocalError for an invalid port."""
-    if not 0 <= port <= _MAX_PORT:
-        raise LocalError(f"run(): port={port} is not a TCP port; use 1 to {_MAX_PORT}, or 0 for a free one")
+    """Return a listening socket. Raises SystemExit with one line if that fails."""
     try:
         return listen(host, port)
     except OSError as error:

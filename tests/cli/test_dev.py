@@ -38,15 +38,15 @@ def project(folder: Path) -> Path:
     return folder / "server.py"
 
 
-def value_until(url: str, wanted: str) -> str:
-    """Call the tool until it returns what is wanted: a server that starts again refuses connections meanwhile."""
+def value_until(url: str, expected: str) -> str:
+    """Call the tool until it returns what is expected: a server that starts again refuses connections meanwhile."""
 
     async def call() -> str:
         async with connect(url) as client:
             return str((await client.call_tool("value", timeout=10)).content[0].text)  # type: ignore[union-attr]
 
     deadline, value = time.monotonic() + LIMIT, ""
-    while value != wanted and time.monotonic() < deadline:
+    while value != expected and time.monotonic() < deadline:
         try:
             value = asyncio.run(call())
         except (MCPError, OSError):

@@ -53,6 +53,8 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
     client_class: ClassVar[type[BaseClient]]
     context_class: ClassVar[type[ServerContext]]
     types: ClassVar[ModuleType]
+    on_change: list[Callable[[ListKind], None]]
+    """Callbacks that are called with the kind of a list that has changed at run time."""
     _mounted: list[BaseApp[Any]]
     _extensions: dict[Any, tuple[str, ...]]  # The handler names of each extension package.
     _loops: dict[asyncio.AbstractEventLoop, int]  # The event loops that serve it: their open lifespans.
@@ -80,7 +82,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
         middleware: Sequence[Callable[[MiddlewareContext, CallNext], Awaitable[Any]]] = (),
         **settings: Unpack[AppKeywords],
     ) -> None:
-        """Create an app.
+        """Create an app. Raises TypeError for an unknown keyword, and LocalError for a wrong value.
 
         Args:
             name: The name of the server (`serverInfo.name`).
@@ -100,18 +102,13 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
             session_state_store: The store of `ctx.set_state`; by default in memory.
             middleware: Middleware objects for `add_middleware`, the outermost first.
             settings: `title`, `description`, `icons`, `website_url`, and the settings of `ServerSettings`.
-
-        Raises TypeError for an unknown keyword, and LocalError for a wrong value.
         """
-        check_app(type(self).__name__, self.server_class.revision, lifespan, rate_limits, cache_hints)
+        checked_options = check_app(type(self).__name__, self.server_class.revision, lifespan, rate_limits, cache_hints)
+        self._server_options = {**checked_options, "keys": keys}
         self._set_up_serving(name, version, instructions, settings)
-        self.on_change: list[Callable[[ListKind], None]] = []  # Called with the kind of a list that has changed.
-        self._lifespan, self._coerce, self._json_indent = lifespan, coerce, json_indent
-        self._declared, self._capabilities = declare, capabilities
-        self._tasks, self.session_state_store = tasks, session_state_store
-        self._server_options = {"rate_limits": rate_limits, "cache_hints": cache_hints, "keys": keys}
-        self._mounted, self._extensions = [], {}
-        self._loops, self._notifying = {}, set()
+        self.on_change, self._mounted, self._extensions, self._loops, self._notifying = [], [], {}, {}, set()
+        self._lifespan, self._coerce, self._json_indent, self._declared = lifespan, coerce, json_indent, declare
+        self._capabilities, self._tasks, self.session_state_store = capabilities, tasks, session_state_store
         self._registry = self._new_registry((ToolError, ClientCapabilityError, *tool_errors), page_size)
         self.add_middleware(*middleware)
 

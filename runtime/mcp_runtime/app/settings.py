@@ -146,11 +146,15 @@ def check_app(
     lifespan: object,
     rate_limits: Mapping[str, RateLimit | None] | None,
     cache_hints: Mapping[str, CacheHint] | None,
-) -> None:
-    """Raise LocalError for a wrong lifespan, and for a rate limit or a cache hint of something that is no handler."""
+) -> dict[str, Any]:
+    """Return the options of the server.
+
+    Raises LocalError for a wrong lifespan, and for a rate limit or a cache hint of something that is no handler.
+    """
     check_lifespan(lifespan, function)
     check_handlers(function, revision, rate_limits)
     add_cache_hints({}, revision.table("client_to_server").values(), cache_hints or {})
+    return {"rate_limits": rate_limits, "cache_hints": cache_hints}
 
 
 def to_wire(settings: Settings, description: str | None) -> dict[str, Any]:

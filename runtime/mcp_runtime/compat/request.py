@@ -50,9 +50,9 @@ class OfficialRequestContext(Generic[SessionT, LifespanT, RequestT]):
         return self._ctx.request_id
 
     @property
-    def meta(self) -> RequestMeta | None:
+    def meta(self) -> OfficialRequestMeta | None:
         """The `_meta` of the params; None if there is none."""
-        return RequestMeta.model_validate(self._ctx.meta) if self._ctx.meta else None
+        return OfficialRequestMeta.model_validate(self._ctx.meta) if self._ctx.meta else None
 
     @property
     def lifespan_context(self) -> Any:
@@ -77,7 +77,7 @@ class OfficialRequestContext(Generic[SessionT, LifespanT, RequestT]):
         self._ctx.close_sse_stream()
 
 
-class RequestMeta(BaseModel, extra="allow"):
+class OfficialRequestMeta(BaseModel, extra="allow"):
     """The `_meta` of a request."""
 
     progressToken: str | int | None = None  # noqa: N815 - The property has this name.

@@ -74,8 +74,8 @@ def checked(
 
     def decorate(function: FunctionT) -> FunctionT:
         @cache  # Modules are imported faster if signatures are inspected at the first call.
-        def call() -> _Call:
-            return _Call(function, keywords_of(*settings), rules or {}, example)
+        def call() -> _CallRules:
+            return _CallRules(function, keywords_of(*settings), rules or {}, example)
 
         @wraps(function)
         def checked_function(*arguments: Any, **keywords: Any) -> Any:
@@ -97,7 +97,7 @@ def checked_fields(rules: Mapping[str, Rule] | None = None) -> Callable[[type[T]
     return decorate
 
 
-class _Call:
+class _CallRules:
     """The calls of one function: its parameters, and the checks of its arguments."""
 
     def __init__(

@@ -24,7 +24,7 @@ _DECORATORS: Final = {
     "_meta": "meta",
     "exclude_args": "leave out the parameter, or annotate it with Context",
     "serializer": "return the text itself",
-    "enabled": "add it when it is needed, and remove it with remove_tool, remove_resource or remove_prompt",
+    "enabled": "call app.disable(names={…}) for what clients shall not see",
     "uri": 'write @app.resource("scheme://path")',
     "uri_template": "pass the URI template first, without a keyword",
     "security": "paths are always checked: leave it out",
@@ -61,12 +61,13 @@ _APP: Final = {
     "token_verifier": _AT_RUN.format("auth=ResourceServer(…)"),
     "auth_server_provider": "serve an AuthorizationServer of mcp_generated.auth beside it",
     "transport_security": _AT_RUN.format("hosts=[…], origins=[…]"),
+    "retry_interval": "the interval is fixed: leave it out",
     "cache_expiration_seconds": "cache_hints",
     "warn_on_duplicate_tools": "a name that is in use is always refused: leave it out",
     "warn_on_duplicate_resources": "a URI that is in use is always refused: leave it out",
     "warn_on_duplicate_prompts": "a name that is in use is always refused: leave it out",
-    "include_tags": "add only what clients shall see",
-    "exclude_tags": "add only what clients shall see",
+    "include_tags": "call app.enable(tags={…}, only=True)",
+    "exclude_tags": "call app.disable(tags={…})",
 }
 _HANDLER: Final = "override the method {} in a subclass of Client"
 _CLIENT: Final = {

@@ -25,7 +25,7 @@ from mcp_generated.v2026_07_28 import Client, Server, SyncClient
 from mcp_generated.v2026_07_28 import types as t
 
 MODULES = [import_module(f"mcp_generated.{name}") for name in REVISIONS.values()]
-EACH = pytest.mark.parametrize("module", MODULES, ids=list(REVISIONS))
+ALL_MODULES = pytest.mark.parametrize("module", MODULES, ids=list(REVISIONS))
 
 
 def weather() -> App:
@@ -62,14 +62,14 @@ def text_of(result: Any) -> str:
 # ---- connecting ------------------------------------------------------------------------------------------------------
 
 
-@EACH
+@ALL_MODULES
 async def test_the_client_of_each_revision_calls_an_app(module: Any) -> None:
     async with module.Client.memory(weather()) as client:
         assert text_of(await client.call_tool("forecast", {"city": "Oslo"})) == "Oslo: sun"
         assert (await client.read_resource("city://oslo")).contents[0].text == "OSLO"
 
 
-@EACH
+@ALL_MODULES
 async def test_the_client_of_each_revision_lists_the_tools_of_a_server_of_another_one(module: Any) -> None:
     async with module.Client.memory(Plain(name="plain", version="1")) as client:
         assert [tool.name async for tool in client.iter_tools()] == ["echo"]
@@ -83,13 +83,13 @@ async def test_connect_takes_an_app_and_any_choice_of_revisions(chosen: str) -> 
         assert text_of(await client.call_tool("forecast", {"city": "Rome"})) == "Rome: sun"
 
 
-@EACH
+@ALL_MODULES
 def test_a_synchronous_client_has_all_that_the_client_has(module: Any) -> None:
     names = {name for name in dir(module.Client) if not name.startswith(("_", "on_"))}
     assert names - set(dir(module.SyncClient)) == set()
 
 
-@EACH
+@ALL_MODULES
 def test_a_synchronous_client_connects_to_an_app(module: Any) -> None:
     for client in (module.SyncClient.connect(weather()), module.SyncClient.memory(weather())):
         with client:
@@ -108,7 +108,7 @@ def test_a_synchronous_client_connects_to_an_app(module: Any) -> None:
 # ---- what the server is ----------------------------------------------------------------------------------------------
 
 
-@EACH
+@ALL_MODULES
 async def test_the_server_has_its_name_in_each_revision(module: Any) -> None:
     client = module.Client.memory(weather())
     with pytest.raises(ConnectionClosedError, match="async with"):
@@ -117,7 +117,7 @@ async def test_the_server_has_its_name_in_each_revision(module: Any) -> None:
         server = client.server
         assert (server.name, server.version, server.title) == ("weather", "1.2", None)
         assert server.instructions == "Ask for a city."
-        assert server.capabilities.tools is not None and server.capabilities.logging is None
+        assert server.capabilities.tools is not None and server.capabilities.logging == {}
         assert json.loads(json.dumps(server.to_dict()))["instructions"] == "Ask for a city."
 
 
@@ -131,7 +131,7 @@ def test_a_server_without_a_name_has_an_empty_one() -> None:
 # ---- progress --------------------------------------------------------------------------------------------------------
 
 
-@EACH
+@ALL_MODULES
 async def test_progress_callbacks_may_be_coroutine_functions_and_run_in_order(module: Any) -> None:
     events: list[str] = []
 
@@ -190,7 +190,7 @@ def without_titles(schema: Any) -> Any:
     return schema
 
 
-@EACH
+@ALL_MODULES
 async def test_schemas_results_and_lists_become_json(module: Any) -> None:
     async with module.Client.memory(weather()) as client:
         listed = await client.list_tools()
@@ -201,7 +201,7 @@ async def test_schemas_results_and_lists_become_json(module: Any) -> None:
         assert result["content"] == [{"type": "text", "text": "Oslo: sun"}]
 
 
-@EACH
+@ALL_MODULES
 async def test_tools_become_functions_of_openai_and_anthropic(module: Any) -> None:
     async with module.Client.memory(weather()) as client:
         listed = await client.list_tools()
@@ -216,7 +216,7 @@ async def test_tools_become_functions_of_openai_and_anthropic(module: Any) -> No
     assert json.loads(json.dumps([chat, response, message])) == [chat, response, message]
 
 
-@EACH
+@ALL_MODULES
 def test_a_name_that_an_api_rejects_is_refused_with_the_remedy(module: Any) -> None:
     def tool(name: str) -> Any:
         return module.types.Tool.model_validate({"name": name, "inputSchema": {"type": "object"}})
@@ -251,8 +251,8 @@ def test_hints_that_are_absent_have_the_defaults_of_the_specification(annotation
             fields["annotations"] = annotations
         elif annotations:
             continue  # The revision has no annotations.
-        found = module.types.Tool.model_validate(fields).hints
-        assert (found.read_only, found.destructive, found.idempotent, found.open_world) == hints
+        tool_hints = module.types.Tool.model_validate(fields).hints
+        assert (tool_hints.read_only, tool_hints.destructive, tool_hints.idempotent, tool_hints.open_world) == hints
 
 
 def test_the_functions_are_public() -> None:

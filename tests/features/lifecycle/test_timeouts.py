@@ -169,18 +169,18 @@ def test_a_call_without_options_ends_after_a_minute(rev: Rev) -> None:
 async def test_a_client_has_a_timeout_for_all_of_its_requests(
     module: str, settings: dict[str, Any], keywords: dict[str, Any], seconds: int
 ) -> None:
-    clock, begun, app = LoopClock(), asyncio.Event(), App("slow")
+    clock, started, app = LoopClock(), asyncio.Event(), App("slow")
 
     @app.tool()
     async def wait() -> str:
-        begun.set()
+        started.set()
         await asyncio.Event().wait()
         return ""
 
     client_class = import_module(f"mcp_generated.{module}").Client
     async with client_class.memory(app, **settings) as client:
         call = asyncio.create_task(client.call_tool("wait", **keywords))
-        await begun.wait()
+        await started.wait()
         clock.forward(seconds - 1)
         await settle()
         assert not call.done()
@@ -206,19 +206,19 @@ async def test_the_message_of_a_timeout_has_the_time_that_passed(
     options: RequestOptions, passes: list[float], seconds: int
 ) -> None:
     """`passes` are the seconds before each progress notification."""
-    clock, begun, reports, seen = LoopClock(), asyncio.Event(), asyncio.Queue[float](), asyncio.Queue[float]()
+    clock, started, reports, seen = LoopClock(), asyncio.Event(), asyncio.Queue[float](), asyncio.Queue[float]()
     app = App("slow")
 
     @app.tool()
     async def wait(ctx: Context) -> str:
-        begun.set()
+        started.set()
         while True:
             await ctx.progress(await reports.get())
 
     async with Client.memory(app) as client:
         options = replace(options, on_progress=lambda progress: seen.put_nowait(progress.progress))
         call = asyncio.create_task(client.call_tool("wait", options=options))
-        await begun.wait()
+        await started.wait()
         for number, passed in enumerate(passes, 1):
             clock.forward(passed)
             await reports.put(number)

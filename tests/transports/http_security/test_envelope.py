@@ -180,7 +180,7 @@ async def test_arguments_of_the_wrong_type_run_nothing(parser: str, protocol_ver
             answer = await client.request(call(1, "add", **arguments))
             assert "error" in answer.json or answer.json["result"]["isError"] is True
         assert ran == []
-        assert text(await client.request(call(1, "add", a=1, b=2))) == '{"result":3}' and ran == [(1, 2)]
+        assert text(await client.request(call(1, "add", a=1, b=2))) == "3" and ran == [(1, 2)]
 
 
 @pytest.mark.parametrize("missing", ["protocolVersion", "clientCapabilities", "clientInfo"])

@@ -182,6 +182,8 @@ def test_a_result_without_a_type_is_complete_and_of_an_unknown_one_invalid(rev: 
 def test_the_runtime_itself_has_no_code_but_those_of_json_rpc() -> None:
     codes: set[int] = set()
     for path in Path(mcp_runtime.__file__).parent.rglob("*.py"):
+        if path.parent.name == "compat":
+            continue  # It has the constants of the official SDK.
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (
                 isinstance(node, ast.UnaryOp)

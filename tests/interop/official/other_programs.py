@@ -2,8 +2,8 @@
 documentation, servers of PyPI, and the Python blocks of documents.
 
     FASTMCP_PYTHON=/path/to/an/environment/with/fastmcp/bin/python FASTMCP_SOURCE=/path/to/fastmcp.git \\
-        python tests/interop/other_programs.py fastmcp
-    python tests/interop/other_programs.py documents /path/to/a/folder/of/documents
+        python tests/interop/official/other_programs.py fastmcp
+    python tests/interop/official/other_programs.py documents /path/to/a/folder/of/documents
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from interop.official_examples import (
+from interop.official.official_examples import (
     SDKS,
     Failure,
     Interpreter,

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from interop.official_examples import (
+from interop.official.official_examples import (
     SDKS,
     Failure,
     Interpreter,

@@ -3,7 +3,7 @@ then give the official client the answers that they give on their own SDK.
 
 Run it with a git directory of modelcontextprotocol/python-sdk, which has the tags of its releases:
 
-    MCP_PYTHON_SDK=/path/to/python-sdk.git python tests/interop/official_examples.py [v1 | v2] [name ...]
+    MCP_PYTHON_SDK=/path/to/python-sdk.git python tests/interop/official/official_examples.py [v1 | v2] [name ...]
 """
 
 from __future__ import annotations

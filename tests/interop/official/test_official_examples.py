@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 import pytest
-from interop.official_clients import measure_clients
-from interop.official_examples import Line, Outcome, measure_servers
+from interop.official.official_clients import measure_clients
+from interop.official.official_examples import Line, Outcome, measure_servers
 
 pytestmark = [
     pytest.mark.long,

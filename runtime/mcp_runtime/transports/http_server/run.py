@@ -61,14 +61,20 @@ def _prepare(
     uvicorn: dict[str, Any] | None = None,
     **settings: Any,
 ) -> tuple[Server, socket.socket]:
-    """Return a uvicorn server and its listening socket, and write the URL to standard error."""
+    """Return a uvicorn server, which writes its URLs to standard error, and its listening socket."""
     try:
         from uvicorn import Config, Server
     except ImportError as error:
         raise LocalError("a server over HTTP needs uvicorn: pip install 'mcp-codegen[http]'") from error
 
     class UvicornServer(Server):
-        """A uvicorn server that ends all streams before uvicorn waits for them."""
+        """A uvicorn server that writes its URLs, and ends all streams before uvicorn waits for them."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            # From here on uvicorn handles signals: who has read the line may stop the server.
+            for endpoint in endpoints:
+                print(f"listening at {address}{endpoint}", file=sys.stderr, flush=True)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             await application.close()
@@ -88,8 +94,7 @@ def _prepare(
     }
     listener = _listen_or_exit(host, port)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
-    for endpoint in (path, *(["/sse"] if settings.get("legacy_sse") else [])):
-        print(f"listening at {address}{endpoint}", file=sys.stderr, flush=True)
+    endpoints = (path, *(["/sse"] if settings.get("legacy_sse") else []))
     return UvicornServer(Config(application, **config)), listener
 
 

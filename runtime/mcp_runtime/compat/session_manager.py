@@ -80,10 +80,10 @@ class StreamableHTTPSessionManager:
         Args:
             app: The server.
             event_store: Warns: streams resume from a store in memory; `server.asgi(event_store=…)` takes others.
-            json_response: Accepted: a response without notifications before it is JSON anyway.
-            stateless: Accepted: the protocol version of the client decides whether there is a session.
+            json_response: Whether to answer each POST with JSON, never with an SSE stream.
+            stateless: Whether to serve clients of versions with a handshake without sessions.
             security_settings: The Host and Origin headers to accept; by default all hosts, as there.
-            retry_interval: Accepted: milliseconds after which clients reconnect.
+            retry_interval: Must be None: the interval is fixed. Raises LocalError otherwise.
             limits: None are accepted; raises LocalError that names the line to write instead.
         """
         if limits:
@@ -91,10 +91,13 @@ class StreamableHTTPSessionManager:
                 f"StreamableHTTPSessionManager: {next(iter(limits))} has no counterpart;"
                 " write server.asgi(limits=HTTPLimits(…))"
             )
+        if retry_interval is not None:
+            raise LocalError("StreamableHTTPSessionManager: retry_interval has no counterpart; leave it out")
         if event_store is not None:
             warn_about_event_store(type(self).__name__)
         security = security_settings or TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        self._server, self._settings = app, security.keywords()
+        self._server = app
+        self._settings = {**security.keywords(), "json_response": json_response, "stateless_http": stateless}
         self._endpoint: Any = None
 
     @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
 
@@ -39,5 +40,5 @@ def test_the_official_client_uses_tools_resources_and_prompts_of_an_app(seen: di
     assert calls["total"]["structuredContent"] == {"result": 3}
     assert [content["type"] for content in calls["mixed"]["content"]] == ["text", "image", "audio", "resource"]
     assert calls["refuses"]["isError"] is True and texts(calls["refuses"]) == ["not on a Sunday"]
-    assert seen["resource"]["contents"][0]["text"] == '{"city":"Rome","day":2}'
+    assert json.loads(seen["resource"]["contents"][0]["text"]) == {"city": "Rome", "day": 2}
     assert seen["prompt"]["messages"][0]["content"]["text"] == "Review 1: x"

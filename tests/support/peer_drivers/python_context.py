@@ -35,7 +35,7 @@ async def main(revision: str, server: list[str]) -> None:
             calls = {name: await outcome(session.call_tool(name, arguments)) for name, arguments in CALLS.items()}
             numbers = [await outcome(session.call_tool("count", {})) for _ in range(2)]
             await session.call_tool("report", {}, progress_callback=on_progress)
-            notifications = list(callbacks.told)
+            notifications = list(callbacks.messages)
             if isinstance(session, ClientSession):
                 await session.call_tool("change", {"how": "lists"})
                 await callbacks.until("notifications/tools/list_changed")

@@ -37,7 +37,7 @@ async def main(revision: str, server: list[str]) -> None:
             await session.call_tool("report", {}, progress_callback=on_progress)
             notifications = list(callbacks.messages)
             if isinstance(session, ClientSession):
-                await session.call_tool("change", {"how": "lists"})
+                await session.call_tool("change", {"action": "lists"})
                 await callbacks.until("notifications/tools/list_changed")
     print(
         json.dumps(

@@ -59,7 +59,7 @@ def long(session: nox.Session) -> None:
 def plain(session: nox.Session) -> None:
     """Run the tests of features and transports without the fast paths."""
     session.env["MCP_FAST_PATHS"] = "0"
-    python(session, "-m", "pytest", "-q", "-n", "auto", "tests/features", "tests/transports", "tests/unit")
+    python(session, "-m", "pytest", "-q", "-n", "auto", "tests/features", "tests/transports", "tests/unit/aio")
 
 
 @nox.session

@@ -17,6 +17,7 @@ from ..errors import LocalError
 from ..protocol.models import is_list, is_object
 from ..server.context import ServerContext
 from ..usage.defaults import check_defaults
+from ..usage.functions import code_of
 from .dependencies.inspection import dependencies_of
 from .introspection.docstrings import parse_docstring
 from .introspection.type_hints import UNREADABLE, attributes_of, readable_hint
@@ -64,7 +65,7 @@ class Signature:
         types."""
         self.function = function
         self.description = description
-        self.is_async = inspect.iscoroutinefunction(_code_of(function))
+        self.is_async = inspect.iscoroutinefunction(code_of(function))
         hints = _annotations(function, description)
         self.returns: Any = hints.get("return", inspect.Signature.empty)
         docstring = parse_docstring(function)
@@ -175,16 +176,9 @@ def function_name(function: Callable[..., Any]) -> str:
     return "" if name == "<lambda>" else str(name)
 
 
-def _code_of(function: Callable[..., Any]) -> Any:
-    """Return the function behind partial applications and callable objects."""
-    while isinstance(function, partial):
-        function = function.func
-    return function if inspect.isroutine(function) else type(function).__call__
-
-
 def _annotations(function: Callable[..., Any], description: str) -> dict[str, Any]:
     try:
-        return get_type_hints(_code_of(function), include_extras=True)
+        return get_type_hints(code_of(function), include_extras=True)
     except (NameError, TypeError) as error:
         remedy = "import or define it at the top of the module"
         raise LocalError(f"{description}: a type hint cannot be evaluated: {error}; {remedy}") from None

@@ -31,7 +31,7 @@ def check_function(function: object, kind: str, name: str | None = None, *, is_n
     if not is_named and not name and own_name in ("", _LAMBDA):
         what = "a lambda" if own_name else f"{shown(function)}"
         raise LocalError(f'{kind}(): {what} has no name: pass one, such as add_{kind}(function, "name")')
-    code = _code_of(function)
+    code = code_of(function)
     if inspect.isasyncgenfunction(code) or inspect.isgeneratorfunction(code):
         raise LocalError(f"{place} is a generator, which yields: collect the items in a list and return it")
     parameters = _parameters_of(function, place)
@@ -51,7 +51,7 @@ def check_accepts(function: object, names: Sequence[str], least: int, kind: str)
     """
     _check_callable(function, kind)
     assert callable(function), "what is not callable was refused"
-    code = _code_of(function)
+    code = code_of(function)
     place = f"the {kind} {getattr(function, '__name__', shown(function))!r}"
     if inspect.isasyncgenfunction(code) or inspect.isgeneratorfunction(code):
         raise LocalError(f"{place} is a generator, which yields: return the result")
@@ -79,11 +79,11 @@ def _check_callable(function: object, kind: str) -> None:
         raise LocalError(f"{kind}() needs a function, not {shown(function)}")
 
 
-def _code_of(function: Callable[..., Any]) -> Any:
-    """Return the function behind partial applications and callable objects."""
+def code_of(function: Callable[..., Any]) -> Any:
+    """Return the function that partial applications and callable objects wrap; a class is returned as it is."""
     while isinstance(function, partial):
         function = function.func
-    return function if inspect.isroutine(function) else type(function).__call__
+    return function if inspect.isroutine(function) or inspect.isclass(function) else type(function).__call__
 
 
 def _parameters_of(function: Callable[..., Any], place: str) -> list[inspect.Parameter]:

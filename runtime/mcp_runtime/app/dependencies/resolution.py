@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, cast, get_args, get_origin, get_type_h
 from ...aio.threads import WORKER_THREADS
 from ...errors import LocalError
 from ...server.context import ServerContext
+from ...usage.functions import code_of
 from .client_requests import Answer, PendingRequestError, answers_of, unwrap, wants_result
 from .markers import CallArgument, ClientRequest, Dependency, marker_of
 
@@ -31,7 +32,7 @@ class _Node:
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self.function = function
         self.name = name
-        code = _code_of(function)
+        code = code_of(function)
         self.is_async_generator = inspect.isasyncgenfunction(code)
         self.is_generator = inspect.isgeneratorfunction(code)
         self.is_async = inspect.iscoroutinefunction(code)
@@ -188,7 +189,7 @@ class Dependencies:
             )
 
     def _hints(self, function: Callable[..., Any], name: str) -> dict[str, Any]:
-        code = _code_of(function)
+        code = code_of(function)
         try:
             return get_type_hints(code.__init__ if inspect.isclass(code) else code, include_extras=True)
         except (NameError, TypeError) as error:
@@ -246,15 +247,8 @@ def _parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]
         return {}
 
 
-def _code_of(function: Callable[..., Any]) -> Any:
-    """Return the function behind partial applications and callable objects; a class is returned as it is."""
-    while isinstance(function, partial):
-        function = function.func
-    return function if inspect.isroutine(function) or inspect.isclass(function) else type(function).__call__
-
-
 def _name_of(function: Callable[..., Any]) -> str:
-    name: object = getattr(_code_of(function), "__qualname__", None) or type(function).__name__
+    name: object = getattr(code_of(function), "__qualname__", None) or type(function).__name__
     return str(name).rpartition("<locals>.")[2]
 
 

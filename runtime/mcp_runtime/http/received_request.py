@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 
 class ClientAddress(NamedTuple):
-    """The address of an HTTP client. Behind a proxy it is that of the proxy, unless the server trusts its headers."""
+    """The address of an HTTP client. With a proxy it is that of the proxy, unless the server trusts its headers."""
 
     host: str
     port: int

@@ -121,7 +121,7 @@ class _CallRules:
         self._remedy = f": write {example}" if example else ""
 
     def check(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
-        """Raise TypeError or LocalError for the first fault of a call."""
+        """Raise TypeError or LocalError for the first error of a call."""
         values = arguments[self._receiver is not None :]
         if not keywords.keys() <= self._allowed:
             refuse_unknown(self._label(arguments), keywords, self._allowed)

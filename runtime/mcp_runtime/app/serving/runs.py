@@ -141,7 +141,7 @@ class Serving(Generic[ServerT]):
         transport: HTTPTransport = "http",
         **settings: Any,
     ) -> HTTPApplication:
-        """Return the application of `streamable_http_app`, with its endpoint at this path, behind ASGI middleware."""
+        """Return the application of `streamable_http_app`, with this path, wrapped in ASGI middleware."""
         keywords = dict(settings)
         if path is not None:
             keywords["path"] = path

@@ -38,7 +38,7 @@ class BaseMultiClient(Generic[ClientT]):
             servers: By name: clients that are not connected, or targets as `connect` takes them.
             settings: The keywords of the constructor of clients; by default they negotiate all protocol versions.
 
-        Raises LocalError for names that cannot be told apart as prefixes, and for a wrong target.
+        Raises LocalError for names that are ambiguous as prefixes, and for a wrong target.
         """
         _check_names(servers)
         keywords: dict[str, Any] = {**settings}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import compileall
 import dataclasses
 import os
 import statistics
@@ -156,6 +157,9 @@ def main() -> None:
         NOW: Checkout(ROOT),
         PLAIN: Checkout(ROOT, ("/usr/bin/env", "MCP_FAST_PATHS=0")),
     }
+    for checkout in (options.before, ROOT):
+        for folder in ("runtime", "generated"):  # An installation compiles them; a checkout may not.
+            compileall.compile_dir(checkout / folder, quiet=1)
     samples = rounds(checkouts, options.runs, QUICK if options.quick else FULL)
     heads = ["figure", BEFORE, NOW, "now / before", "of lowest", "fast paths off / on", "of lowest"]
     caption = f"Medians of {options.runs} rounds, their ratios, and the ratios of the lowest values."

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 
 import hypothesis
 import pytest
 from support.processes import end_shared
 
 from mcp_generated import REVISIONS
+
+# Hundreds of child processes import the project: each would compile it anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # How long an example takes says more of the machine than of what is tested.
 hypothesis.settings.register_profile("any machine", deadline=None)

@@ -26,6 +26,7 @@ def contents(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.long
 def test_what_is_committed_is_what_the_schemas_give() -> None:
     result = run("--all", "--check")
     assert result.exit_code == 0, result.output
@@ -144,6 +145,7 @@ def test_help_is_for_people() -> None:
         assert result.exit_code == 0 and "Usage:" in result.output
 
 
+@pytest.mark.long
 def test_two_runs_from_different_folders_seeds_and_locales_are_byte_identical(tmp_path: Path) -> None:
     runs: list[dict[str, bytes]] = []
     for number, (seed, locale) in enumerate([("1", "C"), ("4242", "tr_TR.UTF-8")]):

@@ -107,6 +107,7 @@ def corpus(folder: Path) -> ModuleType:
     return wrapped(tools, folder)
 
 
+@pytest.mark.long
 def test_each_of_the_awkward_tools_can_be_called_and_gets_what_was_given(corpus: ModuleType) -> None:
     async def call_all() -> int:
         called = 0
@@ -141,6 +142,7 @@ def test_each_of_the_awkward_tools_can_be_called_and_gets_what_was_given(corpus:
     assert asyncio.run(call_all()) == len(awkward_tools(seed=20261121))
 
 
+@pytest.mark.long
 def test_wrappers_of_servers_and_of_awkward_schemas_pass_mypy_and_pyright_strict(
     corpus: ModuleType, folder: Path
 ) -> None:

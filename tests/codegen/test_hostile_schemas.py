@@ -111,6 +111,7 @@ def assert_harmless(source: str, where: str) -> None:
 
 
 # Without shrinking, which would take minutes: an example runs the whole generator.
+@pytest.mark.long
 @settings(
     max_examples=60,
     deadline=None,

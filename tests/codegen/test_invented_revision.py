@@ -17,6 +17,8 @@ from support.schemas.invented import message, record
 
 from mcp_codegen.cli.main import main
 
+pytestmark = pytest.mark.long
+
 CONVERSATION = """
 import asyncio
 from future.v2099_01_01 import Client, Context, Server

@@ -71,6 +71,7 @@ def exchange(python: Path, place: Path, environment: dict[str, str], *messages: 
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.long
 def test_the_weather_server_runs_where_nothing_of_ours_is_installed(place: Path, bare_python: Path) -> None:
     ours = (
         "import importlib.util as u; "

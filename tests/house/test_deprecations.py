@@ -89,6 +89,7 @@ def test_what_is_ours_warns_of_nothing_when_it_is_loaded() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_a_type_checker_says_so(tmp_path: Path) -> None:
     (tmp_path / "used.py").write_text(
         '"""Uses what is deprecated."""\n'

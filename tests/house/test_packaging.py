@@ -59,6 +59,7 @@ def test_the_sdist_holds_what_it_takes_to_build_and_test(built: Path) -> None:
     assert {str(path.relative_to(ROOT)) for path in DATA} <= names
 
 
+@pytest.mark.long
 def test_an_installed_wheel_generates_what_the_checkout_does(installed: Path, tmp_path: Path) -> None:
     # Only the unpacked wheel is on the path: the editable install in site-packages comes after it.
     environment = {**os.environ, "PYTHONPATH": str(installed)}

@@ -70,6 +70,7 @@ def findings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return check(folder, ".")
 
 
+@pytest.mark.long
 def test_right_use_has_no_findings(findings: list[str]) -> None:
     assert [line for line in findings if line.startswith("right.py")] == []
 

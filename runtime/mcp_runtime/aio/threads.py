@@ -1,84 +1,166 @@
-"""Worker threads for synchronous functions; they are daemon threads, so they never prevent the process from exiting."""
+"""Worker threads for synchronous functions; they are daemon threads, so they never prevent the process from exiting.
+
+A thread takes one function after the other from a queue, and an event loop takes all results that are there at once:
+while there is work, a function costs no wake-up of a thread and less than one of the event loop. Functions that block
+get threads of their own within two milliseconds.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 _MAX_THREADS: Final = 32
 _IDLE_SECONDS: Final = 10.0  # Seconds after which a thread with nothing to do ends.
+_STALL_SECONDS: Final = 0.001  # Seconds without progress after which other threads take what is in the queue.
+_BATCH: Final = 64  # Results for which the event loop is woken although more functions are in the queue.
 
-_Work = tuple[Callable[[], Any], asyncio.Future[Any], asyncio.AbstractEventLoop]
+
+class _Work:
+    """A function to run, and the future of its result."""
+
+    __slots__ = ("context", "error", "function", "arguments", "future", "loop", "result")
+
+    def __init__(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], future: asyncio.Future[Any], loop: _LoopState
+    ) -> None:
+        self.function, self.arguments, self.future, self.loop = function, arguments, future, loop
+        self.context = contextvars.copy_context()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        """Run the function, unless the caller has been cancelled."""
+        if self.future.cancelled():
+            return
+        try:
+            self.result = self.context.run(self.function, *self.arguments)
+        except BaseException as error:  # The task that waits for the result handles all exceptions.
+            self.error = RuntimeError(repr(error)) if isinstance(error, StopIteration) else error
+
+    def settle(self) -> None:
+        """Set the result of the future, in its event loop."""
+        if self.future.cancelled():
+            return
+        if self.error is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(self.error)
+
+
+class _LoopState:
+    """What has ended and waits for its event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.ended: deque[_Work] = deque()
+        self._scheduled = False
+        self.watching = False  # True while a timer of the event loop is going to look at the queues.
+
+    def schedule(self) -> None:
+        """Let the event loop take the results; called in a worker thread."""
+        if not self._scheduled and not self._loop.is_closed():
+            self._scheduled = True
+            with suppress(RuntimeError):  # Closed meanwhile.
+                self._loop.call_soon_threadsafe(self.settle)
+
+    def settle(self) -> None:
+        """Set all results that are there."""
+        self._scheduled = False  # Before the queue is emptied: what is added later schedules another call.
+        while self.ended:
+            self.ended.popleft().settle()
 
 
 class WorkerThreads:
     """Up to 32 daemon threads, which are started on demand and end after 10 s without work."""
 
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[_Work] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._queue: deque[_Work] = deque()
+        self._lock = threading.Lock()  # Held to add to the queue, and by a thread that has found it empty.
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState] = WeakKeyDictionary()
         self._threads = 0
-        self._idle = 0
-        self._queued = 0  # Functions in the queue, including those that an idle thread is about to take.
+        self._parked: list[threading.Lock] = []  # One for each thread with nothing to do, which waits to acquire it.
+        self._taken = 0  # Functions that threads have taken from the queue, to see whether there is progress.
 
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function in a thread and return its result. Cancelling stops the waiting, but not the function."""
+        """Run a function in a thread and return its result. Cancelling stops the waiting, and the function if it has
+        not begun."""
         loop = asyncio.get_running_loop()
+        state = self._loops.get(loop)
+        if state is None:
+            state = self._loops[loop] = _LoopState(loop)
         future: asyncio.Future[Any] = loop.create_future()
-        context = contextvars.copy_context()
         with self._lock:
-            self._queue.put((lambda: context.run(function, *arguments), future, loop))
-            self._queued += 1
-            if self._queued > self._idle and self._threads < _MAX_THREADS:
-                self._threads += 1
-                threading.Thread(target=self._run_thread, name="mcp handler", daemon=True).start()
+            self._queue.append(_Work(function, arguments, future, state))
+            busy = self._threads > len(self._parked)
+            if not busy:
+                self._employ(1)
+        if busy and not state.watching:
+            self._watch(loop, state)
         return await future
 
+    def _employ(self, count: int) -> None:
+        """Wake or start this many threads; the lock is held."""
+        for _ in range(count):
+            if self._parked:
+                self._parked.pop().release()
+            elif self._threads < _MAX_THREADS:
+                self._threads += 1
+                threading.Thread(target=self._run_thread, name="mcp handler", daemon=True).start()
+
+    def _watch(self, loop: asyncio.AbstractEventLoop, state: _LoopState) -> None:
+        """Look soon whether the functions in the queue wait for others that block."""
+        state.watching = True
+        loop.call_later(_STALL_SECONDS, self._on_timer, loop, state, self._taken)
+
+    def _on_timer(self, loop: asyncio.AbstractEventLoop, state: _LoopState, taken: int) -> None:
+        state.watching = False  # Before the queues are looked at: what ends later schedules a call.
+        state.settle()
+        if self._queue:
+            if self._taken == taken:
+                with self._lock:
+                    self._employ(len(self._queue))
+            self._watch(loop, state)
+
     def _run_thread(self) -> None:
-        while (work := self._next()) is not None:
-            function, future, loop = work
+        queue = self._queue
+        while True:
             try:
-                result, error = function(), None
-            except BaseException as raised:  # The task that waits for the result handles all exceptions.
-                result, error = None, raised
-            _set_result(loop, future, result, error)
+                work = queue.popleft()
+            except IndexError:
+                if not self._wait():
+                    return
+                continue
+            self._taken += 1
+            work.run()
+            state = work.loop
+            state.ended.append(work)
+            del work  # Its result belongs to the event loop.
+            if not queue or not state.watching or len(state.ended) >= _BATCH:
+                state.schedule()
 
-    def _next(self) -> _Work | None:
-        """Return the next function to run, or None to end the thread."""
+    def _wait(self) -> bool:
+        """Wait for a function. Return False if the thread has to end."""
         with self._lock:
-            self._idle += 1
-        try:
-            work = self._queue.get(timeout=_IDLE_SECONDS)
-        except queue.Empty:
-            work = None
+            if self._queue:
+                return True
+            parked = threading.Lock()
+            parked.acquire()
+            self._parked.append(parked)
+        if parked.acquire(timeout=_IDLE_SECONDS):
+            return True
         with self._lock:
-            self._idle -= 1
-            if work is None and self._queued > self._idle:
-                work = self._queue.get_nowait()  # Queued while this thread was about to end.
-            if work is None:
-                self._threads -= 1
-            else:
-                self._queued -= 1
-        return work
-
-
-def _set_result(
-    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], result: Any, error: BaseException | None
-) -> None:
-    def settle() -> None:
-        if future.cancelled():
-            return
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(RuntimeError(repr(error)) if isinstance(error, StopIteration) else error)
-
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(settle)
+            if parked not in self._parked:  # It was released meanwhile.
+                return True
+            self._parked.remove(parked)
+            self._threads -= 1
+            return False
 
 
 WORKER_THREADS: Final = WorkerThreads()

@@ -80,6 +80,7 @@ def test_synchronous_clients_log_in_and_share_what_they_got() -> None:
             pass
 
 
+@pytest.mark.long
 def test_the_command_line_logs_in_with_a_browser_and_keeps_it_or_takes_a_header(tmp_path: Path) -> None:
     with in_thread() as world:
         refused = codegen("inspect", "--json", world.url)

@@ -47,6 +47,7 @@ def schemas(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_a_vendors_schema_is_imported_generated_and_verified(schemas: Path, tmp_path: Path) -> None:
     options = ("--from", tmp_path, "--schema", schemas)
     result = run("extension", "import", "paint", *options, "--commit", "1.0")

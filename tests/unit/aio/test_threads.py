@@ -1,0 +1,137 @@
+"""Plain functions run in worker threads: in order of their calls, together if they block, and only if still awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mcp_runtime.aio.threads import WorkerThreads
+
+
+async def settled(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.001)
+
+
+async def test_a_thousand_calls_give_each_caller_its_own_result() -> None:
+    workers = WorkerThreads()
+    assert await asyncio.gather(*(workers.run(pow, number, 2) for number in range(1000))) == [
+        number**2 for number in range(1000)
+    ]
+
+
+@pytest.mark.parametrize("together", [2, 31, 32])
+async def test_functions_that_block_run_at_the_same_time(together: int) -> None:
+    workers, barrier = WorkerThreads(), threading.Barrier(together)
+    places = await asyncio.gather(*(workers.run(barrier.wait, 10) for _ in range(together)))
+    assert sorted(places) == list(range(together))
+
+
+async def test_a_quick_function_does_not_wait_for_one_that_blocks() -> None:
+    workers, go = WorkerThreads(), threading.Event()
+    blocked = [asyncio.create_task(workers.run(go.wait, 10)) for _ in range(5)]
+    await asyncio.sleep(0)
+    assert await asyncio.gather(*(workers.run(str, number) for number in range(100))) == [*map(str, range(100))]
+    assert not any(task.done() for task in blocked)
+    go.set()
+    assert await asyncio.gather(*blocked) == [True] * 5
+
+
+async def test_a_result_does_not_wait_for_the_function_after_it() -> None:
+    """One thread takes both; the second blocks before the event loop has heard of the first."""
+    workers, go = WorkerThreads(), threading.Event()
+    first, second = (asyncio.create_task(workers.run(function)) for function in (threading.get_ident, go.wait))
+    await asyncio.wait_for(first, 5)
+    assert not second.done()
+    go.set()
+    assert await second
+
+
+async def test_a_cancelled_call_that_has_not_begun_never_begins() -> None:
+    workers, go, ran = WorkerThreads(), threading.Event(), list[int]()
+    blocked = [asyncio.create_task(workers.run(go.wait, 10)) for _ in range(32)]
+    waiting = [asyncio.create_task(workers.run(ran.append, number)) for number in range(4)]
+    await asyncio.sleep(0.05)  # Every thread is blocked by now.
+    for task in waiting[1:3]:
+        task.cancel()
+    await asyncio.wait(waiting[1:3])
+    go.set()
+    await asyncio.gather(*blocked, waiting[0], waiting[3])
+    assert ran == [0, 3]
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), TimeoutError(), ExceptionGroup("x", [KeyError("y")])])
+async def test_an_exception_reaches_the_caller_and_the_thread_goes_on(error: Exception) -> None:
+    def fail() -> None:
+        raise error
+
+    workers = WorkerThreads()
+    results = await asyncio.gather(workers.run(fail), workers.run(int, "7"), return_exceptions=True)
+    assert type(results[0]) is type(error) and results[1] == 7
+
+
+async def test_stop_iteration_becomes_a_runtime_error() -> None:
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await WorkerThreads().run(next, iter(()))
+
+
+async def test_a_function_sees_the_context_variables_of_its_caller_and_changes_none() -> None:
+    variable = contextvars.ContextVar[str]("variable", default="unset")
+    workers = WorkerThreads()
+
+    def swap(value: str) -> str:
+        seen = variable.get()
+        variable.set(value)
+        return seen
+
+    async def call(value: str) -> tuple[str, str]:
+        variable.set(value)
+        return await workers.run(swap, f"changed {value}"), variable.get()
+
+    results = await asyncio.gather(*(call(str(number)) for number in range(50)))
+    assert results == [(str(number), str(number)) for number in range(50)] and variable.get() == "unset"
+
+
+async def test_threads_end_when_there_is_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_runtime.aio.threads._IDLE_SECONDS", 0.01)
+    workers = WorkerThreads()
+    first = await workers.run(threading.current_thread)
+    await settled(lambda: not first.is_alive())
+    second = await workers.run(threading.current_thread)
+    assert second is not first and await workers.run(int, "3") == 3
+
+
+def test_event_loops_in_several_threads_share_the_workers() -> None:
+    workers, results = WorkerThreads(), dict[int, list[int]]()
+
+    def serve(start: int) -> None:
+        async def main() -> list[int]:
+            numbers = range(start, start + 200)
+            return list(await asyncio.gather(*(workers.run(abs, -number) for number in numbers)))
+
+        results[start] = asyncio.run(main())
+
+    threads = [threading.Thread(target=serve, args=(start,)) for start in (0, 1000, 2000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {start: [*range(start, start + 200)] for start in (0, 1000, 2000)}
+
+
+def test_an_event_loop_that_has_ended_does_not_disturb_the_thread() -> None:
+    workers, go = WorkerThreads(), threading.Event()
+
+    async def leave() -> None:
+        task: asyncio.Task[Any] = asyncio.create_task(workers.run(go.wait, 10))
+        await asyncio.sleep(0.01)
+        task.cancel()
+
+    asyncio.run(leave())
+    go.set()
+    assert asyncio.run(workers.run(int, "5")) == 5

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import threading
 from typing import Any
 
 import jsonschema
 import pytest
 from support.servers.app import app
 
-from mcp_generated import App, Context, tool
+from mcp_generated import App, Context, connect, tool
 from mcp_generated.v2026_07_28 import types as t
 from mcp_runtime.errors import InvalidSchemaError, LocalError, RemoteJSONRPCError
 
@@ -271,3 +272,22 @@ def test_what_cannot_be_a_tool_is_refused_at_once() -> None:
     broken.add_tool(lambda: "", "once")
     with pytest.raises(LocalError, match="has 'once' among its tools already"):
         broken.add_tool(lambda: "", "once")
+
+
+@pytest.mark.parametrize("thread", [None, True, False])
+async def test_a_plain_function_runs_in_a_thread_unless_it_stays_in_the_event_loop(thread: bool | None) -> None:
+    app, threads = App("threads"), list[bool]()
+    keywords: Any = {} if thread is None else {"thread": thread}
+
+    def note() -> str:
+        threads.append(threading.current_thread() is not threading.main_thread())
+        return "noted"
+
+    app.tool("note", **keywords)(note)
+    app.prompt("note", **keywords)(note)
+    app.resource("note://one", **keywords)(note)
+    async with connect(app) as client:
+        assert (await client.call_tool("note")).structured_content == {"result": "noted"}
+        await client.get_prompt("note")
+        await client.read_resource("note://one")
+    assert threads == [thread is not False] * 3

@@ -31,7 +31,7 @@ class Prompt:
         self._indent = indent
         self.scopes = check_scopes(settings.get("scopes", ()))
         self.tags = tags_of(settings, self._description)
-        self._signature = Signature(function, self._description)
+        self._signature = Signature(function, self._description, settings.get("thread"))
         schema = self._signature.schema()
         required = schema.get("required", [])
         arguments = [

@@ -46,7 +46,7 @@ class Resource:
         self.scopes = check_scopes(settings.get("scopes", ()))
         self.tags = tags_of(settings, self._description)
         self.template = URITemplate(uri)
-        self._signature = Signature(function, self._description)
+        self._signature = Signature(function, self._description, settings.get("thread"))
         self._check(self._signature)
         shown = {
             **to_wire(settings, self._signature.summary),

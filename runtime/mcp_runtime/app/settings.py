@@ -28,7 +28,8 @@ _TAGS_META: Final = "fastmcp"
 class Settings(TypedDict, total=False):
     """The common keywords: `title`, `description` (default: the docstring), `icons` (Icon objects or dicts), and `meta`
     (the `_meta` of the definition). `scopes` are OAuth scopes: over HTTP, requests without all of them are rejected.
-    `tags` are names for `app.disable(tags=…)`; clients see them in the `_meta` as well."""
+    `tags` are names for `app.disable(tags=…)`; clients see them in the `_meta` as well. With `thread=False` a plain
+    `def` runs in the event loop instead of a worker thread: write it only where the function never blocks."""
 
     title: str | None
     description: str | None
@@ -36,6 +37,7 @@ class Settings(TypedDict, total=False):
     meta: Mapping[str, Any] | None
     scopes: Sequence[str]
     tags: Collection[str]
+    thread: bool
 
 
 class ToolSettings(Settings, total=False):
@@ -94,6 +96,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "output_schema": Rule(_is_object, 'a JSON Schema, a dict such as {"type": "object"}').or_none(),
     "structured_output": Rule(lambda value: value is None or isinstance(value, bool), "True, False or None"),
     "coerce": FLAG,
+    "thread": FLAG,
     "public": FLAG,
     "task": Rule(lambda value: isinstance(value, (bool, TaskOptions)), "True, False or TaskOptions(…)"),
     "mime_type": Rule(_is_mime_type, 'a MIME type, such as "text/plain"').or_none(),

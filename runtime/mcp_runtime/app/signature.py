@@ -60,12 +60,18 @@ class _Arguments(BaseModel):
 class Signature:
     """The signature of a function. A parameter of type Context is injected; all others are arguments of requests."""
 
-    def __init__(self, function: Callable[..., Any], description: str) -> None:
-        """Inspect a function. Raises LocalError for positional-only or variadic parameters, and for unsupported
-        types."""
+    def __init__(self, function: Callable[..., Any], description: str, thread: bool | None = None) -> None:
+        """Inspect a function. `thread` says whether a plain `def` runs in a worker thread, which is the default.
+
+        Raises LocalError for positional-only or variadic parameters, for unsupported types, and for an `async def` with
+        `thread=True`.
+        """
         self.function = function
         self.description = description
         self.is_async = inspect.iscoroutinefunction(code_of(function))
+        if self.is_async and thread:
+            raise LocalError(f"{description}: an `async def` runs in the event loop: leave out `thread`, or write `def`")
+        self._call_plain = self._in_loop if thread is False else self._in_thread
         hints = _annotations(function, description)
         self.returns: Any = hints.get("return", inspect.Signature.empty)
         docstring = parse_docstring(function)
@@ -153,17 +159,21 @@ class Signature:
 
     def call(self, ctx: ServerContext, arguments: dict[str, Any]) -> Awaitable[Any]:
         """Call the function, and return its awaitable result. An `async def` runs in the event loop, others in a
-        thread."""
+        thread, unless they are declared to run in the event loop too."""
         if self.context is not None:
             arguments[self.context] = ctx
         if self._dependencies is not None:
             return self._dependencies.call(self._invoke, ctx, arguments)
-        result: Awaitable[Any] = self.function(**arguments) if self.is_async else self._in_thread(arguments)
+        result: Awaitable[Any] = self.function(**arguments) if self.is_async else self._call_plain(arguments)
         return result
 
     def _invoke(self, arguments: dict[str, Any]) -> Awaitable[Any]:
-        result: Awaitable[Any] = self.function(**arguments) if self.is_async else self._in_thread(arguments)
+        result: Awaitable[Any] = self.function(**arguments) if self.is_async else self._call_plain(arguments)
         return result
+
+    async def _in_loop(self, arguments: dict[str, Any]) -> Any:
+        result = self.function(**arguments)
+        return await result if inspect.isawaitable(result) else result
 
     async def _in_thread(self, arguments: dict[str, Any]) -> Any:
         result = await WORKER_THREADS.run(partial(self.function, **arguments))

@@ -50,7 +50,7 @@ class Tool:
         self._indent = indent
         self.scopes = check_scopes(settings.get("scopes", ()))
         self.tags = tags_of(settings, self._description)
-        self._signature = Signature(function, self._description)
+        self._signature = Signature(function, self._description, settings.get("thread"))
         timeout = settings.get("timeout")
         self._call = (
             self._signature.call if timeout is None else with_timeout(self._signature.call, timeout, self._description)

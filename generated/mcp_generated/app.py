@@ -2,20 +2,23 @@
 # pyright: reportDeprecated=false
 """`App`: a server of MCP 2026-07-28 that is made of functions with type hints."""
 
+from __future__ import annotations
+
 from types import ModuleType
-from typing import Any, ClassVar, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, cast
 
 from mcp_runtime.app.app import BaseApp
 from mcp_runtime.app.context.app_context import AppContext, FirstT, RequestT, StateT
-from mcp_runtime.bindings.client import BaseClient, NoKeywords, RequestKeywords, RequestOptions
-from mcp_runtime.bindings.server import BaseServer, ServerContext
+from mcp_runtime.bindings.server import BaseServer, NoKeywords, RequestKeywords, RequestOptions, ServerContext
 from mcp_runtime.usage.keywords import refuse_unknown
 from typing_extensions import deprecated
 
 from .v2026_07_28 import types as t
-from .v2026_07_28.client import Client
 from .v2026_07_28.methods import FromServer
 from .v2026_07_28.server import Server
+
+if TYPE_CHECKING:
+    from .v2026_07_28.client import Client
 
 
 class Context(AppContext[FirstT, StateT, RequestT]):
@@ -117,9 +120,14 @@ class App(BaseApp[Server]):
     """
 
     server_class: ClassVar[type[BaseServer]] = Server
-    client_class: ClassVar[type[BaseClient]] = Client
     context_class: ClassVar[type[ServerContext]] = Context
     types: ClassVar[ModuleType] = t
+
+    @classmethod
+    def client_class(cls) -> type[Client]:
+        from .v2026_07_28.client import Client  # A server that only serves does not need it.
+
+        return Client
 
     async def complete(
         self,

@@ -49,7 +49,7 @@ class Ours:
 async def our_outcomes() -> dict[str, Any]:
     app = App("table", page_size=1000)
     result_functions.add_tools(app, Ours)
-    async with app.client_class.memory(app.server) as client:
+    async with app.client_class().memory(app.server) as client:
         outcomes = await result_functions.outcomes(client, result_functions.table(Ours))
     return json.loads(json.dumps(outcomes, allow_nan=False))  # As the peer's outcomes come.
 

@@ -86,7 +86,7 @@ class WorkerThreads:
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState] = WeakKeyDictionary()
         self._threads = 0
         self._parked: list[threading.Lock] = []  # One for each thread with nothing to do, which waits to acquire it.
-        self._taken = 0  # Functions that threads have taken from the queue, to see whether there is progress.
+        self._started = 0  # Functions that threads have begun, to see whether there is progress.
 
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function in a thread and return its result. Cancelling stops the waiting, and the function if it has
@@ -117,13 +117,13 @@ class WorkerThreads:
     def _watch(self, loop: asyncio.AbstractEventLoop, state: _LoopState) -> None:
         """Look soon whether the functions in the queue wait for others that block."""
         state.watching = True
-        loop.call_later(_STALL_SECONDS, self._on_timer, loop, state, self._taken)
+        loop.call_later(_STALL_SECONDS, self._on_timer, loop, state, self._started)
 
-    def _on_timer(self, loop: asyncio.AbstractEventLoop, state: _LoopState, taken: int) -> None:
+    def _on_timer(self, loop: asyncio.AbstractEventLoop, state: _LoopState, started: int) -> None:
         state.watching = False  # Before the queues are looked at: what ends later schedules a call.
         state.settle()
         if self._queue:
-            if self._taken == taken:
+            if self._started == started:
                 with self._lock:
                     self._employ(len(self._queue))
             self._watch(loop, state)
@@ -137,7 +137,7 @@ class WorkerThreads:
                 if not self._wait():
                     return
                 continue
-            self._taken += 1
+            self._started += 1
             work.run()
             state = work.loop
             state.ended.append(work)

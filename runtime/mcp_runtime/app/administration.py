@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import LocalError
 from ..server.visibility import ComponentKind, Texts, VisibilityRule, visibility_rule, with_rule
-from .middleware.hooks import CallNext, MiddlewareAdapter, MiddlewareContext
+
+if TYPE_CHECKING:
+    from .middleware.hooks import CallNext, MiddlewareContext
 
 
 class Administration:
@@ -78,6 +80,8 @@ class Administration:
                     f"add_middleware(): {item!r} does not take (context, call_next); use @app.middleware for a "
                     "function with (name, ctx, params, call_next)"
                 )
+            from .middleware.hooks import MiddlewareAdapter  # An app without such objects does not need it.
+
             self._registry.middleware.append(MiddlewareAdapter(item, self))
 
     async def get_tool(self, name: str) -> Any:

@@ -11,12 +11,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, cast
 
 from ..aio.rate_limit import RateLimit
-from ..bindings.client import BaseClient
 from ..bindings.server import BaseServer, Servable
 from ..encryption import KeyRing
 from ..endpoint.extensions import load_extension
 from ..errors import ClientCapabilityError, LocalError, ToolError
-from ..extensions.tasks import TaskServerMixin, TaskStore
 from ..protocol.capabilities import merge
 from ..protocol.revision import Request
 from ..server.cache_hints import CacheHint
@@ -33,6 +31,8 @@ from .serving.server_settings import AppKeywords
 from .settings import APP_RULES, check_app
 
 if TYPE_CHECKING:
+    from ..bindings.client import BaseClient
+    from ..extensions.tasks import TaskStore
     from .middleware.hooks import CallNext, MiddlewareContext
 
 ServerT = TypeVar("ServerT", bound=BaseServer)
@@ -50,7 +50,6 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
     """The base class of `App`: a server made from functions."""
 
     server_class: ClassVar[type[BaseServer]]
-    client_class: ClassVar[type[BaseClient]]
     context_class: ClassVar[type[ServerContext]]
     types: ClassVar[ModuleType]
     on_change: list[Callable[[ListKind], None]]
@@ -111,6 +110,11 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
         self._capabilities, self._tasks, self.session_state_store = capabilities, tasks, session_state_store
         self._registry = self._new_registry((ToolError, ClientCapabilityError, *tool_errors), page_size)
         self.add_middleware(*middleware)
+
+    @classmethod
+    def client_class(cls) -> type[BaseClient]:
+        """Return the class of the clients that call the app in the same process."""
+        raise NotImplementedError
 
     @classmethod
     def _result_types(cls) -> dict[str, tuple[type, ...]]:
@@ -187,6 +191,8 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
         }
         kinds: tuple[type[BaseServer], ...] = (self.server_class,)
         if self._has_tasks():
+            from ..extensions.tasks import TaskServerMixin
+
             kinds = (TaskServerMixin, *kinds)
             options["extensions"].append(load_extension(self.server_class.revision, "tasks"))
             options["tasks"] = self._tasks
@@ -219,11 +225,11 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
 
     async def _call_client(self, method: str, /, **arguments: Any) -> Any:
         """Call a method of a client in the same process, and return its result."""
-        async with self.client_class.memory(self.server) as client:
+        async with self.client_class().memory(self.server) as client:
             return await getattr(client, method)(**arguments)
 
     async def _list_all(self, name: str) -> list[Any]:
-        async with self.client_class.memory(self.server) as client:
+        async with self.client_class().memory(self.server) as client:
             return [item async for item in getattr(client, name)()]
 
     @asynccontextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..auth.resource_server.challenges import check_scopes
+from ..auth.scopes import check_scopes
 from ..errors import JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import format_validation_error, is_object

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, ClassVar, Final, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, overload
 
 from ..aio.threads import WORKER_THREADS
 from ..errors import LocalError
@@ -17,10 +17,12 @@ from .components.argument_changes import ToolTransform
 from .middleware.call_chain import Middleware
 from .prompts import Prompt
 from .registry import CompletionFunction, ListKind, Registry
-from .resource_types import ResourceSource
 from .resources import Resource
 from .settings import RULES, ResourceSettings, Settings, ToolSettings
 from .tools import Tool
+
+if TYPE_CHECKING:
+    from .resource_types import ResourceSource
 
 F = TypeVar("F", bound=Callable[..., Any])
 MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
@@ -121,9 +123,12 @@ class Registrations(Administration):
 
         Raises LocalError if the URI is in use or invalid.
         """
-        if isinstance(uri, ResourceSource):
-            function, settings = uri.function, {**uri.settings(), **settings}
-            uri = uri.uri
+        if not isinstance(uri, str):
+            from .resource_types import ResourceSource  # Most resources are functions.
+
+            if isinstance(uri, ResourceSource):
+                function, settings = uri.function, {**uri.settings(), **settings}
+                uri = uri.uri
         _check_uri(uri)
         if function is None:
             raise LocalError(f"add_resource(): {uri!r} has no content; pass a function, or TextResource(uri=…, text=…)")

@@ -16,7 +16,6 @@ from .components.catalog import Catalog, NamedList
 from .components.failures import ShownExceptions, ToolFailures
 from .components.prefixes import strip_prefix, with_prefixed_uri
 from .middleware.call_chain import CallNext, Middleware, chain
-from .middleware.hooks import MiddlewareAdapter
 from .prompts import Prompt
 from .resources import Resource
 from .tools import Tool
@@ -73,9 +72,11 @@ class Registry(Catalog):
 
         It passes the middleware objects, not the functions, which get the requests for `handle` only.
         """
-        objects = [item for item in self.middleware if isinstance(item, MiddlewareAdapter)]
-        if not objects:
+        if not self.middleware:
             return handler(ctx, params)
+        from .middleware.hooks import MiddlewareAdapter
+
+        objects = [item for item in self.middleware if isinstance(item, MiddlewareAdapter)]
         states: LifespanStates = ctx.state or {}
         ctx.state = states.get(self)
         return chain(objects, name, handler)(ctx, params)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from pydantic import ValidationError
 
-from ..auth.resource_server.challenges import check_scopes
+from ..auth.scopes import check_scopes
 from ..errors import InvalidMessageError, JSONRPCError, LocalError
 from ..http.urls import is_https_url
 from ..protocol.jsonrpc import INVALID_PARAMS

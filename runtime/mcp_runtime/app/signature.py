@@ -70,7 +70,9 @@ class Signature:
         self.description = description
         self.is_async = inspect.iscoroutinefunction(code_of(function))
         if self.is_async and thread:
-            raise LocalError(f"{description}: an `async def` runs in the event loop: leave out `thread`, or write `def`")
+            raise LocalError(
+                f"{description}: an `async def` runs in the event loop: leave out `thread`, or write `def`"
+            )
         self._call_plain = self._in_loop if thread is False else self._in_thread
         hints = _annotations(function, description)
         self.returns: Any = hints.get("return", inspect.Signature.empty)

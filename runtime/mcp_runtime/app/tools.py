@@ -10,7 +10,7 @@ from typing import Any, Final, Unpack
 
 from pydantic import ValidationError
 
-from ..auth.resource_server.challenges import check_scopes
+from ..auth.scopes import check_scopes
 from ..errors import InvalidMessageError, JSONRPCError, LocalError, ToolError
 from ..json_schema.validator import compile_schema
 from ..protocol.models import format_validation_error

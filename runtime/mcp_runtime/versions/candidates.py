@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from ..client.core import ClientCore
 from ..endpoint.base import Endpoint
 from ..errors import LocalError
 from ..protocol.revision import Handshake, Revision
 from ..server.core import ServerCore
 from ..session.interfaces import Candidate, RevisionChoice
 from ..session.negotiation import LazyCandidate, ready_candidate
+
+if TYPE_CHECKING:
+    from ..client.core import ClientCore
 
 EndpointT = TypeVar("EndpointT", bound=Endpoint)
 _HANDSHAKE: Final = Handshake.__name__.lower()

@@ -164,7 +164,7 @@ class Clock:
 async def test_the_rate_of_requests_is_limited() -> None:
     clock = Clock()
     bucket = RateLimitingMiddleware(1, 4, clock=clock)
-    async with example(bucket).client_class.memory(example(bucket).server) as client:
+    async with example(bucket).client_class().memory(example(bucket).server) as client:
         clock.now = 100
         for _ in range(4):
             await client.call_tool(name="erase")  # type: ignore[attr-defined]
@@ -183,7 +183,7 @@ async def test_a_window_of_requests_is_limited_for_each_client() -> None:
         return clients[0]
 
     window = SlidingWindowRateLimitingMiddleware(2, 1, client_id, clock)
-    async with example().client_class.memory(example(window).server) as client:
+    async with example().client_class().memory(example(window).server) as client:
         clock.now = 100
         for clients[0] in ("a", "b"):
             for _ in range(2):

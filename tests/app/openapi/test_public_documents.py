@@ -72,7 +72,7 @@ async def test_the_operations_of_a_public_document_are_tools_that_call_it(name: 
     tools = await app.list_tools()
     assert len(tools) == len(lines)
     called = 0
-    async with app.client_class.memory(app.server) as client:
+    async with app.client_class().memory(app.server) as client:
         for tool, (method, template) in zip(tools, lines, strict=True):
             schema = tool.input_schema.model_dump()
             arguments = sample(schema, schema)

@@ -227,7 +227,7 @@ async def test_what_an_app_declares_to_need_scopes_needs_them(
 
 
 async def test_over_stdio_and_in_memory_whoever_started_the_server_may_do_all() -> None:
-    async with App.client_class.memory(seen_by_nobody().server) as client:
+    async with App.client_class().memory(seen_by_nobody().server) as client:
         assert (await client.call_tool(name="owner")).content[0].text == "None"
 
 
@@ -294,7 +294,7 @@ async def test_a_client_hears_from_a_refused_tool_what_it_lacks(issuer: Authorit
 
         headers = {"authorization": f"Bearer {issuer.token(at.url)}"}
         async with httpx2.AsyncClient(headers=headers) as http:
-            async with App.client_class.http(at.url, http=HTTPOptions(client=http)) as client:
+            async with App.client_class().http(at.url, http=HTTPOptions(client=http)) as client:
                 with pytest.raises(RemoteJSONRPCError, match="write") as raised:
                     await client.call_tool(name="write")
                 assert raised.value.status == 403

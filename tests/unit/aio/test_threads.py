@@ -25,11 +25,11 @@ async def test_a_thousand_calls_give_each_caller_its_own_result() -> None:
     ]
 
 
-@pytest.mark.parametrize("together", [2, 31, 32])
-async def test_functions_that_block_run_at_the_same_time(together: int) -> None:
-    workers, barrier = WorkerThreads(), threading.Barrier(together)
-    places = await asyncio.gather(*(workers.run(barrier.wait, 10) for _ in range(together)))
-    assert sorted(places) == list(range(together))
+@pytest.mark.parametrize("count", [2, 31, 32])
+async def test_functions_that_block_run_at_the_same_time(count: int) -> None:
+    workers, barrier = WorkerThreads(), threading.Barrier(count)
+    places = await asyncio.gather(*(workers.run(barrier.wait, 10) for _ in range(count)))
+    assert sorted(places) == list(range(count))
 
 
 async def test_a_quick_function_does_not_wait_for_one_that_blocks() -> None:

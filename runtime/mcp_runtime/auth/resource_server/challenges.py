@@ -3,15 +3,10 @@ https://www.rfc-editor.org/rfc/rfc9449#section-7.1, https://www.rfc-editor.org/r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
-from ...errors import LocalError
 from ...session.identity import INSUFFICIENT_SCOPE, RawHeaders
-
-_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +69,3 @@ class Challenges:
 
 def _header(scheme: str, parts: Sequence[str]) -> tuple[bytes, bytes]:
     return b"www-authenticate", f"{scheme} {', '.join(parts)}".rstrip().encode("ascii")
-
-
-def check_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
-    """Return scopes without duplicates. Raises LocalError for an invalid scope
-    (https://www.rfc-editor.org/rfc/rfc6749#section-3.3)."""
-    unique = tuple(dict.fromkeys(scopes))
-    for scope in unique:
-        if not _SCOPE.fullmatch(scope):
-            raise LocalError(
-                f"{scope!r} is not a valid scope: a scope has visible ASCII characters other than quotation mark and "
-                "backslash"
-            )
-    return unique

@@ -16,8 +16,9 @@ from ...http.headers import Headers
 from ...http.urls import base_url
 from ...session.identity import AuthenticatedUser, RequestAuth
 from ..metadata import PROTECTED_RESOURCE_PATH
+from ..scopes import check_scopes
 from ..url_policy import URLPolicy
-from .challenges import AuthChallenge, Challenges, check_scopes
+from .challenges import AuthChallenge, Challenges
 from .dpop import DPoPVerifier, InvalidDPoPProofError
 from .verifiers import TokenVerifier
 

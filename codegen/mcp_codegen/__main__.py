@@ -1,5 +1,5 @@
 """`python -m mcp_codegen`: the same command line as `mcp-codegen`."""
 
-from .cli.main import main
+from .entry import main
 
 main()

@@ -44,7 +44,7 @@ class KeyRing:
         try:
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         except ImportError:
-            raise LocalError("encryption needs cryptography: pip install 'mcp-codegen[auth]'") from None
+            raise LocalError("encryption needs cryptography: pip install 'mcp-generated[auth]'") from None
         self.lifetime = lifetime
         self._ciphers: dict[bytes, Any] = {sha256(key).digest()[:_KEY_ID]: AESGCM(key) for key in keys}
         self._first = next(iter(self._ciphers))

@@ -150,7 +150,7 @@ def check(output: dict[str, Any]) -> None:
             assert ("booking" in seen["logs"]) is (revision < "2026"), revision  # Later ones ask for logs.
     assert len(output["refusals"]) == 3
     for refusal in output["refusals"]:
-        assert "pip install 'mcp-codegen[" in refusal and len(refusal.splitlines()) <= 2
+        assert "pip install 'mcp-generated[" in refusal and len(refusal.splitlines()) <= 2
 
 
 def run(python: str, program: str, folder: Path, env: dict[str, str]) -> dict[str, Any]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
+import tomllib
+import venv
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.project import ROOT
@@ -90,3 +95,90 @@ def test_an_installed_wheel_generates_what_the_checkout_does(installed: Path, tm
         f"{installed}/mcp_codegen/__init__.py",
         f"{installed}/mcp_generated/v2025_06_18/__init__.py",
     ]
+
+
+HELLO = """
+from mcp_generated import App
+
+app = App("calculator")
+
+
+@app.tool()
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+if __name__ == "__main__":
+    app.run("stdio")
+"""
+
+
+def test_each_hint_names_an_extra_that_there_is() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    hints: dict[str, set[str]] = {}
+    for folder in ("runtime", "codegen", "templates", "docs", "README.md"):
+        paths = [ROOT / folder] if (ROOT / folder).is_file() else sorted((ROOT / folder).rglob("*"))
+        for path in paths:
+            if path.suffix in (".py", ".jinja2", ".md"):
+                for name, wanted in re.findall(r"(mcp[-_](?:codegen|generated))\[([\w,]+)\]", path.read_text()):
+                    hints.setdefault(name, set()).update(wanted.split(","))
+    assert hints.keys() == {"mcp-generated"}
+    assert {"app", "auth", "codegen", "http", "skills"} <= hints["mcp-generated"] <= extras.keys()
+
+
+@pytest.mark.long
+def test_an_empty_environment_needs_little_and_serves_and_is_told_what_else_to_install(
+    built: Path, tmp_path: Path
+) -> None:
+    wheel = next(built.glob("*.whl"))
+    venv.create(tmp_path / "env", with_pip=True)
+    programs = tmp_path / "env" / "bin"
+    server = tmp_path / "server.py"
+    server.write_text(HELLO)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+    def run(*command: str | Path, code: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run([*command], capture_output=True, text=True, cwd=tmp_path, env=environment, **options)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    def installed_packages() -> set[str]:
+        listed = json.loads(run(programs / "pip", "list", "--format", "json").stdout)
+        return {package["name"] for package in listed} - {"pip", "setuptools"}
+
+    run(programs / "pip", "install", "-q", "--no-compile", wheel)
+    packages = installed_packages()
+    assert "mcp-generated" in packages and len(packages) <= 6, packages
+    site = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
+    size = sum(
+        path.stat().st_size
+        for path in site.rglob("*")
+        if path.is_file()
+        and path.relative_to(site).parts[0].partition("-")[0] not in ("pip", "setuptools", "pkg_resources")
+    )
+    assert size <= 11 * 2**20, size  # 5 MiB of these are pydantic-core.
+
+    opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    messages: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}},
+    ]
+    served = run(programs / "python", server, input="".join(json.dumps(message) + "\n" for message in messages))
+    assert json.loads(served.stdout.splitlines()[-1])["result"]["structuredContent"] == {"result": 3}
+
+    refused = run(programs / "mcp-codegen", "--revision", "2025-03-26", code=2)
+    assert refused.stderr == "mcp-codegen needs click: pip install 'mcp-generated[codegen]'\n"
+    refused = run(programs / "mcp-codegen", "run", "server.py", code=2)
+    assert refused.stderr == "mcp-codegen needs click: pip install 'mcp-generated[cli]'\n"
+
+    run(programs / "pip", "install", "-q", f"{wheel}[cli]")
+    called = run(programs / "mcp-codegen", "call", "server.py", "add", "a=1", "b=2")
+    assert "3" in called.stdout
+    run(programs / "mcp-codegen", "create", "shop")
+    refused = run(programs / "mcp-codegen", "--revision", "2025-03-26", code=2)
+    assert refused.stderr.endswith("pip install 'mcp-generated[codegen]'\n")
+
+    run(programs / "pip", "install", "-q", f"{wheel}[codegen]")
+    run(programs / "mcp-codegen", "--revision", "2025-03-26")
+    assert (tmp_path / "mcp_bindings" / "v2025_03_26" / "client.py").is_file()

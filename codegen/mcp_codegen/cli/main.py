@@ -55,7 +55,7 @@ _COMMANDS: Final = {
 @click.option("--standalone", is_flag=True, help="Generate a package that includes the runtime.")
 @click.option("--check", is_flag=True, help="Write nothing; show the changes. Exit code 1 if there are any.")
 @schema_option
-@click.version_option(package_name="mcp-codegen")
+@click.version_option(package_name="mcp-generated")
 @click.pass_context
 @report_errors
 def main(context: click.Context, /, *, revisions: tuple[str, ...], all_revisions: bool, **settings: Any) -> None:

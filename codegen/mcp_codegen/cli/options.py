@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Final, ParamSpec
+from typing import TYPE_CHECKING, Final, ParamSpec
 
 import click
 
-from ..catalog import SchemaCatalog
 from ..errors import CodegenError
 from ..paths import data_path
+
+if TYPE_CHECKING:
+    from ..catalog import SchemaCatalog
 
 P = ParamSpec("P")
 DIFFERENT: Final = 1
@@ -41,6 +43,8 @@ def report_errors(command: Callable[P, None]) -> Callable[P, None]:
 def open_schemas(root: Path | None) -> SchemaCatalog:
     """Return the catalog of a folder, or of the schemas that come with mcp-codegen. Raises CodegenError if there is
     no such folder."""
+    from ..catalog import SchemaCatalog  # Imports the packages of the generator.
+
     schemas = SchemaCatalog(root or data_path("schema"))
     if not schemas.root.is_dir():
         raise CodegenError(f"{schemas.root}: this folder does not exist; pass a folder of schemas with --schema")

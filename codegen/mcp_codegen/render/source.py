@@ -16,7 +16,7 @@ from ..paths import Templates
 from .imports import tidy_imports
 
 MODE: Final = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
-GENERATOR: Final = version("mcp-codegen")
+GENERATOR: Final = version("mcp-generated")
 
 
 def format_module(text: str, what: str) -> str:

@@ -180,7 +180,7 @@ class HttpResource(ResourceSource):
         try:
             from httpx2 import AsyncClient
         except ImportError:
-            raise LocalError("HttpResource() needs httpx2: pip install 'mcp-codegen[http]'") from None
+            raise LocalError("HttpResource() needs httpx2: pip install 'mcp-generated[http]'") from None
         async with AsyncClient() as client:
             response = (await client.get(self.url)).raise_for_status()
         return response.content if _encoding_of(self.mime_type) is None else response.text

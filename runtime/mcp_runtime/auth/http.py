@@ -19,7 +19,7 @@ from .url_policy import URLPolicy
 try:
     import httpx2
 except ImportError:
-    raise LocalError("authorization needs httpx2: pip install 'mcp-codegen[http,auth]'") from None
+    raise LocalError("authorization needs httpx2: pip install 'mcp-generated[http,auth]'") from None
 
 _MAX_BYTES: Final = 256 * 1024  # Bytes of a response body; metadata and key sets have a few thousand.
 _TIMEOUT: Final = 20.0  # Seconds.

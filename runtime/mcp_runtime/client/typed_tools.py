@@ -189,5 +189,5 @@ def _expand(template: str, values: Mapping[str, str | list[str] | None]) -> str:
     try:
         from uritemplate import expand  # Only resource templates need it.
     except ImportError as error:
-        raise LocalError("resource templates need uritemplate: pip install 'mcp-codegen[app]'") from error
+        raise LocalError("resource templates need uritemplate: pip install 'mcp-generated[app]'") from error
     return expand(template, dict(values))

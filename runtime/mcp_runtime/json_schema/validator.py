@@ -87,7 +87,7 @@ def _validator(schema: Mapping[str, Any] | bool) -> jsonschema_rs.Draft7Validato
     try:
         import jsonschema_rs
     except ImportError:
-        raise LocalError("JSON Schema validation needs jsonschema-rs: pip install 'mcp-codegen[app]'") from None
+        raise LocalError("JSON Schema validation needs jsonschema-rs: pip install 'mcp-generated[app]'") from None
     dialect = _dialect(schema.get("$schema", LATEST) if is_object(schema) else LATEST)
     kind = jsonschema_rs.Draft7Validator if dialect == DRAFT_7 else jsonschema_rs.Draft202012Validator
     patterns = jsonschema_rs.RegexOptions(size_limit=_MAX_PATTERN_BYTES, dfa_size_limit=_MAX_PATTERN_BYTES)

@@ -33,7 +33,7 @@ def page(content: Mapping[str, Any], templates: Path) -> str:
         script=Markup(script),
         style=Markup(style),
         policy=policy,
-        generator=version("mcp-codegen"),
+        generator=version("mcp-generated"),
     )
 
 

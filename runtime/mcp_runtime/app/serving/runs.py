@@ -179,7 +179,7 @@ class Serving(Generic[ServerT]):
         try:
             from starlette.routing import Route
         except ImportError:
-            raise LocalError("custom_route() needs Starlette: pip install 'mcp-codegen[http]'") from None
+            raise LocalError("custom_route() needs Starlette: pip install 'mcp-generated[http]'") from None
         if not path.startswith("/"):
             raise LocalError(f'custom_route(): path={path!r} must begin with "/"; write custom_route("/{path}", …)')
         if isinstance(cast(Any, methods), str):
@@ -198,7 +198,7 @@ class Serving(Generic[ServerT]):
             from .http_application import HTTPApplication
         except ImportError:
             raise LocalError(
-                "an HTTP application needs Starlette: pip install 'mcp-codegen[http]'; or use asgi()"
+                "an HTTP application needs Starlette: pip install 'mcp-generated[http]'; or use asgi()"
             ) from None
         settings = self._with(keywords)
         merged: Any = {"path": settings.path, **settings.asgi_settings(), **keywords, "routes": ()}

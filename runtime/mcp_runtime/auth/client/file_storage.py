@@ -120,7 +120,7 @@ class KeyringTokenStorage:
             import keyring
             import keyring.errors
         except ImportError:
-            raise LocalError("the keyring of the system needs keyring: pip install 'mcp-codegen[keyring]'") from None
+            raise LocalError("the keyring of the system needs keyring: pip install 'mcp-generated[keyring]'") from None
         self._keyring = keyring
         self._service = service
         self._locks = Path(locks) if locks is not None else Path.home() / ".cache" / "mcp-codegen"

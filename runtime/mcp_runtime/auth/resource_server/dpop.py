@@ -113,7 +113,7 @@ class DPoPVerifier:
         try:
             import joserfc  # noqa: F401  # pyright: ignore[reportUnusedImport]
         except ImportError:
-            raise LocalError("DPoP needs joserfc: pip install 'mcp-codegen[auth]'") from None
+            raise LocalError("DPoP needs joserfc: pip install 'mcp-generated[auth]'") from None
         self.required = required
         self.algorithms = algorithms
         self._require_nonce = require_nonce

@@ -27,7 +27,7 @@ try:
     from ..http import AuthHTTPClient
     from .jwks import JWKSClient
 except ImportError:
-    raise LocalError("token verifiers need joserfc and httpx2: pip install 'mcp-codegen[http,auth]'") from None
+    raise LocalError("token verifiers need joserfc and httpx2: pip install 'mcp-generated[http,auth]'") from None
 _log: Final = logging.getLogger(__name__)
 
 _KEY_TYPES: Final[Mapping[str, str]] = {

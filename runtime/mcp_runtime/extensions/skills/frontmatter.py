@@ -14,7 +14,7 @@ from ...errors import LocalError
 try:
     import yaml
 except ImportError:
-    raise LocalError("skills need PyYAML: pip install 'mcp-codegen[skills]'") from None
+    raise LocalError("skills need PyYAML: pip install 'mcp-generated[skills]'") from None
 
 MAX_BYTES: Final = 32 * 1024
 MAX_DEPTH: Final = 32

@@ -21,7 +21,7 @@ from ...usage.rules import COUNT, SECONDS, TEXT, Rule, are_texts
 try:
     import httpx2
 except ImportError:
-    raise LocalError("a client over HTTP needs httpx2: pip install 'mcp-codegen[http]'") from None
+    raise LocalError("a client over HTTP needs httpx2: pip install 'mcp-generated[http]'") from None
 
 _MAX_REDIRECTS: Final = 5
 _ERROR_LIMIT: Final = 64 * 1024  # Bytes of the body of an error response that are read.

@@ -19,7 +19,7 @@ class CustomRoutes:
         try:
             from starlette.applications import Starlette
         except ImportError:
-            raise LocalError("custom routes need Starlette: pip install 'mcp-codegen[http]'") from None
+            raise LocalError("custom routes need Starlette: pip install 'mcp-generated[http]'") from None
         self._application = Starlette(debug=debug, routes=routes)
 
     def serves(self, scope: Scope, endpoint: str | None) -> bool:

@@ -65,7 +65,7 @@ def _prepare(
     try:
         from uvicorn import Config, Server
     except ImportError as error:
-        raise LocalError("a server over HTTP needs uvicorn: pip install 'mcp-codegen[http]'") from error
+        raise LocalError("a server over HTTP needs uvicorn: pip install 'mcp-generated[http]'") from error
 
     class UvicornServer(Server):
         """A uvicorn server that writes its URLs, and ends all streams before uvicorn waits for them."""

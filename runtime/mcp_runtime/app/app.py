@@ -26,6 +26,8 @@ from ..usage.keywords import checked
 from ..usage.rules import shown
 from .components.failures import ShownExceptions
 from .openapi.from_apis import FromAPIs
+from .providers.provider import Provider
+from .proxy.proxies import Proxies
 from .registrations import Registrations
 from .registry import LifespanStates, ListKind, Registry
 from .serving.runs import Serving
@@ -46,7 +48,7 @@ _HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
 _LISTS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
 
 
-class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
+class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
     """The base class of `App`: a server made from functions."""
 
     server_class: ClassVar[type[BaseServer]]
@@ -121,19 +123,24 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
         return Registry(self.types, self._result_types(), shown_exceptions, page_size)
 
     @checked(example='app.mount(other, "prefix")')
-    def mount(self, app: BaseApp[Any], prefix: str) -> None:
+    def mount(self, app: BaseApp[Any], prefix: str = "") -> None:
         """Add all tools, resources and prompts of another app, including those that it adds later.
 
-        Tools and prompts are named `prefix_name`, resource URIs become `scheme://prefix/path`. Raises LocalError if the
-        prefix is in use or not an identifier, and if the app would contain itself.
+        Tools and prompts are named `prefix_name`, resource URIs become `scheme://prefix/path`; without a prefix they
+        are unchanged, and what this app has already takes precedence. Raises LocalError if the prefix is in use or not
+        an identifier, and if the app would contain itself.
         """
         _check_mounted(app, prefix)
-        if not prefix.isidentifier() or prefix in self._registry.mounted:
-            reason = "in use already" if prefix in self._registry.mounted else "not an identifier such as 'sub'"
+        in_use = bool(prefix) and prefix in [other for other, _ in self._registry.mounted]
+        if in_use or (prefix and not prefix.isidentifier()):
+            reason = "in use already" if in_use else "not an identifier such as 'sub'"
             raise LocalError(f"mount(): {prefix!r} cannot be the prefix of {app.name!r}: it is {reason}")
         if self in app._all_apps():
             raise LocalError(f"mount(): the app {app.name!r} cannot be mounted inside of itself: mount another one")
-        self._registry.mounted[prefix] = app._registry
+        self._mount(app, prefix)
+
+    def _mount(self, app: BaseApp[Any], prefix: str) -> None:
+        self._registry.mounted.append((prefix, app._registry))
         self._mounted.append(app)
         app.on_change.append(self._changed)
         for kind in _LISTS:
@@ -217,6 +224,19 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
         ctx.require_scopes(*self._registry.required_scopes(name, params))
         return await self._registry.handle(name, ctx, params, ctx.state or {})
 
+    def add_provider(self, provider: Provider) -> None:
+        """Add a source of tools, resources and prompts, which is used at each request.
+
+        Raises LocalError for something that is no provider, and if the server was created already.
+        """
+        if not isinstance(provider, Provider):
+            raise LocalError(f"add_provider() needs an object of a subclass of Provider, not {shown(provider)}")
+        if "server" in vars(self):
+            raise LocalError(
+                f"add_provider(): the server of {self.name!r} exists already: add the provider before it runs"
+            )
+        self._registry.providers.append(provider)
+
     async def _call_client(self, method: str, /, **arguments: Any) -> Any:
         """Call a method of a client in the same process, and return its result."""
         async with self.client_class.memory(self.server) as client:
@@ -230,10 +250,13 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
     async def _enter_lifespans(self) -> AsyncGenerator[LifespanStates]:
         """Enter the lifespans of the app and of all mounted apps."""
         async with AsyncExitStack() as stack:
-            states: dict[Registry, Any] = {}
+            states: dict[Any, Any] = {}
             for app in self._all_apps():
                 if app._lifespan is not None and app._registry not in states:
                     states[app._registry] = await stack.enter_async_context(app._lifespan(app))
+                for provider in app._registry.providers:
+                    if provider not in states:
+                        states[provider] = await stack.enter_async_context(provider.lifespan(self))
             loop = asyncio.get_running_loop()
             self._loops[loop] = self._loops.get(loop, 0) + 1
             try:

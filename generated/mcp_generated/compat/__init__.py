@@ -48,7 +48,7 @@ class MCPServer(OfficialAppMixin, App):
     )
 
 
-def create_proxy(target: "ProxyTarget", **settings: Any) -> FastMCP:
+def create_proxy(target: Any, **settings: Any) -> FastMCP:
     """Return a server in front of another one; the arguments are those of `App.proxy`."""
     return FastMCP.proxy(target, **settings)
 

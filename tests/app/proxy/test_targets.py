@@ -82,10 +82,14 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-async def test_a_file_a_command_and_entries_are_started(script: Path, tmp_path: Path) -> None:
+async def test_a_file_is_started(script: Path) -> None:
+    assert await where(App.proxy(str(script))) == "file "
+
+
+@pytest.mark.long
+async def test_a_path_a_command_and_entries_are_started(script: Path, tmp_path: Path) -> None:
     entry = {"command": sys.executable, "args": [str(script), "one"]}
     assert await where(App.proxy(script)) == "file "
-    assert await where(App.proxy(str(script))) == "file "
     assert await where(App.proxy([sys.executable, str(script), "x"])) == "file x"
     assert await where(App.proxy(f"{sys.executable} '{script}' x")) == "file x"
     assert await where(App.proxy(entry)) == "file one"

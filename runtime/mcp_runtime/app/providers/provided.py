@@ -13,7 +13,7 @@ from ...server.context import ServerContext
 from ...server.visibility import ComponentKind
 from ..components.catalog import Catalog
 from ..components.prefixes import add_prefix, strip_name_prefix, strip_prefix, with_prefixed_uri
-from ..uri_templates import URITemplate
+from ..components.uri_templates import URITemplate
 from .provider import ProvidedList, Provider
 
 _log: Final = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ class ProvidedItems(Catalog):
         return None
 
     def _candidates(self, key: str, id: str) -> Iterator[tuple[Provider | ProvidedItems, str]]:
-        """Yield the providers, and the mounted apps with providers, that may have a name or a URI, and its form there."""
+        """Yield the providers, and the mounted apps with providers, that may have a name or a URI, with its form."""
         yield from ((provider, id) for provider in self.providers)
         for prefix, inner in self.mounted:
             inside = _inside(key, prefix, id)

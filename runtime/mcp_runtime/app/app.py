@@ -26,7 +26,6 @@ from ..usage.keywords import checked
 from ..usage.rules import shown
 from .components.failures import ShownExceptions
 from .openapi.from_apis import FromAPIs
-from .providers.provider import Provider
 from .proxy.proxies import Proxies
 from .registrations import Registrations
 from .registry import LifespanStates, ListKind, Registry
@@ -137,10 +136,15 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             raise LocalError(f"mount(): {prefix!r} cannot be the prefix of {app.name!r}: it is {reason}")
         if self in app._all_apps():
             raise LocalError(f"mount(): the app {app.name!r} cannot be mounted inside of itself: mount another one")
+        if app._registry.transforms:
+            raise LocalError(
+                f"mount(): {app.name!r} has transforms, which only its own clients see: mount App.proxy(app)"
+            )
         self._mount(app, prefix)
 
     def _mount(self, app: BaseApp[Any], prefix: str) -> None:
         self._registry.mounted.append((prefix, app._registry))
+        app._registry.is_mounted = True
         self._mounted.append(app)
         app.on_change.append(self._changed)
         for kind in _LISTS:
@@ -223,19 +227,6 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
         """
         ctx.require_scopes(*self._registry.required_scopes(name, params))
         return await self._registry.handle(name, ctx, params, ctx.state or {})
-
-    def add_provider(self, provider: Provider) -> None:
-        """Add a source of tools, resources and prompts, which is used at each request.
-
-        Raises LocalError for something that is no provider, and if the server was created already.
-        """
-        if not isinstance(provider, Provider):
-            raise LocalError(f"add_provider() needs an object of a subclass of Provider, not {shown(provider)}")
-        if "server" in vars(self):
-            raise LocalError(
-                f"add_provider(): the server of {self.name!r} exists already: add the provider before it runs"
-            )
-        self._registry.providers.append(provider)
 
     async def _call_client(self, method: str, /, **arguments: Any) -> Any:
         """Call a method of a client in the same process, and return its result."""

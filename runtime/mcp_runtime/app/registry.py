@@ -58,16 +58,20 @@ class Registry(ProvidedItems):
         """Return the awaitable result of a request, through the middleware; `name` is the name of the handler."""
         ctx.state = states.get(self)
         serve: Callable[..., Awaitable[Any]] = getattr(self, name)
-        if not self.middleware:
+        if not self.middleware and not self.transforms:
             return serve(ctx, params, states)
 
         def handler(ctx: ServerContext, params: Any) -> Awaitable[Any]:
             return serve(ctx, params, states)
 
-        call_next = chain(self.middleware, name, handler)
+        call_next = chain([*self.middleware, *self.transforms], name, handler)
         if name != "call_tool":
             return call_next(ctx, params)
         return self._call_tool_through(call_next, ctx, params)
+
+    def result_types(self, name: str) -> tuple[type, ...]:
+        """Return the types of the results of a request; `name` is the name of its handler."""
+        return self._result_types[name]
 
     def handle_lifecycle(self, name: str, ctx: ServerContext, params: Any, handler: CallNext) -> Awaitable[Any]:
         """Return the awaitable result of a message that is not about tools, resources or prompts.
@@ -301,7 +305,8 @@ class Registry(ProvidedItems):
 
     def has_any(self, kind: str) -> bool:
         """Return True if this app, without mounted apps, has anything of a kind."""
-        provided = any(provider.provides(kind) for provider in self.providers)
+        adapters = (item for item in self.middleware if isinstance(item, MiddlewareAdapter))
+        provided = any(source.provides(kind) for source in (*self.providers, *self.transforms, *adapters))
         return provided or bool(getattr(self, kind)) or (kind == "resources" and self.skills is not None)
 
     def has_own_items(self) -> bool:

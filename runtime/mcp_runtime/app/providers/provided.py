@@ -38,6 +38,8 @@ class ProvidedItems(Catalog):
     def __init__(self) -> None:
         super().__init__()
         self.providers: list[Provider] = []
+        self.transforms: list[Any] = []
+        self.is_mounted = False
 
     def handle(self, name: str, ctx: ServerContext, params: Any, states: Any) -> Awaitable[Any]:
         """Return the awaitable result of a request, through the middleware."""

@@ -25,6 +25,14 @@ class Provider:
     forwards = False
     """Whether the methods of `forward` serve whole requests, list requests with their cursors included."""
 
+    def attach(self, app: Any, prefix: str) -> None:
+        """Add this provider to an app; with a prefix, to an app that is mounted in it."""
+        if prefix:
+            inner = type(app)(f"{app.name} {prefix}")
+            app.mount(inner, prefix)
+            app = inner
+        app._registry.providers.append(self)
+
     @asynccontextmanager
     async def lifespan(self, app: Any) -> AsyncGenerator[Any]:
         """Open what the provider needs while `app` is served, and close it at the end."""

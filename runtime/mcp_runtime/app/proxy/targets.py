@@ -95,7 +95,7 @@ def entries_of(target: Any) -> dict[str, Any] | None:
     """
     if is_object(target) and any(table in target for table in _TABLES):
         return _not_empty(read_entries(target))
-    path = str(cast(Any, target)) if isinstance(target, (str, os.PathLike)) else ""
+    path = _path_text(target)
     if path.endswith(".json"):
         return _not_empty(read_entries(path))
     if is_object(target) and not any(key in target for key in _ENTRY_KEYS):
@@ -108,6 +108,11 @@ def prefix_of(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
 
 
+def _path_text(target: Any) -> str:
+    """Return a text or a path as a text; of another target, the empty one."""
+    return os.fspath(target) if isinstance(target, (str, os.PathLike)) else ""
+
+
 def _not_empty(entries: dict[str, Any]) -> dict[str, Any]:
     if not entries:
         raise LocalError("proxy(): all servers of the configuration are disabled: enable one, or pass another target")
@@ -117,7 +122,7 @@ def _not_empty(entries: dict[str, Any]) -> dict[str, Any]:
 def _words_of_file(target: Any) -> Any:
     """Return the words that start a server file or a command line; another target as it is."""
     if isinstance(target, os.PathLike):
-        return _start_file(os.fspath(target))
+        return _start_file(_path_text(target))
     if not isinstance(target, str):
         if isinstance(target, (BaseServer, Servable, Sequence)):
             return cast(Any, target)

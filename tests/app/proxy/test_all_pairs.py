@@ -47,6 +47,30 @@ def target_app() -> App:
     async def folders(ctx: Context) -> str:
         return " ".join(root.uri for root in (await ctx.list_roots()).roots)  # type: ignore[deprecated]
 
+    add_changing_tools(app)
+
+    @app.resource("note://a")
+    def note() -> str:
+        return "note a"
+
+    @app.resource("note://days/{day}")
+    def day(day: str) -> str:
+        return f"day {day}"
+
+    @app.prompt
+    def greet(person: str) -> str:
+        return f"Greet {person}"
+
+    @app.completion
+    def complete(ref: Any, argument: Any, context: Any) -> list[str]:
+        return [f"{argument.value}nn"]
+
+    return app
+
+
+def add_changing_tools(app: App) -> None:
+    """Add the tools that fail, that wait to be cancelled, and that change the app."""
+
     @app.tool
     def fail() -> str:
         raise JSONRPCError(-31999, "no luck", {"why": "rain"})
@@ -66,24 +90,6 @@ def target_app() -> App:
         app.add_tool(lambda: "new", "added")
         await ctx.notify_resource_updated("note://a")
         return "grown"
-
-    @app.resource("note://a")
-    def note() -> str:
-        return "note a"
-
-    @app.resource("note://days/{day}")
-    def day(day: str) -> str:
-        return f"day {day}"
-
-    @app.prompt
-    def greet(person: str) -> str:
-        return f"Greet {person}"
-
-    @app.completion
-    def complete(ref: Any, argument: Any, context: Any) -> list[str]:
-        return [f"{argument.value}nn"]
-
-    return app
 
 
 class Front(Client):

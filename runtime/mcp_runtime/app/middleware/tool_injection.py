@@ -16,7 +16,8 @@ class ToolInjectionMiddleware(Middleware):
 
     def __init__(self, tools: Sequence[Callable[..., Any]]) -> None:
         """Create the middleware of functions. Raises LocalError if there are none."""
-        self._functions = list(tools) if isinstance(tools, Sequence) and not isinstance(tools, str) else []
+        listed: Any = tools
+        self._functions: list[Any] = [*listed] if isinstance(listed, (list, tuple)) else []
         if not self._functions or not all(map(callable, self._functions)):
             raise LocalError(f"ToolInjectionMiddleware() needs a list of functions, not {tools!r}: write [function]")
         self._tools: dict[str, Any] | None = None
@@ -24,10 +25,10 @@ class ToolInjectionMiddleware(Middleware):
     async def on_list_tools(self, context: MiddlewareContext, call_next: CallNext) -> Any:
         """Return the tools of a page, and on the first page those of this middleware."""
         own = self._of_app(context.app)
-        listed = [tool for tool in await call_next(context) if tool.name not in own]
+        items = [tool for tool in await call_next(context) if tool.name not in own]
         if context.message.cursor is not None:
-            return listed
-        return [*(tool.definition for tool in own.values()), *listed]
+            return items
+        return [*(tool.definition for tool in own.values()), *items]
 
     async def on_call_tool(self, context: MiddlewareContext, call_next: CallNext) -> Any:
         """Call a tool of this middleware, or pass the call on."""

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from ...errors import InvalidSchemaError, LocalError, ToolError
 from ...json_schema.validator import compile_schema
+from ...protocol.models import is_object
 from ...server.context import ServerContext
 from ..context.app_context import AppContext
 from ..context.own_requests import own_request
@@ -143,5 +144,5 @@ def _text_of(tool: Any) -> str:
     properties: dict[str, Any] = schema.get("properties") or {}
     texts = [tool.name, getattr(tool, "title", None), getattr(tool, "description", None)]
     for name, value in properties.items():
-        texts += [name, value.get("description") if isinstance(value, dict) else None]
+        texts += [name, value.get("description") if is_object(value) else None]
     return " ".join(text for text in texts if isinstance(text, str))

@@ -14,8 +14,8 @@ from mcp_generated import App, Context, RemoteJSONRPCError, connect
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
 
-PAIRS = [("2025-11-25", "2025-11-25"), ("2025-11-25", "2026-07-28"), ("2026-07-28", "2025-11-25")]
-PAIRS += [("2026-07-28", "2026-07-28"), ("2025-06-18", "2025-06-18")]
+COMBINATIONS = [("2025-11-25", "2025-11-25"), ("2025-11-25", "2026-07-28"), ("2026-07-28", "2025-11-25")]
+COMBINATIONS += [("2026-07-28", "2026-07-28"), ("2025-06-18", "2025-06-18")]
 
 
 class Person(Client):
@@ -57,7 +57,7 @@ def rendezvous_app(count: int) -> App:
     return app
 
 
-@pytest.mark.parametrize(("front", "target"), PAIRS)
+@pytest.mark.parametrize(("front", "target"), COMBINATIONS)
 async def test_clients_of_one_endpoint_get_only_what_is_for_them(front: str, target: str) -> None:
     users = [f"user {number}" for number in range(4)]
     proxy = App.proxy(rendezvous_app(len(users)), revisions=[target])
@@ -208,15 +208,15 @@ async def test_input_responses_of_a_call_that_has_ended_are_an_error() -> None:
     app = App("target")
 
     @app.tool
-    async def ask(ctx: Context) -> str:
+    async def question(ctx: Context) -> str:
         return (await ctx.elicit("Name?", str)).action
 
     proxy = App.proxy(app, revisions=["2025-11-25"])
     capabilities = {"elicitation": {"form": {}}}
     async with connect(proxy, revisions=["2026-07-28"], capabilities=capabilities) as client:
-        first: Any = await client.call_tool("ask")
+        first: Any = await client.call_tool("question")
         answers = {key: {"action": "decline"} for key in first.input_requests}
         again = {"input_responses": answers, "request_state": first.request_state}
-        assert (await client.call_tool("ask", **again)).content[0].text == "decline"
+        assert (await client.call_tool("question", **again)).content[0].text == "decline"
         with pytest.raises(RemoteJSONRPCError, match="the call ended before its input responses arrived"):
-            await client.call_tool("ask", **again)
+            await client.call_tool("question", **again)

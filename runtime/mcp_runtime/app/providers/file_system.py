@@ -74,13 +74,13 @@ class FileSystemProvider(Provider):
         """Return a lifespan that loads the files again when they change."""
 
         async def watch() -> None:
-            known = files
+            loaded_files = files
             while True:
                 await asyncio.sleep(self._poll_interval)
                 current: _Signature = await WORKER_THREADS.run(_scan, self._folder)
-                if current == known:
+                if current == loaded_files:
                     continue
-                known = current
+                loaded_files = current
                 try:
                     loaded = await WORKER_THREADS.run(self._load, app, current)
                 except LocalError as error:

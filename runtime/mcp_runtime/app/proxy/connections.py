@@ -12,8 +12,8 @@ from ...server.context import ConnectionState, ServerContext
 from ...server.dispatcher import ServerDispatcher
 from .forwarded_calls import SuspendedCalls
 from .front import SessionFront
+from .target_connection import Upstream
 from .targets import ClientFactory
-from .upstream import Upstream
 
 
 class Connections:

@@ -16,8 +16,8 @@ from ..components.prefixes import strip_prefix
 from ..providers.provider import Provider
 from .connections import Connections
 from .forwarded_calls import ForwardedCall
+from .target_connection import Upstream
 from .targets import ClientFactory
-from .upstream import Upstream
 
 
 class ProxyProvider(Provider):

@@ -12,9 +12,11 @@ from ...endpoint.context import LEVELS
 from ...errors import JSONRPCError, MCPError, RemoteJSONRPCError
 from ...protocol.events import NotificationReceived
 from ...protocol.jsonrpc import INTERNAL_ERROR
+from ...protocol.models import is_object
 from ...protocol.revision import META, InputRequest, Notification
 from ...server.context import ServerContext
 from ...server.dispatcher import ServerDispatcher
+from ...session.interfaces import channel_of_connection
 from ...session.options import RequestOptions
 from ...versions.channel import ConvertingChannel
 from ...versions.server_adapter import ServerAdapter
@@ -28,6 +30,16 @@ _FORWARDED_CAPABILITIES: Final = ("elicitation", "sampling", "roots", "experimen
 def client_capabilities(ctx: ServerContext) -> dict[str, Any]:
     """Return the capabilities of the client that a proxy passes to its target."""
     return {name: value for name, value in ctx.capabilities.items() if name in _FORWARDED_CAPABILITIES}
+
+
+def session_capabilities(ctx: ServerContext) -> dict[str, Any]:
+    """Return the capabilities to declare to the target for all requests of a session.
+
+    Those of roots are in the client's protocol version: only versions with a handshake have changes of roots.
+    """
+    capabilities = client_capabilities(ctx)
+    declared = channel_of_connection(ctx._channel).connection.remote_capabilities  # pyright: ignore[reportPrivateUsage]
+    return {**capabilities, "roots": declared["roots"]} if is_object(declared.get("roots")) else capabilities
 
 
 def log_level(ctx: ServerContext) -> str | None:

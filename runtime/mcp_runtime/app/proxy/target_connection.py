@@ -20,7 +20,14 @@ from ...server.dispatcher import NO_CACHE
 from ...session.options import RequestOptions
 from ...versions.client_adapter import AdaptedSession, ClientAdapter
 from .forwarded_calls import ForwardedCall
-from .front import SessionFront, client_capabilities, log_level, send_input_request, send_log
+from .front import (
+    SessionFront,
+    client_capabilities,
+    log_level,
+    send_input_request,
+    send_log,
+    session_capabilities,
+)
 from .targets import ClientFactory
 
 _log: Final = logging.getLogger(__name__)
@@ -64,7 +71,7 @@ class Upstream:
         if (connected := self._factory.connected) is not None:
             self._client = connected
             return
-        capabilities = client_capabilities(ctx)
+        capabilities = session_capabilities(ctx)
         try:
             client = self._factory.client(
                 {"name": self._proxy, "capabilities": capabilities, "cache": False, "timeout": None}
@@ -216,11 +223,11 @@ class Upstream:
                 raise JSONRPCError(error.code, error.message, error.data) from error
             except MCPError as error:
                 raise JSONRPCError(INTERNAL_ERROR, f"the target of the proxy {self._proxy!r}: {error}") from error
-            task = asyncio.create_task(self._watch_resource(subscription, uri, outside))
             if not subscription.acknowledged.get("resource_updated"):
-                task.cancel()
+                await subscription.close()
                 message = f"the target of the proxy {self._proxy!r} does not allow to subscribe to {uri!r}"
                 raise JSONRPCError(INVALID_REQUEST, message)
+            task = asyncio.create_task(self._watch_resource(subscription, uri, outside))
         self._subscriptions[outside] = (count + 1, task)
 
     async def unsubscribe(self, outside: str) -> None:

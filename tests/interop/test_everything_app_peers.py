@@ -1,5 +1,5 @@
 """The official clients, in Python and TypeScript, use the one file of handlers, examples/everything/app.py, in each
-revision that they speak, over stdio and HTTP."""
+revision that they speak, over stdio, HTTP and a proxy."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import sys
 from typing import Any
 
 import pytest
+from support.cli.commands import INSTALLED
 from support.endpoints import ALL_REVISIONS, INVALID_PARAMS
 from support.everything import APP, TOOLS, origin
 from support.peers import driven, node_peer, python_peer
 from support.project import PEER_DRIVERS
 
 pytestmark = pytest.mark.long
+
+PROXY = str(PEER_DRIVERS.parent / "servers" / "proxy.py")
 
 
 def check(seen: dict[str, Any], revision: str) -> None:
@@ -44,10 +47,13 @@ def check(seen: dict[str, Any], revision: str) -> None:
 def target(transport: str, revision: str) -> list[str]:
     if transport == "stdio":
         return [sys.executable, APP, "stdio"]
+    if transport == "proxy":
+        path = f"PYTHONPATH={INSTALLED['PYTHONPATH']}"  # The official clients pass no such variable to a child.
+        return ["env", path, sys.executable, PROXY, sys.executable, APP, "stdio"]
     return [origin() + ("/mcp" if revision >= "2025-03-26" else "/sse")]
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("transport", ["stdio", "http", "proxy"])
 @pytest.mark.parametrize(
     ("sdk", "version"),
     [("mcp==1.30.0", rev.id) for rev in ALL_REVISIONS if not rev.stateless]
@@ -57,7 +63,7 @@ def test_the_official_python_client_uses_it(sdk: str, version: str, transport: s
     check(driven(python_peer(sdk), "python_one.py", version, *target(transport, version)), version)
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("transport", ["stdio", "http", "proxy"])
 @pytest.mark.parametrize(
     ("package", "negotiation", "version"),
     [

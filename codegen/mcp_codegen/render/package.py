@@ -46,8 +46,10 @@ _AREAS: Final = {
         "HTTP: the ASGI application of a server, its limits, and the options of clients.",
     ),
     "middleware": ("mcp_runtime.app.middleware", "Middleware: what runs around the handlers of an app's messages."),
+    "providers": ("mcp_runtime.app.providers", "Providers: sources of tools, resources and prompts of an app."),
     "skills": ("mcp_runtime.extensions.skills", "The skills extension: publish and verify skills."),
     "tasks": ("mcp_runtime.extensions.tasks", "The tasks extension: requests whose result clients poll for."),
+    "transforms": ("mcp_runtime.app.transforms", "Transforms: what changes what the clients of an app see."),
     "testing": ("mcp_runtime.testing", "A scripted peer for tests of clients and servers."),
 }
 

@@ -48,6 +48,11 @@ class MCPServer(OfficialAppMixin, App):
     )
 
 
+def create_proxy(target: Any, **settings: Any) -> FastMCP:
+    """Return a server in front of another one; the arguments are those of `App.proxy`."""
+    return FastMCP.proxy(target, **settings)
+
+
 class Server(LowLevelServer[StateT, RequestDataT]):
     """A server made of one handler for each kind of request."""
 
@@ -84,6 +89,7 @@ __getattr__, __dir__ = _names_of(
         "MCPServer": MCPServer,
         "Server": Server,
         "create_connected_server_and_client_session": create_connected_server_and_client_session,
+        "create_proxy": create_proxy,
         "types": types,
     },
 )

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import LocalError
 from ..server.visibility import ComponentKind, Texts, VisibilityRule, visibility_rule, with_rule
+from ..usage.rules import shown
 
 if TYPE_CHECKING:
     from .middleware.hooks import CallNext, MiddlewareContext
+    from .providers.provider import Provider
+    from .transforms.transform import Transform
 
 
 class Administration:
@@ -83,6 +86,71 @@ class Administration:
             from .middleware.hooks import MiddlewareAdapter  # An app without such objects does not need it.
 
             self._registry.middleware.append(MiddlewareAdapter(item, self))
+
+    def add_provider(self, provider: Provider, prefix: str = "") -> None:
+        """Add a source of tools, resources and prompts, which is used at each request.
+
+        Args:
+            provider: An object of a subclass of `Provider`, such as `FileSystemProvider(folder)`.
+            prefix: The prefix of its names and URIs, as of `mount`; by default none.
+
+        Raises LocalError for something that is no provider, and if the server was created already.
+        """
+        from .providers.provider import Provider
+
+        self._check_addition("add_provider", "Provider", provider, Provider)
+        provider.attach(self, prefix)
+
+    def add_transform(self, transform: Transform) -> None:
+        """Add an object that changes what clients see of the app; the first one that is added is the outermost.
+
+        Args:
+            transform: An object of a subclass of `Transform`, such as `BM25SearchTransform()`.
+
+        Raises LocalError for something that is no transform, if this app is mounted, and if the server was created
+        already.
+        """
+        from .transforms.transform import Transform
+
+        self._check_addition("add_transform", "Transform", transform, Transform)
+        if self._registry.is_mounted:
+            raise LocalError(
+                "add_transform(): this app is mounted, and only its own clients see that: add it to the outer app"
+            )
+        self._registry.transforms.append(transform.adapter(self))
+
+    def _check_addition(self, method: str, kind: str, item: object, expected: type) -> None:
+        if inspect.isclass(item):
+            raise LocalError(f"{method}() needs an object, not the class {item.__name__}: write {item.__name__}()")
+        if not isinstance(item, expected):
+            raise LocalError(f"{method}() needs an object of a subclass of {kind}, not {shown(item)}")
+        if "server" in vars(self):
+            raise LocalError(
+                f"{method}(): the server of this app exists already: call {method} before `server` or `run`"
+            )
+
+    async def get_resource(self, uri: str) -> Any:
+        """Return the resource of this app or of a mounted one that serves a URI, also a disabled one.
+
+        `definition` of the resource is its item in the list. Raises LocalError if there is none.
+        """
+        match = self._registry.resource_at(uri)
+        if match is None:
+            raise LocalError(f"there is no resource {uri!r}; {self._names_of('resources')}")
+        return match[1]
+
+    async def get_resource_template(self, uri_template: str) -> Any:
+        """Return a resource template of this app or of a mounted one, also a disabled one.
+
+        `definition` of the template is its item in the list. Raises LocalError if there is none.
+        """
+        match = self._registry.template_at(uri_template)
+        if match is None or not match[1].is_template:
+            raise LocalError(f"there is no resource template {uri_template!r}; {self._names_of('resources')}")
+        return match[1]
+
+    def _names_of(self, kind: str) -> str:
+        return f"the {kind} are {', '.join(map(repr, self._listed()[kind])) or 'none'}"
 
     async def get_tool(self, name: str) -> Any:
         """Return a tool of this app or of a mounted one, also a disabled one, for `Tool.from_tool`.

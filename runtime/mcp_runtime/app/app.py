@@ -24,6 +24,7 @@ from ..usage.keywords import checked
 from ..usage.rules import shown
 from .components.failures import ShownExceptions
 from .openapi.from_apis import FromAPIs
+from .proxy.proxies import Proxies
 from .registrations import Registrations
 from .registry import LifespanStates, ListKind, Registry
 from .serving.runs import Serving
@@ -46,7 +47,7 @@ _HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
 _LISTS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
 
 
-class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
+class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
     """The base class of `App`: a server made from functions."""
 
     server_class: ClassVar[type[BaseServer]]
@@ -125,19 +126,29 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
         return Registry(self.types, self._result_types(), shown_exceptions, page_size)
 
     @checked(example='app.mount(other, "prefix")')
-    def mount(self, app: BaseApp[Any], prefix: str) -> None:
+    def mount(self, app: BaseApp[Any], prefix: str = "") -> None:
         """Add all tools, resources and prompts of another app, including those that it adds later.
 
-        Tools and prompts are named `prefix_name`, resource URIs become `scheme://prefix/path`. Raises LocalError if the
-        prefix is in use or not an identifier, and if the app would contain itself.
+        Tools and prompts are named `prefix_name`, resource URIs become `scheme://prefix/path`; without a prefix they
+        are unchanged, and what this app has already takes precedence. Raises LocalError if the prefix is in use or not
+        an identifier, and if the app would contain itself.
         """
         _check_mounted(app, prefix)
-        if not prefix.isidentifier() or prefix in self._registry.mounted:
-            reason = "in use already" if prefix in self._registry.mounted else "not an identifier such as 'sub'"
+        in_use = bool(prefix) and prefix in [other for other, _ in self._registry.mounted]
+        if in_use or (prefix and not prefix.isidentifier()):
+            reason = "in use already" if in_use else "not an identifier such as 'sub'"
             raise LocalError(f"mount(): {prefix!r} cannot be the prefix of {app.name!r}: it is {reason}")
         if self in app._all_apps():
             raise LocalError(f"mount(): the app {app.name!r} cannot be mounted inside of itself: mount another one")
-        self._registry.mounted[prefix] = app._registry
+        if app._registry.transforms:
+            raise LocalError(
+                f"mount(): {app.name!r} has transforms, which only its own clients see: mount App.proxy(app)"
+            )
+        self._mount(app, prefix)
+
+    def _mount(self, app: BaseApp[Any], prefix: str) -> None:
+        self._registry.mounted.append((prefix, app._registry))
+        app._registry.is_mounted = True
         self._mounted.append(app)
         app.on_change.append(self._changed)
         for kind in _LISTS:
@@ -236,10 +247,13 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
     async def _enter_lifespans(self) -> AsyncGenerator[LifespanStates]:
         """Enter the lifespans of the app and of all mounted apps."""
         async with AsyncExitStack() as stack:
-            states: dict[Registry, Any] = {}
+            states: dict[Any, Any] = {}
             for app in self._all_apps():
                 if app._lifespan is not None and app._registry not in states:
                     states[app._registry] = await stack.enter_async_context(app._lifespan(app))
+                for provider in app._registry.providers:
+                    if provider not in states:
+                        states[provider] = await stack.enter_async_context(provider.lifespan(self))
             loop = asyncio.get_running_loop()
             self._loops[loop] = self._loops.get(loop, 0) + 1
             try:

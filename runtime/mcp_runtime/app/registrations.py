@@ -16,6 +16,7 @@ from .administration import Administration
 from .components.argument_changes import ToolTransform
 from .middleware.call_chain import Middleware
 from .prompts import Prompt
+from .providers.marks import TOOL_MARK
 from .registry import CompletionFunction, ListKind, Registry
 from .resources import Resource
 from .settings import RULES, ResourceSettings, Settings, ToolSettings
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
 
-_MARK: Final = "__mcp_tool__"
+_MARK: Final = TOOL_MARK
 
 
 class Registrations(Administration):
@@ -66,6 +67,11 @@ class Registrations(Administration):
         check_function(function, "tool", name)
         tool = Tool(function, name, settings, self.types, self._coerce, self._json_indent)
         self._add("tools", self._registry.tools, tool.name, tool)
+
+    def make_tool(self, function: Callable[..., Any]) -> Tool:
+        """Return a function as a tool that is not added. Raises LocalError if it cannot be a tool."""
+        check_function(function, "tool", None)
+        return Tool(function, None, {}, self.types, self._coerce, self._json_indent)
 
     def _add_transformed(self, transform: ToolTransform, name: str | None, settings: ToolSettings) -> None:
         if name is not None or settings:

@@ -12,25 +12,27 @@ from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import is_list
 from ..server.context import ServerContext
 from ..server.lists import paginate
-from .components.catalog import Catalog, NamedList
+from .components.catalog import NamedList
 from .components.failures import ShownExceptions, ToolFailures
 from .components.prefixes import strip_prefix, with_prefixed_uri
 from .middleware.call_chain import CallNext, Middleware, chain
 from .prompts import Prompt
+from .providers.provided import ProvidedItems
 from .resources import Resource
 from .tools import Tool
 
 if TYPE_CHECKING:
     from ..extensions.skills.server import SkillHandlers
+    from .middleware.hooks import MiddlewareAdapter
 
 CompletionFunction = Callable[[Any, Any, Any], Awaitable[Any]]
-LifespanStates = Mapping["Registry", Any]
+LifespanStates = Mapping[Any, Any]  # By registry or provider.
 ListKind = Literal["tools", "resources", "prompts"]
 
 _MAX_COMPLETIONS: Final = 100  # The limit of the schema for one result.
 
 
-class Registry(Catalog):
+class Registry(ProvidedItems):
     """The tools, resources and prompts of one app, in registration order, and the handlers of their requests."""
 
     def __init__(
@@ -56,30 +58,41 @@ class Registry(Catalog):
         """Return the awaitable result of a request, through the middleware; `name` is the name of the handler."""
         ctx.state = states.get(self)
         serve: Callable[..., Awaitable[Any]] = getattr(self, name)
-        if not self.middleware:
+        if not self.middleware and not self.transforms:
             return serve(ctx, params, states)
 
         def handler(ctx: ServerContext, params: Any) -> Awaitable[Any]:
             return serve(ctx, params, states)
 
-        call_next = chain(self.middleware, name, handler)
+        call_next = chain([*self.middleware, *self.transforms], name, handler)
         if name != "call_tool":
             return call_next(ctx, params)
         return self._call_tool_through(call_next, ctx, params)
+
+    def result_types(self, name: str) -> tuple[type, ...]:
+        """Return the types of the results of a request; `name` is the name of its handler."""
+        return self._result_types[name]
 
     def handle_lifecycle(self, name: str, ctx: ServerContext, params: Any, handler: CallNext) -> Awaitable[Any]:
         """Return the awaitable result of a message that is not about tools, resources or prompts.
 
         It passes the middleware objects, not the functions, which get the requests for `handle` only.
         """
-        if not self.middleware:
+        if self.has_providers:
+            handler = self.through_providers(name, handler)
+        objects = self._middleware_objects()
+        if not objects:
             return handler(ctx, params)
-        from .middleware.hooks import MiddlewareAdapter
-
-        objects = [item for item in self.middleware if isinstance(item, MiddlewareAdapter)]
         states: LifespanStates = ctx.state or {}
         ctx.state = states.get(self)
         return chain(objects, name, handler)(ctx, params)
+
+    def _middleware_objects(self) -> list[MiddlewareAdapter]:
+        if not self.middleware:
+            return []
+        from .middleware.hooks import MiddlewareAdapter  # An app without middleware does not need it.
+
+        return [item for item in self.middleware if isinstance(item, MiddlewareAdapter)]
 
     async def _call_tool_through(self, call_next: CallNext, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a tool call through the middleware, which gets what the tool raises as an exception."""
@@ -130,7 +143,7 @@ class Registry(Catalog):
         resource = self.resources.get(uri) if match is None else match[0]
         if resource is not None:
             return resource.scopes
-        for prefix, inner in self.mounted.items():
+        for prefix, inner in self.mounted:
             rest = strip_prefix(prefix, uri)
             if rest is not None and (inner.has_resource(rest) or rest in inner.resources):
                 return inner._scopes_at(rest)
@@ -148,10 +161,17 @@ class Registry(Catalog):
         for inner, name in self._in_mounted(params.name, "tools"):
             ctx._is_mounted = True  # pyright: ignore[reportPrivateUsage]
             return await inner.handle("call_tool", ctx, params.model_copy(update={"name": name}), states)
+        if self.has_providers and (result := await self.serve_provided("call_tool", ctx, params, states)) is not None:
+            return result
         raise JSONRPCError(INVALID_PARAMS, f"unknown tool: {params.name!r}")
 
     async def list_tools(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        tools, cursor = paginate([*self.all("tools", self._rules(ctx))], params.cursor, self.page_size)
+        tools = [*self.all("tools", self._rules(ctx))]
+        if self.has_providers:
+            if (provider := self.sole_forwarder(ctx)) is not None:
+                return await provider.forward("list_tools", ctx, params)
+            tools = await self.provided("tools", ctx, tools)
+        tools, cursor = paginate(tools, params.cursor, self.page_size)
         return self._t.ListToolsResult(tools=tools, next_cursor=cursor)
 
     # ---- prompts ----------------------------------------------------------------------------------------------------
@@ -166,10 +186,17 @@ class Registry(Catalog):
         for inner, name in self._in_mounted(params.name, "prompts"):
             ctx._is_mounted = True  # pyright: ignore[reportPrivateUsage]
             return await inner.handle("get_prompt", ctx, params.model_copy(update={"name": name}), states)
+        if self.has_providers and (result := await self.serve_provided("get_prompt", ctx, params, states)) is not None:
+            return result
         raise JSONRPCError(INVALID_PARAMS, f"unknown prompt: {params.name!r}")
 
     async def list_prompts(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        prompts, cursor = paginate([*self.all("prompts", self._rules(ctx))], params.cursor, self.page_size)
+        prompts = [*self.all("prompts", self._rules(ctx))]
+        if self.has_providers:
+            if (provider := self.sole_forwarder(ctx)) is not None:
+                return await provider.forward("list_prompts", ctx, params)
+            prompts = await self.provided("prompts", ctx, prompts)
+        prompts, cursor = paginate(prompts, params.cursor, self.page_size)
         return self._t.ListPromptsResult(prompts=prompts, next_cursor=cursor)
 
     # ---- resources --------------------------------------------------------------------------------------------------
@@ -184,28 +211,37 @@ class Registry(Catalog):
             return await resource.read(ctx, params.uri, values, self._result_types["read_resource"])
         if self.skills is not None and (result := await self.skills.read(params.uri)) is not None:
             return result
-        for prefix, inner in self.mounted.items():
+        for prefix, inner in self.mounted:
             uri = strip_prefix(prefix, params.uri)
             if uri is not None and inner.has_resource(uri):
                 ctx._is_mounted = True  # pyright: ignore[reportPrivateUsage]
                 result = await inner.handle("read_resource", ctx, params.model_copy(update={"uri": uri}), states)
                 return with_prefixed_uri(result, uri, params.uri)
+        if (
+            self.has_providers
+            and (result := await self.serve_provided("read_resource", ctx, params, states)) is not None
+        ):
+            return result
         raise JSONRPCError(INVALID_PARAMS, f"resource not found: {params.uri!r}", {"uri": params.uri})
 
     async def list_resources(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         skills = [] if self.skills is None else await self.skills.resources()
         skill_resources = [self._t.Resource.model_validate(skill) for skill in skills]
-        resources, cursor = paginate(
-            [*self.all_resources(templates=False, session=self._rules(ctx)), *skill_resources],
-            params.cursor,
-            self.page_size,
-        )
+        resources = [*self.all_resources(templates=False, session=self._rules(ctx)), *skill_resources]
+        if self.has_providers:
+            if (provider := self.sole_forwarder(ctx)) is not None:
+                return await provider.forward("list_resources", ctx, params)
+            resources = await self.provided("resources", ctx, resources)
+        resources, cursor = paginate(resources, params.cursor, self.page_size)
         return self._t.ListResourcesResult(resources=resources, next_cursor=cursor)
 
     async def list_resource_templates(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        templates, cursor = paginate(
-            [*self.all_resources(templates=True, session=self._rules(ctx))], params.cursor, self.page_size
-        )
+        templates = [*self.all_resources(templates=True, session=self._rules(ctx))]
+        if self.has_providers:
+            if (provider := self.sole_forwarder(ctx)) is not None:
+                return await provider.forward("list_resource_templates", ctx, params)
+            templates = await self.provided("resource_templates", ctx, templates)
+        templates, cursor = paginate(templates, params.cursor, self.page_size)
         return self._t.ListResourceTemplatesResult(resource_templates=templates, next_cursor=cursor)
 
     # ---- skills -----------------------------------------------------------------------------------------------------
@@ -226,21 +262,23 @@ class Registry(Catalog):
     # ---- completion -------------------------------------------------------------------------------------------------
 
     async def complete(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        self._check_registered(params.ref)
+        if not self._is_registered(params.ref):
+            if self.has_providers and (result := await self.complete_provided(ctx, params, states)) is not None:
+                return result
+            reference = getattr(params.ref, "name", None) or repr(params.ref.uri)
+            raise JSONRPCError(INVALID_PARAMS, f"unknown completion reference: {reference}")
         for function in self.all_completions():
             completion = await function(params.ref, params.argument, params.context)
             if completion is not None:
                 return self._t.CompleteResult(completion=self._completion(completion))
         return self._t.CompleteResult(completion=self._completion([]))
 
-    def _check_registered(self, ref: Any) -> None:
-        """Raise JSONRPCError (invalid params) if the prompt, template or resource of a completion does not exist."""
+    def _is_registered(self, ref: Any) -> bool:
+        """Return True if the prompt, template or resource of a completion exists in this app or a mounted one."""
         name, uri = getattr(ref, "name", None), getattr(ref, "uri", None)
         prompts = (definition.name for definition in self.all("prompts"))
         templates = (definition.uri_template for definition in self.all_resources(templates=True))
-        if name in prompts if uri is None else uri in templates or self.has_resource(uri):
-            return
-        raise JSONRPCError(INVALID_PARAMS, f"unknown completion reference: {name if uri is None else uri!r}")
+        return name in prompts if uri is None else uri in templates or self.has_resource(uri)
 
     def _completion(self, suggestion: Any) -> Any:
         if isinstance(suggestion, self._t.Completion):
@@ -254,7 +292,7 @@ class Registry(Catalog):
     def all_completions(self) -> Iterator[CompletionFunction]:
         """Yield the completion functions of this app and of mounted apps."""
         yield from self.completions
-        for inner in self.mounted.values():
+        for _, inner in self.mounted:
             yield from inner.all_completions()
 
     def find_tool(self, name: str) -> tuple[Registry, Tool]:
@@ -269,9 +307,16 @@ class Registry(Catalog):
     def all_registries(self) -> Iterator[Registry]:
         """Yield this registry and those of all mounted apps."""
         yield self
-        for inner in self.mounted.values():
+        for _, inner in self.mounted:
             yield from inner.all_registries()
 
     def has_any(self, kind: str) -> bool:
         """Return True if this app, without mounted apps, has anything of a kind."""
-        return bool(getattr(self, kind)) or (kind == "resources" and self.skills is not None)
+        sources = (*self.providers, *self.transforms, *self._middleware_objects())
+        provided = any(source.provides(kind) for source in sources)
+        return provided or bool(getattr(self, kind)) or (kind == "resources" and self.skills is not None)
+
+    def has_own_items(self) -> bool:
+        """Return True if this app has tools, resources or prompts besides those of providers and mounted apps."""
+        own = (self.tools, self.prompts, self.resources, self.completions, self.skills)
+        return any(own)

@@ -17,10 +17,10 @@ from ..http.urls import is_https_url
 from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import WireModel, format_validation_error
 from ..server.context import ServerContext
+from .components.uri_templates import URITemplate
 from .content import Audio, Image, as_list, json_text
 from .settings import ResourceSettings, tags_of, to_definition, to_wire
 from .signature import Signature, function_name
-from .uri_templates import URITemplate
 
 _UNTYPED: Final = (Any, object, NoneType, inspect.Signature.empty)
 _log: Final = logging.getLogger(__name__)

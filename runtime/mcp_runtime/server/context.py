@@ -39,10 +39,11 @@ class ConnectionState:
         client_info: The `clientInfo` of the client's `initialize` request; empty on a stateless server.
         log_rate: The rate limit of log messages; None before the first one.
         visibility: The rules that enable and disable tools, resources and prompts; None if there are none.
+        on_detach: Functions that are called when the client disconnects.
     """
 
     __slots__ = (
-        "state", "log_level", "client_info", "log_rate", "visibility", "_session_id", "_background_tasks",
+        "state", "log_level", "client_info", "log_rate", "visibility", "on_detach", "_session_id", "_background_tasks",
         "__weakref__",
     )  # fmt: skip
 
@@ -60,6 +61,7 @@ class ConnectionState:
         self.log_rate: TokenBucket | None = None
         self._session_id: str | None = ""
         self.visibility: SessionVisibility | None = None
+        self.on_detach: tuple[Callable[[], None], ...] = ()
         self._background_tasks: BackgroundTasks | None = None
 
     @property

@@ -68,6 +68,9 @@ class ServerDispatcher(ConnectionState):
         self._server._subscription_bus.unsubscribe(self)  # pyright: ignore[reportPrivateUsage]
         for stream in self._listen_streams or ():
             stream.end()
+        callbacks, self.on_detach = self.on_detach, ()
+        for callback in callbacks:
+            callback()
 
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
         """Return True for every change, except those of resources that the client has not subscribed to."""

@@ -223,6 +223,11 @@ class MultiRoundTripRequest(ChannelProxy):
             values[key] = from_json(to_json(await value if inspect.isawaitable(value) else value))
         return values[key]
 
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of this request that `requestState` carries to its later rounds."""
+        return self._current_round().state["values"]
+
     def is_repeated(self, kind: str) -> bool:
         """Return True if an earlier round of this request has done this already; call it once for each time.
 

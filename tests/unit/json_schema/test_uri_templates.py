@@ -10,7 +10,7 @@ import uritemplate
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mcp_runtime.app.uri_templates import URITemplate
+from mcp_runtime.app.components.uri_templates import URITemplate
 from mcp_runtime.errors import JSONRPCError, LocalError
 
 TEMPLATES = [

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Protocol, Self
 
 from ...server.context import ServerContext
 from ...server.visibility import ComponentKind, VisibilityRule, is_enabled, session_rules
-from .prefixes import add_prefix, strip_prefix
+from .prefixes import add_prefix, strip_name_prefix, strip_prefix, with_prefixed_name
 
 NamedList = Literal["tools", "prompts"]
 
@@ -44,7 +44,7 @@ class Catalog:
     """What an app has, with what is mounted in it; `visibility` are the rules that enable and disable it."""
 
     def __init__(self) -> None:
-        self.mounted: dict[str, Self] = {}
+        self.mounted: list[tuple[str, Self]] = []
         self.visibility: list[VisibilityRule] = []
 
     def _registered(self, kind: NamedList) -> Mapping[str, Component]:
@@ -71,9 +71,9 @@ class Catalog:
 
     def _named(self, kind: NamedList) -> Iterator[tuple[Any, Component]]:
         yield from ((item.definition, item) for item in self._registered(kind).values())
-        for prefix, inner in self.mounted.items():
+        for prefix, inner in self.mounted:
             for definition, item in inner._enabled(kind):
-                yield definition.model_copy(update={"name": f"{prefix}_{definition.name}"}), item
+                yield with_prefixed_name(prefix, definition), item
 
     def all_resources(self, *, templates: bool, session: Sequence[VisibilityRule] = ()) -> Iterator[Any]:
         """Yield the definitions of all resources, or of all resource templates, that are enabled."""
@@ -86,7 +86,7 @@ class Catalog:
         field, kind = ("uri_template", _TEMPLATE) if templates else ("uri", _RESOURCE)
         own = [resource for resource in self._registered_resources().values() if resource.is_template is templates]
         entries = [(resource.definition, resource) for resource in own]
-        for prefix, inner in self.mounted.items():
+        for prefix, inner in self.mounted:
             for definition, resource in inner._enabled_resources(templates):
                 uri = add_prefix(prefix, getattr(definition, field))
                 entries.append((definition.model_copy(update={field: uri}), resource))
@@ -129,7 +129,7 @@ class Catalog:
         """Return the resource that serves a URI, also of a mounted app, with its URI or URI template here."""
         if (match := self._resource(uri)) is not None:
             return match[0].uri, match[0]
-        for prefix, inner in self.mounted.items():
+        for prefix, inner in self.mounted:
             rest = strip_prefix(prefix, uri)
             if rest is not None and (match_inside := inner.resource_at(rest)) is not None:
                 return add_prefix(prefix, match_inside[0]), match_inside[1]
@@ -140,12 +140,12 @@ class Catalog:
         own = self._registered_resources().get(uri_template)
         if own is not None:
             return uri_template, own
-        inside = ((inner, strip_prefix(prefix, uri_template)) for prefix, inner in self.mounted.items())
+        inside = ((inner, strip_prefix(prefix, uri_template)) for prefix, inner in self.mounted)
         return next((match for inner, rest in inside if rest is not None and (match := inner.template_at(rest))), None)
 
     def has_resource(self, uri: str) -> bool:
         """Return True if a resource has this URI, or a resource template matches it."""
-        inside = ((inner, strip_prefix(prefix, uri)) for prefix, inner in self.mounted.items())
+        inside = ((inner, strip_prefix(prefix, uri)) for prefix, inner in self.mounted)
         return self._resource(uri) is not None or any(
             rest is not None and inner.has_resource(rest) for inner, rest in inside
         )
@@ -162,7 +162,7 @@ class Catalog:
 
     def _in_mounted(self, name: str, kind: NamedList) -> Iterator[tuple[Self, str]]:
         """Yield the mounted app that has this item, and the name of the item in that app."""
-        for prefix, inner in self.mounted.items():
-            rest = name.removeprefix(f"{prefix}_")
-            if rest != name and inner.component(kind, rest) is not None:
+        for prefix, inner in self.mounted:
+            rest = strip_name_prefix(prefix, name)
+            if rest is not None and inner.component(kind, rest) is not None:
                 yield inner, rest

@@ -11,18 +11,30 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
 
 
 def add_prefix(prefix: str, uri: str) -> str:
-    """Return `scheme://path` as `scheme://prefix/path`; https URLs are unchanged."""
-    match = None if is_https_url(uri) else _SCHEME.fullmatch(uri)
+    """Return `scheme://path` as `scheme://prefix/path`; https URLs and an empty prefix change nothing."""
+    match = None if not prefix or is_https_url(uri) else _SCHEME.fullmatch(uri)
     return uri if match is None else f"{match[1]}{prefix}/{match[2]}"
 
 
 def strip_prefix(prefix: str, uri: str) -> str | None:
     """Return the URI inside of the mounted app; None if the resource is not one of that app."""
-    if is_https_url(uri):
+    if not prefix or is_https_url(uri):
         return uri
     match = _SCHEME.fullmatch(uri)
     start = f"{prefix}/"
     return match[1] + match[2][len(start) :] if match is not None and match[2].startswith(start) else None
+
+
+def strip_name_prefix(prefix: str, name: str) -> str | None:
+    """Return the name inside of the mounted app; None if it has another prefix."""
+    if not prefix:
+        return name
+    return name[len(prefix) + 1 :] if name.startswith(f"{prefix}_") else None
+
+
+def with_prefixed_name(prefix: str, definition: Any) -> Any:
+    """Return a definition with the name that it has outside of the mounted app."""
+    return definition.model_copy(update={"name": f"{prefix}_{definition.name}"}) if prefix else definition
 
 
 def with_prefixed_uri(result: Any, uri: str, prefixed: str) -> Any:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .response_limiting import ResponseLimitingMiddleware as ResponseLimitingMiddleware
     from .timing import DetailedTimingMiddleware as DetailedTimingMiddleware
     from .timing import TimingMiddleware as TimingMiddleware
+    from .tool_injection import ToolInjectionMiddleware as ToolInjectionMiddleware
 
 __all__ = [
     "AccessRequest",
@@ -41,6 +42,7 @@ __all__ = [
     "SlidingWindowRateLimitingMiddleware",
     "StructuredLoggingMiddleware",
     "TimingMiddleware",
+    "ToolInjectionMiddleware",
     "require_scopes",
     "restrict_tag",
 ]
@@ -62,6 +64,7 @@ _MODULES = {
     "SlidingWindowRateLimitingMiddleware": "rate_limiting",
     "StructuredLoggingMiddleware": "message_log",
     "TimingMiddleware": "timing",
+    "ToolInjectionMiddleware": "tool_injection",
     "require_scopes": "authorization",
     "restrict_tag": "authorization",
 }

@@ -151,6 +151,10 @@ class MiddlewareAdapter:
         self._middleware = middleware
         self._app = app
 
+    def provides(self, kind: str) -> bool:
+        """Return True if the middleware adds something of a kind, such as "tools"."""
+        return kind in getattr(self._middleware, "provided_lists", ())
+
     async def __call__(
         self, name: str, ctx: ServerContext, params: Any, call_next: Callable[[Any, Any], Awaitable[Any]]
     ) -> Any:

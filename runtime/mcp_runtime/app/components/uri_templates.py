@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, unquote_plus
 
-from ..errors import JSONRPCError, LocalError
-from ..protocol.jsonrpc import INVALID_PARAMS
-from ..protocol.paths import has_backslash, has_separator, has_traversal, is_absolute
+from ...errors import JSONRPCError, LocalError
+from ...protocol.jsonrpc import INVALID_PARAMS
+from ...protocol.paths import has_backslash, has_separator, has_traversal, is_absolute
 
 _EXPRESSION: Final = re.compile(r"\{([^{}]*)\}")
 _VARIABLE: Final = re.compile(r"([+/]?)([A-Za-z_][A-Za-z0-9_]*)(\*?)")

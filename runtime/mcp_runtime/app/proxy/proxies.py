@@ -1,0 +1,56 @@
+"""The constructor of proxies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ...session.interfaces import RevisionChoice
+    from ...transports.http_client.connection import HTTPOptions
+    from .targets import ProxyTarget
+
+
+class Proxies:
+    """The part of an app that makes apps in front of other servers."""
+
+    @classmethod
+    def proxy(
+        cls,
+        target: ProxyTarget,
+        name: str = "proxy",
+        *,
+        revisions: RevisionChoice = "all",
+        http: HTTPOptions | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        stderr: Callable[[str], None] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Create an app in front of another server, of any protocol version. It connects when a client needs it.
+
+        The app passes lists, calls, errors, progress, cancellation, log messages and subscriptions, and the requests
+        of the target to the client. A session of a client has a connection of its own.
+
+        Args:
+            target: A URL, a command (a text or a list of words), the path of a server file, an App, a Server, a Client,
+                an entry of a host's configuration, or a configuration with `mcpServers` (a dict or a path), whose
+                servers are prefixes if there are several. A Client that is connected is shared by all sessions.
+            name: The name of the app.
+            revisions: The protocol versions that may be negotiated with the target: "all", or their ids.
+            http: With a URL: headers, credentials, proxy, TLS and limits.
+            env: With a command: environment variables for the child process.
+            cwd: With a command: its working directory.
+            stderr: With a command: a function that gets each line of its standard error.
+            settings: The other keywords of `App`.
+
+        Raises LocalError for a wrong target, and TypeError for an unknown keyword.
+        """
+        from .proxy_apps import add_target
+
+        options = {"http": http, "env": env, "cwd": cwd, "stderr": stderr}
+        make: Any = cls
+        app = make(name, **settings)
+        add_target(app, target, revisions, {key: value for key, value in options.items() if value is not None})
+        return app  # type: ignore[no-any-return]

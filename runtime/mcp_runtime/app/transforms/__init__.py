@@ -1,0 +1,30 @@
+"""Transforms: what changes the tools, resources and prompts that the clients of an app see."""
+
+from typing import TYPE_CHECKING
+
+from ..._lazy import lazy_module
+
+if TYPE_CHECKING:
+    from .as_tools import PromptsAsTools as PromptsAsTools
+    from .as_tools import ResourcesAsTools as ResourcesAsTools
+    from .tool_search import BM25SearchTransform as BM25SearchTransform
+    from .tool_search import RegexSearchTransform as RegexSearchTransform
+    from .transform import Transform as Transform
+
+__all__ = [
+    "BM25SearchTransform",
+    "PromptsAsTools",
+    "RegexSearchTransform",
+    "ResourcesAsTools",
+    "Transform",
+]
+
+_MODULES = {
+    "BM25SearchTransform": "tool_search",
+    "PromptsAsTools": "as_tools",
+    "RegexSearchTransform": "tool_search",
+    "ResourcesAsTools": "as_tools",
+    "Transform": "transform",
+}
+
+__getattr__, __dir__ = lazy_module(__name__, names=_MODULES)

@@ -71,7 +71,7 @@ async def run(
 ) -> int:
     """Chat until the lines end or one is `quit`. Return the exit code of the program."""
 
-    async def ask(question: str) -> bool:
+    async def confirm(question: str) -> bool:
         show(question)
         return (await anext(lines, "")).strip().lower() in ("y", "yes")
 
@@ -80,7 +80,7 @@ async def run(
         if not servers:
             show("No server could be started.")
             return 1
-        toolbox = Toolbox(servers, ask)
+        toolbox = Toolbox(servers, confirm)
         show("Tools: " + (", ".join(tool.name for tool in toolbox.tools) or "none"))
         show("Ask something, or say 'quit'.")
         chat = Chat(model, toolbox, show)

@@ -26,7 +26,7 @@ CALL_SECONDS: Final = 60.0
 _RUNNERS: Final = {".py": (sys.executable,), ".js": ("node",), ".jar": ("java", "-jar")}
 
 Show = Callable[[str], None]
-Ask = Callable[[str], Awaitable[bool]]  # Shows a question to the user, and returns True for "yes".
+Confirm = Callable[[str], Awaitable[bool]]  # Shows a question to the user, and returns True for "yes".
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +189,9 @@ def _one_line(error: MCPError) -> str:
 class Toolbox:
     """The tools of all servers under unique names: a name that two servers have gets the server's name as a prefix."""
 
-    def __init__(self, servers: Sequence[RunningServer], ask: Ask) -> None:
+    def __init__(self, servers: Sequence[RunningServer], confirm: Confirm) -> None:
         self._servers = servers
-        self._ask = ask
+        self._confirm = confirm
 
     @property
     def tools(self) -> list[Tool]:
@@ -215,7 +215,7 @@ class Toolbox:
         )
 
     async def _is_allowed(self, call: Call, named: Mapping[str, tuple[RunningServer, t.Tool]]) -> bool:
-        """Ask the user, unless the tool only reads. A tool without hints may do anything.
+        """Let the user decide, unless the tool only reads. A tool without hints may do anything.
 
         The hints are those of the server: start only servers that you trust.
         """
@@ -225,7 +225,7 @@ class Toolbox:
         if tool.hints.read_only:
             return True
         effect = "may change or delete things" if tool.hints.destructive else "adds things"
-        return await self._ask(f"{tool.name} of {server.name} {effect}. Run it? [y/N]")
+        return await self._confirm(f"{tool.name} of {server.name} {effect}. Run it? [y/N]")
 
     def _named(self) -> dict[str, tuple[RunningServer, t.Tool]]:
         shared = Counter(tool.name for server in self._servers for tool in server.tools)

@@ -1,7 +1,7 @@
 """The chat client of the tutorials: a model answers questions, line by line, with the tools of MCP servers.
 
-Run it: `python examples/chatbot/client.py SERVER...`, where each SERVER is a command line, a script (.py or .js) or a
-configuration with "mcpServers" (.json). `quit` or the end of the input ends it, and the servers with it.
+Run it: `python examples/chatbot/client.py SERVER...`, where each SERVER is a command line, a script (.py, .js or .jar),
+a URL or a configuration with "mcpServers" (.json). `quit` or the end of the input ends it, and the servers with it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, suppress
+from pathlib import Path
 from typing import Final
 from unicodedata import category
 
 from model import Call, Message, Model, Question, Reply, Results, Rules
 from servers import Launch, Show, Toolbox, parse_launches, start_servers
+from settings import load_env_file
 
+KEY: Final = "ANTHROPIC_API_KEY"
 ROUNDS: Final = 8  # The maximum number of replies with tool calls to one question.
 
 
@@ -57,22 +60,27 @@ class Chat:
         self._show(stopped.text)
 
     async def _run(self, calls: Sequence[Call]) -> Results:
-        """Run the calls of one reply concurrently."""
+        """Show the calls of one reply, and run them."""
         for call in calls:
             self._show(f"[{call.tool} {json.dumps(call.arguments, default=repr)}]")
-        return Results(tuple(await asyncio.gather(*map(self._toolbox.run, calls))))
+        return Results(tuple(await self._toolbox.run(calls)))
 
 
 async def run(
     launches: Sequence[Launch], model: Model, lines: AsyncIterator[str], show: Show, show_stderr: bool = False
 ) -> int:
     """Chat until the lines end or one is `quit`. Return the exit code of the program."""
+
+    async def confirm(question: str) -> bool:
+        show(question)
+        return (await anext(lines, "")).strip().lower() in ("y", "yes")
+
     async with AsyncExitStack() as closing:
         servers = await start_servers(launches, closing, show, show_stderr)
         if not servers:
             show("No server could be started.")
             return 1
-        toolbox = Toolbox(servers)
+        toolbox = Toolbox(servers, confirm)
         show("Tools: " + (", ".join(tool.name for tool in toolbox.tools) or "none"))
         show("Ask something, or say 'quit'.")
         chat = Chat(model, toolbox, show)
@@ -129,6 +137,16 @@ def print_plain(text: str) -> None:
     print(plain.encode(encoding, "replace").decode(encoding), flush=True)
 
 
+def choose_model(show: Show) -> Model:
+    """Return the model whose key is in the environment, else the built-in rules."""
+    if key := os.environ.get(KEY):
+        from claude import Claude  # Imported late: the rules need no HTTP.
+
+        return Claude(key)
+    show(f"There is no {KEY} in the environment or in a file .env: built-in rules answer.")
+    return Rules()
+
+
 def main() -> int:
     """Run the program. Return its exit code."""
     parser = argparse.ArgumentParser(description="Chat with the tools of MCP servers.")
@@ -136,11 +154,12 @@ def main() -> int:
     parser.add_argument("-v", "--verbose", action="store_true", help="show the standard error of the servers")
     options = parser.parse_args()
     try:
-        launches = parse_launches(options.servers, print_plain)
+        load_env_file(Path.cwd())
+        launches = parse_launches(options.servers)
     except ValueError as error:
         parser.error(str(error))
     try:
-        return asyncio.run(run(launches, Rules(), read_lines(), print_plain, options.verbose))
+        return asyncio.run(run(launches, choose_model(print_plain), read_lines(), print_plain, options.verbose))
     except KeyboardInterrupt:
         return 130
 

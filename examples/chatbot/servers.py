@@ -1,4 +1,4 @@
-"""Start MCP servers from command lines and configurations, and collect their tools."""
+"""Start MCP servers of every protocol version, from command lines, URLs and configurations, and follow their tools."""
 
 from __future__ import annotations
 
@@ -8,72 +8,78 @@ import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from model import Call, Result, Tool
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
-from mcp_generated import MCPError
-from mcp_generated.v2025_03_26 import Client
-from mcp_generated.v2025_03_26 import types as t
+from mcp_generated import MCPError, MultiClient
+from mcp_generated.v2026_07_28 import Client
+from mcp_generated.v2026_07_28 import types as t
 
 START_SECONDS: Final = 20.0  # The time limit for a server to start and to list its tools.
 CALL_SECONDS: Final = 60.0
+_RUNNERS: Final = {".py": (sys.executable,), ".js": ("node",), ".jar": ("java", "-jar")}
 
 Show = Callable[[str], None]
+Confirm = Callable[[str], Awaitable[bool]]  # Shows a question to the user, and returns True for "yes".
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The command of a server, its name in the chat, and its environment. Default name: that of its `serverInfo`."""
+    """One entry of a configuration, and its name in the chat. Default name: that of the server's information."""
 
-    command: tuple[str, ...]
+    entry: Any
     name: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def label(self) -> str:
-        """Return the name, or the command line."""
-        return self.name or shlex.join(self.command)
+        """Return the name, or the URL or command line."""
+        if self.name is not None:
+            return self.name
+        if "url" in self.entry:
+            return str(self.entry["url"])
+        return shlex.join([str(self.entry.get("command")), *map(str, self.entry.get("args", ()))])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunningServer:
-    """A running server, and its tools."""
+    """A running server, and its tools as they are at present."""
 
     name: str
     client: Client
-    tools: tuple[t.Tool, ...]
+    tools: tuple[t.Tool, ...] = ()
+
+    async def load_tools(self) -> None:
+        """Request the list of tools."""
+        self.tools = tuple({tool.name: tool async for tool in self.client.iter_tools()}.values())
 
 
 # ---- what to start ---------------------------------------------------------------------------------------------------
 
 
-class _Entry(BaseModel):
-    command: str = Field(min_length=1)
-    args: list[str] = []
-    env: dict[str, str] = {}
-
-
 class _Configuration(BaseModel):
-    servers: dict[str, object] = Field(alias="mcpServers")
+    servers: dict[str, Any] = Field(validation_alias=AliasChoices("mcpServers", "servers"))
 
 
-def parse_launches(arguments: Iterable[str], show: Show) -> list[Launch]:
-    """Return the servers of the arguments: configurations (paths that end in .json), scripts and command lines.
+def parse_launches(arguments: Iterable[str]) -> list[Launch]:
+    """Return the servers of the arguments: configurations (paths that end in .json), URLs, scripts and command lines.
 
-    Invalid entries of a configuration are reported and skipped. Raises ValueError with a one-line message.
+    Raises ValueError with a one-line message.
     """
     launches: list[Launch] = []
     for argument in arguments:
         if argument.endswith(".json"):
-            launches += _configured(Path(argument), show)
+            launches += _configured(Path(argument))
+        elif argument.startswith(("http://", "https://")):
+            launches.append(Launch({"url": argument}))
         else:
-            launches.append(Launch(_command(argument)))
+            program, *words = _command(argument)
+            launches.append(Launch({"command": program, "args": words}))
     return launches
 
 
@@ -82,38 +88,24 @@ def _command(line: str) -> tuple[str, ...]:
         words = tuple(shlex.split(line))
     except ValueError as error:
         raise ValueError(f"{line!r} is not a command line: {error}") from None
-    match words:
-        case ():
-            raise ValueError("an empty command line starts no server")
-        case (script,) if script.endswith(".py"):
-            return sys.executable, script
-        case (script,) if script.endswith(".js"):
-            return "node", script
-        case _:
-            return words
+    if not words:
+        raise ValueError("an empty command line starts no server")
+    runner = _RUNNERS.get(Path(words[0]).suffix, ()) if len(words) == 1 else ()
+    return (*runner, *words)
 
 
-def _configured(path: Path, show: Show) -> list[Launch]:
-    """Return the servers of a file such as claude_desktop_config.json."""
+def _configured(path: Path) -> list[Launch]:
+    """Return the servers of a file such as claude_desktop_config.json. Its entries are checked when they start."""
     try:
-        servers = _Configuration.model_validate(json.loads(path.read_bytes())).servers
+        content = json.loads(path.read_bytes().decode("utf-8-sig"))
+        entries = _Configuration.model_validate(content).servers
     except OSError as error:
         raise ValueError(f"{str(path)!r} cannot be read: {error.strerror}") from None
     except ValidationError:
         raise ValueError(f"{str(path)!r} has no object 'mcpServers'") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{str(path)!r} is not JSON: {error}") from None
-    launches: list[Launch] = []
-    for name, value in servers.items():
-        try:
-            entry = _Entry.model_validate(value, strict=True)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or "the entry"
-            show(f"server {name!r} is left out: in {str(path)!r}, {where}: {first['msg']}")
-        else:
-            launches.append(Launch((entry.command, *entry.args), name, entry.env))
-    return launches
+    return [Launch(entry, name) for name, entry in entries.items()]
 
 
 # ---- starting --------------------------------------------------------------------------------------------------------
@@ -130,32 +122,59 @@ async def start_servers(
         if server is not None:
             names[server.name] += 1
             number = names[server.name]
-            name = server.name if number == 1 else f"{server.name}-{number}"
-            servers.append(RunningServer(name, server.client, server.tools))
+            server.name = server.name if number == 1 else f"{server.name}-{number}"
+            servers.append(server)
     return servers
 
 
 async def _start(launch: Launch, closing: AsyncExitStack, show: Show, show_stderr: bool) -> RunningServer | None:
-    def on_stderr(line: str) -> None:
+    def on_stderr(name: str, line: str) -> None:
         if show_stderr:
-            show(f"[{launch.label}] {line}")
+            show(f"[{name}] {line}")
 
-    client = Client.stdio(*launch.command, env=launch.env, stderr=on_stderr, name="chatbot", version="1.0")
-    try:
-        async with asyncio.timeout(START_SECONDS):
-            await closing.enter_async_context(client)
-            initialized = client.server
-            assert isinstance(initialized, t.InitializeResult), "a 2025-03-26 server responds to initialize"
-            has_tools = initialized.capabilities.tools is not None
-            tools = {tool.name: tool async for tool in client.iter_tools()} if has_tools else {}
-    except TimeoutError:
-        show(f"server {launch.label!r} is left out: it was not ready within {START_SECONDS:g} s")
-    except MCPError as error:
-        show(f"server {launch.label!r} is left out: {_one_line(error)}")
-    else:
-        return RunningServer(launch.name or initialized.server_info.name, client, tuple(tools.values()))
-    await client.close()
+    label = launch.label
+    # The loader of configurations checks the entry, fills in environment variables, and chooses the transport.
+    entries = {"mcpServers": {label or "?": launch.entry}}
+    multi = MultiClient.from_config(entries, stderr=on_stderr, name="chatbot", version="1.0")
+    for error in multi.errors.values():
+        show(f"server {label!r} is left out: {error}")
+    for client in multi.clients.values():
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await closing.enter_async_context(client)
+                server = RunningServer(launch.name or client.server.name or label, client)
+                await _follow_tools(server, closing, show)
+        except TimeoutError:
+            show(f"server {label!r} is left out: it was not ready within {START_SECONDS:g} s")
+        except MCPError as error:
+            show(f"server {label!r} is left out: {_one_line(error)}")
+        else:
+            return server
+        await client.close()
     return None
+
+
+async def _follow_tools(server: RunningServer, closing: AsyncExitStack, show: Show) -> None:
+    """Load the tools, and load them again when the server notifies that they have changed."""
+    tools = server.client.server.capabilities.tools
+    if tools is None:
+        return
+    if tools.list_changed:
+        # Subscribe first: a change between the list and the subscription would be missed.
+        changes = await closing.enter_async_context(server.client.listen(tool_list_changed=True))
+
+        async def follow() -> None:
+            try:
+                async for _ in changes:
+                    await server.load_tools()
+                    show(f"[{server.name}: the tools have changed: {', '.join(tool.name for tool in server.tools)}]")
+            except MCPError as error:
+                show(f"[{server.name}: changes of its tools cannot be followed: {_one_line(error)}]")
+
+        await server.load_tools()
+        closing.callback(asyncio.create_task(follow()).cancel)
+    else:
+        await server.load_tools()
 
 
 def _one_line(error: MCPError) -> str:
@@ -170,30 +189,69 @@ def _one_line(error: MCPError) -> str:
 class Toolbox:
     """The tools of all servers under unique names: a name that two servers have gets the server's name as a prefix."""
 
-    def __init__(self, servers: Sequence[RunningServer]) -> None:
-        shared = Counter(tool.name for server in servers for tool in server.tools)
+    def __init__(self, servers: Sequence[RunningServer], confirm: Confirm) -> None:
+        self._servers = servers
+        self._confirm = confirm
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The tools as they are at present, for a model."""
+        return [
+            Tool(name, tool.description or "", tool.input_schema.model_dump())
+            for name, (_, tool) in self._named().items()
+        ]
+
+    async def run(self, calls: Sequence[Call]) -> list[Result]:
+        """Run calls concurrently, and return their results. What a tool that acts would do is shown to the user first.
+
+        An error is a result too, because a model can often correct it.
+        """
+        named = self._named()
+        allowed = [await self._is_allowed(call, named) for call in calls]
+        return list(
+            await asyncio.gather(
+                *(_run(call, named, is_allowed) for call, is_allowed in zip(calls, allowed, strict=True))
+            )
+        )
+
+    async def _is_allowed(self, call: Call, named: Mapping[str, tuple[RunningServer, t.Tool]]) -> bool:
+        """Let the user decide, unless the tool only reads. A tool without hints may do anything.
+
+        The hints are those of the server: start only servers that you trust.
+        """
+        if call.tool not in named:
+            return True  # Nothing is called.
+        server, tool = named[call.tool]
+        if tool.hints.read_only:
+            return True
+        effect = "may change or delete things" if tool.hints.destructive else "adds things"
+        return await self._confirm(f"{tool.name} of {server.name} {effect}. Run it? [y/N]")
+
+    def _named(self) -> dict[str, tuple[RunningServer, t.Tool]]:
+        shared = Counter(tool.name for server in self._servers for tool in server.tools)
         used = {name for name, count in shared.items() if count == 1}
-        self._origins: dict[str, tuple[Client, str]] = {}
-        self.tools: list[Tool] = []
-        for server in servers:
+        named: dict[str, tuple[RunningServer, t.Tool]] = {}
+        for server in self._servers:
             for tool in server.tools:
                 name = tool.name
                 if shared[name] > 1:
                     name = _unused(_prefixed(server.name, name), used)
                     used.add(name)
-                self._origins[name] = server.client, tool.name
-                self.tools.append(Tool(name, tool.description or "", tool.input_schema.model_dump()))
+                named[name] = server, tool
+        return named
 
-    async def run(self, call: Call) -> Result:
-        """Run a call. An error is a result too, because a model can often correct it."""
-        if call.tool not in self._origins:
-            return Result(call.id, f"There is no tool called {call.tool!r}.", failed=True)
-        client, name = self._origins[call.tool]
-        try:
-            result = await client.call_tool(name, call.arguments, timeout=CALL_SECONDS)
-        except MCPError as error:
-            return Result(call.id, _one_line(error), failed=True)
-        return Result(call.id, "\n".join(map(_text, result.content)), failed=bool(result.is_error))
+
+async def _run(call: Call, named: Mapping[str, tuple[RunningServer, t.Tool]], is_allowed: bool) -> Result:
+    if call.tool not in named:
+        return Result(call.id, f"There is no tool called {call.tool!r}.", failed=True)
+    if not is_allowed:
+        return Result(call.id, "The user did not allow this call.", failed=True)
+    server, tool = named[call.tool]
+    try:
+        result = await server.client.call_tool(tool.name, call.arguments, timeout=CALL_SECONDS)
+    except MCPError as error:
+        return Result(call.id, _one_line(error), failed=True)
+    return Result(call.id, "\n".join(map(_text, result.content)), failed=bool(result.is_error))
 
 
 def _prefixed(server: str, tool: str) -> str:
@@ -219,3 +277,5 @@ def _text(content: t.ContentBlock) -> str:
             return resource.text
         case t.EmbeddedResource():
             return f"[resource: {content.resource.uri}]"
+        case t.ResourceLink():
+            return f"[link: {content.uri}]"

@@ -1,88 +1,157 @@
-"""List, read and create files inside allowed folders, and nowhere else."""
+"""Which paths may be used, and how they are opened so that no link leads out, not even one that is made meanwhile."""
 
 from __future__ import annotations
 
+import errno
 import os
-import stat
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+import re
+import unicodedata
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-MAX_BYTES: Final = 1 << 20  # Of one file.
-MAX_ENTRIES: Final = 1000  # Of one listing.
+_FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DRIVE: Final = re.compile(r"[A-Za-z]:(?:[\\/]|$)")
+# The descriptions of libuv, which the original's messages have.
+_DESCRIPTIONS: Final = {
+    errno.EACCES: "permission denied",
+    errno.EEXIST: "file already exists",
+    errno.EISDIR: "illegal operation on a directory",
+    errno.ELOOP: "too many symbolic links encountered",
+    errno.ENAMETOOLONG: "name too long",
+    errno.ENOENT: "no such file or directory",
+    errno.ENOTDIR: "not a directory",
+    errno.ENOTEMPTY: "directory not empty",
+}
 
 
 class AccessDeniedError(Exception):
     """The operation is not allowed or not possible. The text gives the reason, for people and models."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folders:
-    """The folders of the command line, and the client's roots (None if the client has none).
+def failed(error: OSError, call: str, *paths: str) -> AccessDeniedError:
+    """Return the error of a system call, in the form that the original has from Node.js."""
+    code = errno.errorcode.get(error.errno or 0, "EIO")
+    description = _DESCRIPTIONS.get(error.errno or 0) or (error.strerror or "unknown error").lower()
+    return AccessDeniedError(f"{code}: {description}, {call}" + " ->".join(f" '{path}'" for path in paths))
 
-    A path, with its links resolved, has to be inside both, so that neither `..` nor a link leads out.
+
+def is_inside(path: str, folders: Iterable[str]) -> bool:
+    """Return True if an absolute path without `..` is one of the folders, or below one of them."""
+    return "\0" not in path and any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
+
+
+class Folders:
+    """The folders that may be used: those of the command line that are inside the client's roots, and vice versa.
+
+    `roots` is None for a client without roots. Without folders of the command line, the roots alone are allowed.
     """
 
-    allowed: Sequence[Path]
-    roots: Sequence[Path] | None = None
+    def __init__(self, command_line: Sequence[str], roots: Sequence[str] | None = None) -> None:
+        resolved = [os.path.realpath(folder) for folder in command_line]
+        if roots is None:
+            # A folder that is a link may be named by either path.
+            allowed = [path for both in zip(command_line, resolved, strict=True) for path in both]
+        elif not command_line:
+            resolved = allowed = [*roots]
+        else:
+            allowed = [root for root in roots if is_inside(root, resolved)]
+            allowed += [folder for folder in resolved if is_inside(folder, roots)]
+        self.allowed = [*dict.fromkeys(allowed)]
+        self._anchors = sorted(resolved, key=len)
 
-    def resolve_allowed(self, path: str) -> Path:
-        """Return the resolved path. Raises AccessDeniedError for a path outside, whether it exists or not."""
-        if "\0" in path or not Path(path).is_absolute():
-            raise AccessDeniedError("A path has to be absolute.")
+    def resolve(self, requested: str) -> str:
+        """Return the path with its links resolved; it need not exist. Raises AccessDeniedError for a path outside."""
+        expanded = os.path.expanduser(requested) if requested == "~" or requested.startswith("~/") else requested
+        if _DRIVE.match(expanded):
+            raise AccessDeniedError(f"Access denied - Windows-style path received on a POSIX host: {requested}")
+        absolute = self._absolute(expanded)
+        if not is_inside(absolute, self.allowed):
+            raise self._outside("path", absolute)
         try:
-            real = Path(path).resolve()
-        except (OSError, RuntimeError):
-            raise AccessDeniedError("This path leads nowhere.") from None
-        for inside in (self.allowed, self.roots):
-            if inside is not None and not any(real.is_relative_to(folder) for folder in inside):
-                raise AccessDeniedError("This path is outside of the folders that may be used.")
+            real = os.path.realpath(absolute, strict=True)
+        except FileNotFoundError:
+            return self._resolve_new(absolute)
+        except OSError as error:
+            raise failed(error, "realpath", absolute) from None
+        return self._checked(real)
+
+    @contextmanager
+    def parent(self, path: str) -> Generator[tuple[int, str]]:
+        """Open the folder of a resolved path from an allowed folder on, and yield its descriptor and the name in it.
+
+        No step follows a link: one that was made since `resolve` is an OSError.
+        """
+        anchor = next(anchor for anchor in self._anchors if is_inside(path, [anchor]))
+        *folders, name = [part for part in path[len(anchor) :].split("/") if part] or ["."]
+        descriptor = os.open(anchor, _FOLDER)
+        try:
+            for folder in folders:
+                inner = os.open(folder, _FOLDER, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = inner
+            yield descriptor, name
+        finally:
+            os.close(descriptor)
+
+    def make_folders(self, path: str) -> None:
+        """Create the folders of a resolved path that do not exist."""
+        anchor = next(anchor for anchor in self._anchors if is_inside(path, [anchor]))
+        current = anchor.rstrip("/")
+        for part in path[len(anchor) :].split("/"):
+            if part:
+                current = f"{current}/{part}"
+                with self.parent(current) as (folder, name):
+                    try:
+                        os.mkdir(name, dir_fd=folder)
+                    except FileExistsError:
+                        os.close(os.open(name, _FOLDER, dir_fd=folder))
+
+    def _absolute(self, path: str) -> str:
+        """Return a path without `..`; one that is not absolute is below the first allowed folder that contains it."""
+        candidates = [os.path.normpath(os.path.join(folder, path)) for folder in self.allowed or [os.getcwd()]]
+        inside = (candidate for candidate in candidates if is_inside(candidate, self.allowed))
+        return re.sub("^/+", "/", next(inside, candidates[0]))
+
+    def _resolve_new(self, absolute: str) -> str:
+        """Return the path of something that does not exist. An existing part may be in another Unicode form."""
+        folder = max((folder for folder in self.allowed if is_inside(absolute, [folder])), key=len)
+        current = os.path.realpath(folder)
+        parts = [part for part in absolute[len(folder) :].split("/") if part]
+        try:
+            for index, part in enumerate(parts):
+                names = os.listdir(current)
+                same = [part] if part in names else [name for name in names if _composed(name) == _composed(part)]
+                if len(same) > 1:
+                    raise AccessDeniedError(f"Ambiguous Unicode path component: {part}")
+                if not same:
+                    return os.path.join(current, *parts[index:])
+                current = self._checked(os.path.realpath(os.path.join(current, same[0]), strict=True))
+        except FileNotFoundError:
+            raise AccessDeniedError(f"Parent directory does not exist: {os.path.dirname(absolute)}") from None
+        except OSError as error:
+            raise failed(error, "scandir", current) from None
+        return current
+
+    def _checked(self, real: str) -> str:
+        if not is_inside(real, self.allowed):
+            raise self._outside("symlink target", real)
         return real
 
-    def listing(self, path: str) -> str:
-        """Return the entries of a folder, one in a line; names of folders end in a slash."""
-        try:
-            with os.scandir(self.resolve_allowed(path)) as entries:
-                names = sorted(entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries)
-        except OSError as error:
-            raise AccessDeniedError(f"The folder cannot be listed: {error.strerror}.") from None
-        return "\n".join(names[:MAX_ENTRIES]) + ("\n…" if len(names) > MAX_ENTRIES else "")
-
-    def read(self, path: str) -> str:
-        """Return the text of a file of at most one MiB."""
-        # Non-blocking, because opening a named pipe would otherwise wait for its other end.
-        with os.fdopen(self._open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise AccessDeniedError("This is not a file.")
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise AccessDeniedError(f"The file is longer than {MAX_BYTES} bytes.")
-        try:
-            return content.decode()
-        except UnicodeDecodeError:
-            raise AccessDeniedError("The file is not text in UTF-8.") from None
-
-    def create(self, path: str, text: str) -> str:
-        """Write a new file. Raises AccessDeniedError if the file exists."""
-        content = text.encode()
-        if len(content) > MAX_BYTES:
-            raise AccessDeniedError(f"The text is longer than {MAX_BYTES} bytes.")
-        with os.fdopen(self._open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-            file.write(content)
-        return f"{len(content)} bytes written"
-
-    def _open(self, path: str, flags: int) -> int:
-        try:
-            return os.open(self.resolve_allowed(path), flags | os.O_NOFOLLOW, 0o644)
-        except OSError as error:
-            raise AccessDeniedError(f"The file cannot be opened: {error.strerror}.") from None
+    def _outside(self, what: str, path: str) -> AccessDeniedError:
+        allowed = ", ".join(self.allowed)
+        return AccessDeniedError(f"Access denied - {what} outside allowed directories: {path} not in {allowed}")
 
 
-def folder_of_root(uri: str) -> Path | None:
-    """Return the folder of a root, or None if it is not a local folder."""
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def folder_of_root(uri: str) -> str | None:
+    """Return the resolved folder of a root, or None if it is not a local folder."""
     parts = urlsplit(uri)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         return None
-    return Path(unquote(parts.path)).resolve()
+    folder = os.path.realpath(unquote(parts.path))
+    return folder if os.path.isdir(folder) else None

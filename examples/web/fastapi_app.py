@@ -1,9 +1,11 @@
 """A FastAPI application with an MCP server mounted at /mcp; both share their state.
 
-Run it: `uvicorn --app-dir examples/web fastapi_app:web`. The endpoint is http://127.0.0.1:8000/mcp.
+Run it: `uvicorn --app-dir examples/web fastapi_app:web` or `python examples/web/fastapi_app.py 8000`. The endpoint is http://127.0.0.1:8000/mcp.
 """
 
 from __future__ import annotations
+
+import sys
 
 from fastapi import FastAPI
 
@@ -34,3 +36,8 @@ async def note(name: str) -> str:
 
 
 web.mount("/mcp", mcp.asgi())
+
+if __name__ == "__main__":
+    import uvicorn
+
+    uvicorn.run(web, port=int(sys.argv[1]) if len(sys.argv) > 1 else 8000)

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from .server.state_store import InMemoryStateStore as InMemoryStateStore
     from .server.state_store import StateStore as StateStore
     from .server.task_options import TaskOptions as TaskOptions
+    from .session.interfaces import Transport as Transport
     from .session.options import Progress as Progress
     from .session.options import RequestOptions as RequestOptions
     from .transports.http_client.connection import HTTPOptions as HTTPOptions
@@ -156,6 +157,7 @@ __all__ = [
     "ToolError",
     "ToolHints",
     "ToolResultError",
+    "Transport",
     "UserMessage",
     "asgi_app",
     "choose_model",
@@ -256,6 +258,7 @@ _MODULES = {
     "paginate": "server.lists",
     "RootsCache": "server.roots",
     "TaskOptions": "server.task_options",
+    "Transport": "session.interfaces",
     "Progress": "session.options",
     "RequestOptions": "session.options",
     "HTTPOptions": "transports.http_client.connection",

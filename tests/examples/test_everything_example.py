@@ -19,6 +19,12 @@ NOT_FOUND = -32002
 WITH_STRUCTURE = [rev for rev in since("2025-06-18") if not rev.stateless]
 
 
+# One process for each test and revision: those between the first and the last are long.
+FAST: Any = [
+    rev if rev in (HANDSHAKE[0], HANDSHAKE[-1]) else pytest.param(rev, marks=pytest.mark.long) for rev in HANDSHAKE
+]
+
+
 @asynccontextmanager
 async def everything(rev: Rev, **handlers: Any) -> AsyncIterator[Any]:
     kind: Any = type(
@@ -41,7 +47,7 @@ async def code_of(call: Any) -> tuple[int, Any]:
 @clause("2024-11-05/completion/04", "2025-03-26/completion/09", "draft/completion/09")
 @clause("2024-11-05/completion/08", "2025-03-26/completion/13", "draft/completion/13")
 @clause("2025-03-26/completion/03", "draft/completion/03")
-@among(HANDSHAKE)
+@among(FAST)
 async def test_what_is_not_there_or_incomplete_has_its_error_code(rev: Rev) -> None:
     async with everything(rev) as client:
         assert (await code_of(client.get_prompt(name="nonsense")))[0] == INVALID_PARAMS
@@ -56,7 +62,7 @@ async def test_what_is_not_there_or_incomplete_has_its_error_code(rev: Rev) -> N
 
 
 @clause("2024-11-05/tools/07", "2025-03-26/tools/08", "draft/tools/12")
-@among(HANDSHAKE)
+@among(FAST)
 async def test_arguments_that_do_not_fit_are_never_executed(rev: Rev) -> None:
     wrong: list[dict[str, Any]] = [{}, {"name": "A!", "text": "x"}, {"name": "a", "text": 5}, {"name": "a"}]
     async with everything(rev) as client:
@@ -71,7 +77,7 @@ async def test_arguments_that_do_not_fit_are_never_executed(rev: Rev) -> None:
 
 
 @clause("draft/tools/08")
-@among(HANDSHAKE)
+@among(FAST)
 async def test_a_server_whose_tools_embed_resources_declares_them(rev: Rev) -> None:
     async with everything(rev) as client:
         content = (await client.call_tool(name="embedded", arguments={"uri": "demo://text"})).content
@@ -94,7 +100,7 @@ async def test_structured_content_fits_its_schema_and_is_there_as_text_too(rev: 
 
 
 @clause("2024-11-05/logging/06", "2025-03-26/logging/06", "draft/logging/06")
-@among(HANDSHAKE)
+@among(FAST)
 async def test_all_log_messages_of_a_server_name_the_same_logger(rev: Rev) -> None:
     names: list[str | None] = []
 

@@ -62,6 +62,7 @@ def test_a_person_who_does_not_agree_gives_the_client_nothing(served: tuple[str,
         asyncio.run(asyncio.wait_for(run, DEADLINE))
 
 
+@pytest.mark.long
 def test_a_tool_acts_at_a_third_party_for_whoever_signed_in_there(served: tuple[str, str]) -> None:
     third, _ = served
 
@@ -94,6 +95,7 @@ def test_who_signed_in_is_sent_to_no_other_site(served: tuple[str, str]) -> None
 
 
 @pytest.mark.clause("2025-03-26/authorization/01", "2025-03-26/authorization/20")
+@pytest.mark.long
 def test_one_process_is_server_and_authorization_server_for_clients_of_the_revision_that_wants_it_so() -> None:
     async def run(url: str) -> None:
         browser = LoopbackBrowser(open_url=example.agree)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-import pytest
 from support.project import ROOT
 
-from mcp_generated import connect, v2025_11_25
+from mcp_generated import connect
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.errors import RemoteJSONRPCError
 
 DEADLINE = 60.0
 
@@ -115,80 +112,6 @@ def test_sqlite_refuses_whatever_writes_and_the_file_stays_as_it_is(tmp_path: Pa
 
     within_deadline(conversation())
     assert file.read_bytes() == before and [path.name for path in tmp_path.iterdir()] == [file.name]
-
-
-# ---- filesystem -----------------------------------------------------------------------------------------------------
-
-
-class Rooted(v2025_11_25.Client):
-    """A client whose roots can be changed."""
-
-    roots: list[str] = []
-
-    async def on_list_roots(self, ctx: Any, params: Any) -> v2025_11_25.types.ListRootsResult:
-        return v2025_11_25.types.ListRootsResult(roots=[v2025_11_25.types.Root(uri=uri) for uri in self.roots])
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with a file and a link that leads out, beside a secret."""
-    inside = tmp_path / "in side"
-    (inside / "sub").mkdir(parents=True)
-    (inside / "a.txt").write_text("hello")
-    (inside / "binary").write_bytes(b"\xff\xfe")
-    (inside / "long").write_bytes(b"x" * ((1 << 20) + 1))
-    (tmp_path / "secret").write_text("secret")
-    (tmp_path / "in side too").mkdir()
-    (inside / "link").symlink_to(tmp_path / "secret")
-    (inside / "up").symlink_to(tmp_path)
-    os.mkfifo(inside / "pipe")
-    return inside
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has neither such links nor named pipes")
-def test_filesystem_stays_in_its_folders_whatever_a_path_says(folder: Path) -> None:
-    async def conversation() -> None:
-        async with v2025_11_25.Client.stdio(*command("filesystem", str(folder))) as client:
-            assert await call_for_text(client, "read_file", path=f"{folder}/a.txt") == ("hello", False)
-            assert await call_for_text(client, "read_file", path=f"{folder}/sub/../a.txt") == ("hello", False)
-            listing, _ = await call_for_text(client, "list_directory", path=str(folder))
-            assert listing.splitlines() == ["a.txt", "binary", "link", "long", "pipe", "sub/", "up"]
-            outside = ("../secret", "link", "up/secret", "sub/../../secret", "../in side too/x", "../no such file")
-            for path in outside:
-                text, failed = await call_for_text(client, "read_file", path=f"{folder}/{path}")
-                assert failed and "outside" in text and "secret" not in text, path
-            for path in ("a.txt", "", f"{folder}/a\0b", f"{folder}/binary", f"{folder}/long", f"{folder}/pipe"):
-                assert (await call_for_text(client, "read_file", path=path))[1], path
-            assert await call_for_text(client, "create_file", path=f"{folder}/sub/new", text="é") == (
-                "2 bytes written",
-                False,
-            )
-            for path in (f"{folder}/a.txt", f"{folder}/link", f"{folder}/up/new", f"{folder}/../new"):
-                assert (await call_for_text(client, "create_file", path=path, text="x"))[1], path
-            with pytest.raises(RemoteJSONRPCError):
-                await call_for_text(client, "read_file", path=1)
-
-    within_deadline(conversation())
-    assert (folder / "a.txt").read_text() == "hello" and (folder.parent / "secret").read_text() == "secret"
-    assert (folder / "sub" / "new").read_text() == "é" and not (folder.parent / "new").exists()
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has neither such links nor named pipes")
-def test_filesystem_keeps_to_the_clients_roots_as_well_and_they_may_change(folder: Path) -> None:
-    async def conversation() -> None:
-        async with Rooted.stdio(*command("filesystem", str(folder))) as client:
-            reads = {"path": f"{folder}/a.txt"}
-            assert (await call_for_text(client, "read_file", **reads))[1]
-            client.roots = [(folder / "sub").as_uri()]
-            assert (await call_for_text(client, "read_file", **reads))[1]
-            client.roots = [folder.as_uri()]
-            assert await call_for_text(client, "read_file", **reads) == ("hello", False)
-            client.roots = ["file:///"]
-            assert (await call_for_text(client, "read_file", path=f"{folder.parent}/secret"))[1]
-            client.roots = ["https://example.com/", f"file://elsewhere{folder.as_posix().replace(' ', '%20')}"]
-            assert (await call_for_text(client, "read_file", **reads))[1]
-
-    within_deadline(conversation())
 
 
 # ---- memory and thinking --------------------------------------------------------------------------------------------

@@ -118,63 +118,69 @@ def test_the_synchronous_client_gets_the_same(weather: FakeWeather) -> None:
         assert text(client.call_tool(name="get_forecast", arguments=SACRAMENTO)).startswith("Period 1:\n")
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "message"),
-    [
-        ("get_alerts", {"state": "ZZ"}, "'ZZ' is not the two-letter code of a US state"),
-        ("get_alerts", {"state": "../x"}, "'../x' is not the two-letter code"),
-        ("get_alerts", {"state": ""}, "'' is not the two-letter code"),
-        ("get_forecast", {"latitude": 90.5, "longitude": 0}, "Latitude goes from -90 to 90"),
-        ("get_forecast", {"latitude": 0, "longitude": -181}, "longitude from -180 to 180"),
-        ("get_forecast", {"latitude": 10**400, "longitude": 0}, "Latitude goes from -90 to 90"),
-        ("get_forecast", {"latitude": 48.86, "longitude": 2.35}, "no forecast for 48.86,2.35: the service covers the"),
-    ],
-)
-def test_a_place_that_is_none_is_a_result_that_says_so(
-    weather: FakeWeather, tool: str, arguments: dict[str, Any], message: str
-) -> None:
-    assert message in failure(call(weather.url, tool, **arguments))
+NO_PLACES: list[tuple[str, dict[str, Any], str]] = [
+    ("get_alerts", {"state": "ZZ"}, "'ZZ' is not the two-letter code of a US state"),
+    ("get_alerts", {"state": "../x"}, "'../x' is not the two-letter code"),
+    ("get_alerts", {"state": ""}, "'' is not the two-letter code"),
+    ("get_forecast", {"latitude": 90.5, "longitude": 0}, "Latitude goes from -90 to 90"),
+    ("get_forecast", {"latitude": 0, "longitude": -181}, "longitude from -180 to 180"),
+    ("get_forecast", {"latitude": 10**400, "longitude": 0}, "Latitude goes from -90 to 90"),
+    ("get_forecast", {"latitude": 48.86, "longitude": 2.35}, "no forecast for 48.86,2.35: the service covers the"),
+]
+
+
+def test_a_place_that_is_none_is_a_result_that_says_so(weather: FakeWeather) -> None:
+    async def conversation() -> None:
+        async with Client.stdio(*COMMAND, env=environment(weather.url)) as client:
+            for tool, arguments, message in NO_PLACES:
+                assert message in failure(await client.call_tool(name=tool, arguments=arguments))
+
+    within_deadline(conversation())
     assert all(path.startswith("/points/48.86") for path, _ in weather.requests)
 
 
-@pytest.mark.parametrize(
-    ("path", "answer", "message"),
-    [
-        (ALERTS, Answer(b"{}", 500), "The weather service answered 500 Internal Server Error."),
-        (ALERTS, Answer(b"<html>maintenance</html>"), "something that is not JSON"),
-        (ALERTS, Answer(b""), "something that is not JSON"),
-        (ALERTS, Answer(b"[" * 100_000), "something that is not JSON"),
-        (ALERTS, as_json({"features": [alert("\ud800")]}), "something that is not JSON"),
-        (ALERTS, as_json([]), "has an unexpected form: all of it: "),
-        (ALERTS, as_json({"title": "hello"}), "has an unexpected form: features: Field required"),
-        (ALERTS, as_json({"features": [{}]}), "has an unexpected form: features.0.properties: Field required"),
-        (ALERTS, as_json({"features": [alert(None)]}), "features.0.properties.event: Input should be a valid string"),
-        (ALERTS, Answer(b" " * (9 << 20)), "response is longer than 8388608 bytes"),
-        (ALERTS, Answer(b"", 302, location="http://localhost:9/elsewhere"), "The weather service answered 302 Found."),
-        (POINT, Answer(b"{}", 503), "The weather service answered 503 Service Unavailable."),
-        (POINT, as_json({"properties": {}}), "has an unexpected form: properties.forecast: Field required"),
-        (POINT, as_json({"properties": {"forecast": "file:///etc/hosts"}}), "refers to another origin, which is not"),
-        (POINT, as_json({"properties": {"forecast": "http://[bad"}}), "refers to another origin, which is not"),
-        (FORECAST, Answer(b"no"), "something that is not JSON"),
-        (FORECAST, as_json({"properties": {}}), "has an unexpected form: properties.periods: Field required"),
-        (
-            FORECAST,
-            as_json({"properties": {"periods": [period(1, windSpeed=None)]}}),
-            "properties.periods.0.windSpeed: Input should be a valid string",
-        ),
-        (FORECAST, as_json({"properties": {"periods": []}}), None),
-    ],
-)
-def test_a_service_that_answers_nonsense_is_a_result_that_says_what(
-    weather: FakeWeather, path: str, answer: Answer, message: str | None
-) -> None:
-    weather.answers[path] = answer
-    tool, arguments = ("get_alerts", {"state": "CA"}) if path == ALERTS else ("get_forecast", SACRAMENTO)
-    result = call(weather.url, tool, **arguments)
-    if message is None:
-        assert text(result) == "There is no forecast for 38.58,-121.49 at the moment." and not result.is_error
-    else:
-        assert message in failure(result)
+NONSENSE: list[tuple[str, Answer, str | None]] = [
+    (ALERTS, Answer(b"{}", 500), "The weather service answered 500 Internal Server Error."),
+    (ALERTS, Answer(b"<html>maintenance</html>"), "something that is not JSON"),
+    (ALERTS, Answer(b""), "something that is not JSON"),
+    (ALERTS, Answer(b"[" * 100_000), "something that is not JSON"),
+    (ALERTS, as_json({"features": [alert("\ud800")]}), "something that is not JSON"),
+    (ALERTS, as_json([]), "has an unexpected form: all of it: "),
+    (ALERTS, as_json({"title": "hello"}), "has an unexpected form: features: Field required"),
+    (ALERTS, as_json({"features": [{}]}), "has an unexpected form: features.0.properties: Field required"),
+    (ALERTS, as_json({"features": [alert(None)]}), "features.0.properties.event: Input should be a valid string"),
+    (ALERTS, Answer(b" " * (9 << 20)), "response is longer than 8388608 bytes"),
+    (ALERTS, Answer(b"", 302, location="http://localhost:9/elsewhere"), "The weather service answered 302 Found."),
+    (POINT, Answer(b"{}", 503), "The weather service answered 503 Service Unavailable."),
+    (POINT, as_json({"properties": {}}), "has an unexpected form: properties.forecast: Field required"),
+    (POINT, as_json({"properties": {"forecast": "file:///etc/hosts"}}), "refers to another origin, which is not"),
+    (POINT, as_json({"properties": {"forecast": "http://[bad"}}), "refers to another origin, which is not"),
+    (FORECAST, Answer(b"no"), "something that is not JSON"),
+    (FORECAST, as_json({"properties": {}}), "has an unexpected form: properties.periods: Field required"),
+    (
+        FORECAST,
+        as_json({"properties": {"periods": [period(1, windSpeed=None)]}}),
+        "properties.periods.0.windSpeed: Input should be a valid string",
+    ),
+    (FORECAST, as_json({"properties": {"periods": []}}), None),
+]
+
+
+def test_a_service_that_answers_nonsense_is_a_result_that_says_what(weather: FakeWeather) -> None:
+    async def conversation() -> None:
+        async with Client.stdio(*COMMAND, env=environment(weather.url)) as client:
+            for path, answer, message in NONSENSE:
+                weather.reset_answers()
+                weather.answers[path] = answer
+                tool, arguments = ("get_alerts", {"state": "CA"}) if path == ALERTS else ("get_forecast", SACRAMENTO)
+                result = await client.call_tool(name=tool, arguments=arguments)
+                if message is None:
+                    nothing = "There is no forecast for 38.58,-121.49 at the moment."
+                    assert text(result) == nothing and not result.is_error
+                else:
+                    assert message in failure(result)
+
+    within_deadline(conversation())
 
 
 def test_the_service_may_send_us_on_to_itself(weather: FakeWeather) -> None:
@@ -223,21 +229,25 @@ def test_a_service_that_does_not_speak_http_is_a_result_that_says_so() -> None:
         within_deadline(conversation())
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "message"),
-    [
-        ("get_weather", {}, "unknown tool: 'get_weather'"),
-        ("get_alerts", {}, "the argument 'state' must be a string"),
-        ("get_alerts", {"state": 7}, "the argument 'state' must be a string"),
-        ("get_forecast", {"latitude": 38.58}, "the argument 'longitude' must be a number"),
-        ("get_forecast", {"latitude": "47.6062", "longitude": 0}, "the argument 'latitude' must be a number"),
-        ("get_forecast", {"latitude": True, "longitude": 0}, "the argument 'latitude' must be a number"),
-    ],
-)
-def test_a_wrong_call_is_refused(tool: str, arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(RemoteJSONRPCError) as caught:
-        call("http://127.0.0.1:9", tool, **arguments)
-    assert (caught.value.code, caught.value.message) == (-32602, message)
+WRONG_CALLS: list[tuple[str, dict[str, Any], str]] = [
+    ("get_weather", {}, "unknown tool: 'get_weather'"),
+    ("get_alerts", {}, "the argument 'state' must be a string"),
+    ("get_alerts", {"state": 7}, "the argument 'state' must be a string"),
+    ("get_forecast", {"latitude": 38.58}, "the argument 'longitude' must be a number"),
+    ("get_forecast", {"latitude": "47.6062", "longitude": 0}, "the argument 'latitude' must be a number"),
+    ("get_forecast", {"latitude": True, "longitude": 0}, "the argument 'latitude' must be a number"),
+]
+
+
+def test_a_wrong_call_is_refused() -> None:
+    async def conversation() -> None:
+        async with Client.stdio(*COMMAND, env=environment("http://127.0.0.1:9")) as client:
+            for tool, arguments, message in WRONG_CALLS:
+                with pytest.raises(RemoteJSONRPCError) as caught:
+                    await client.call_tool(name=tool, arguments=arguments)
+                assert (caught.value.code, caught.value.message) == (-32602, message)
+
+    within_deadline(conversation())
 
 
 @pytest.mark.parametrize(
@@ -259,7 +269,8 @@ def test_a_wrong_setting_is_one_line_before_anything_starts(variable: str, value
     assert done.stderr.startswith(f"error: {variable} ") and done.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("check", [mypy, pyright])
 def test_the_strict_type_checkers_find_nothing(check: Any, tmp_path: Path) -> None:
-    folder = shutil.copytree(EXAMPLE, tmp_path / "example", ignore=shutil.ignore_patterns("__pycache__"))
+    folder = shutil.copytree(EXAMPLE, tmp_path / "example", ignore=shutil.ignore_patterns("__pycache__", "__main__.py"))
     assert check(folder, ".") == []

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from click.testing import CliRunner
 from support.fake_weather import serving
 from support.project import ROOT
@@ -100,6 +101,7 @@ def test_the_weather_server_gives_the_same_over_http() -> None:
     within_deadline(conversation)
 
 
+@pytest.mark.long
 def test_one_configuration_starts_all_of_the_tutorials_servers_in_the_chatbot(tmp_path: Path) -> None:
     config = str(tmp_path / "claude_desktop_config.json")
     servers = {"weather": [], "sqlite": [], "filesystem": [str(tmp_path)], "memory": [str(tmp_path / "m.json")]}

@@ -1,4 +1,4 @@
-"""Tests of a client and a server come in; each runs in memory, and over HTTP in process and on a socket."""
+"""Tests of a client and a server run in memory, over HTTP in process and on a socket, and over transports of users."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     test = metafunc.function
     if "client_of" in test.__code__.co_names and test.__name__ not in _IN_MEMORY:
         metafunc.fixturenames.append("over")
-        metafunc.parametrize("over", ["memory", "http", "socket"], indirect=True)
+        custom = [pytest.param(kind, marks=pytest.mark.long) for kind in ("unix", "websocket")]
+        metafunc.parametrize("over", ["memory", "http", "socket", *custom], indirect=True)
 
 
 @pytest.fixture

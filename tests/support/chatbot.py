@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ CHATBOT = [sys.executable, str(EXAMPLE / "client.py")]
 WEATHER = [sys.executable, str(ROOT / "examples" / "weather" / "server.py"), "stdio"]
 ECHO = [sys.executable, str(ROOT / "examples" / "echo" / "server.py"), "stdio"]
 DEADLINE = 30.0
+# The environment of the program: without a key of a model.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("ANTHROPIC_")}
 
 # A server with a tool that dies, one whose name the weather server has too, and content of every kind.
 ODD = """
@@ -71,6 +75,11 @@ def calls(*requests: tuple[str, dict[str, Any]], text: str = "") -> Reply:
     return Reply(text, tuple(Call(f"c{number}", *request) for number, request in enumerate(requests)))
 
 
+def launch(command: Sequence[str], name: str | None = None, env: Mapping[str, str] | None = None) -> Launch:
+    """The entry of a command."""
+    return Launch({"command": command[0], "args": [*command[1:]], "env": dict(env or {})}, name)
+
+
 async def lines(*texts: str) -> AsyncIterator[str]:
     for line in texts:
         yield line
@@ -90,3 +99,14 @@ def within_deadline(conversation: Coroutine[Any, Any, None]) -> None:
 def written(path: Path, servers: object) -> str:
     path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
     return str(path)
+
+
+def converse(
+    *arguments: str, typed: str = "", cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """What the program prints for what is typed."""
+    env = {**ENVIRONMENT, "PYTHONIOENCODING": "utf-8", **environment}
+    command = [*CHATBOT, *arguments]
+    return subprocess.run(
+        command, input=typed, capture_output=True, encoding="utf-8", timeout=DEADLINE, env=env, cwd=cwd
+    )

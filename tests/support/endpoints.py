@@ -127,9 +127,13 @@ def client_of(rev: Rev, to: Any, **settings: Any) -> Any:
 
 
 def connector(server: Any, rev: Rev) -> Callable[[], Awaitable[Transport]]:
-    """What connects a client to a server: in memory, or over HTTP in process or on a socket."""
+    """What connects a client to a server: in memory, over HTTP in process or on a socket, or over another transport."""
     if over == "memory":
         return memory.connect_in_memory(services_of((server,)))
+    if over in ("unix", "websocket"):
+        from support.http.custom import connecting_by
+
+        return connecting_by(over, server)
     from support.http.in_process import connecting, connecting_by_socket
 
     return (connecting if over == "http" else connecting_by_socket)(server, rev.revision)

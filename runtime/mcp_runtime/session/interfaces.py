@@ -27,7 +27,9 @@ class Transport(Protocol):
     """Sends and receives whole messages in order. `close_reason` describes the end of the connection in errors."""
 
     @property
-    def close_reason(self) -> str: ...
+    def close_reason(self) -> str:
+        """Why the connection has ended, for the messages of errors."""
+        ...
 
     def send(self, message: bytes, more: bool = False) -> None:
         """Send a message; never blocks. With `more`, further messages follow at once. Raises ConnectionClosedError."""

@@ -227,3 +227,12 @@ async def test_a_list_that_fails_is_left_out_and_named() -> None:
     async with MultiClient({"bad": Failing(name="bad", version="1"), "good": app_named("good")}) as multi:
         assert [tool.name for tool in await multi.list_tools()] == ["good_where"]
         assert {*multi.errors} == {"bad"} and {*multi.clients} == {"bad", "good"}
+
+
+async def test_lines_of_standard_error_carry_the_name_of_their_server() -> None:
+    lines: list[tuple[str, str]] = []
+    program = "import sys; print('starting', file=sys.stderr); sys.exit(1)"
+    entries = {name: {"command": sys.executable, "args": ["-c", program]} for name in ("one", "two")}
+    async with MultiClient.from_config({"mcpServers": entries}, stderr=lambda *line: lines.append(line)) as multi:
+        assert [*multi.errors] == ["one", "two"]
+    assert sorted(lines) == [("one", "starting"), ("two", "starting")]

@@ -51,9 +51,12 @@ def read_entries(configuration: Configuration) -> dict[str, Any]:
     raise LocalError(f'from_config(): {where} has no servers: write {{"mcpServers": {{"name": {{"command": …}}}}}}')
 
 
-def client_of_entry(client_class: type[ClientT], entry: object, settings: Mapping[str, Any]) -> ClientT:
+def client_of_entry(
+    client_class: type[ClientT], entry: object, stderr: Callable[[str], None] | None, settings: Mapping[str, Any]
+) -> ClientT:
     """Return the client of one entry, which is not connected.
 
+    `stderr` gets each line that a child process writes to its standard error; None writes them to that of this process.
     Variables such as `${HOME}` and `${PORT:-8000}` are replaced by those of the environment. Raises LocalError for an
     entry that cannot work, and for a variable that is not set.
     """
@@ -82,6 +85,7 @@ def client_of_entry(client_class: type[ClientT], entry: object, settings: Mappin
         *(_text(word, "args") for word in words),
         env=_texts(entry, "env"),
         cwd=None if cwd is None else _text(cwd, "cwd"),
+        stderr=stderr,
         **settings,
     )
 

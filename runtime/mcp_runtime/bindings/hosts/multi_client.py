@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar, Unpack, cast
 from urllib.parse import quote
 
@@ -53,7 +54,13 @@ class BaseMultiClient(Generic[ClientT]):
         self.errors: dict[str, Exception] = {}
 
     @classmethod
-    def from_config(cls, configuration: Configuration, **settings: Unpack[ClientSettings]) -> Self:
+    def from_config(
+        cls,
+        configuration: Configuration,
+        *,
+        stderr: Callable[[str, str], None] | None = None,
+        **settings: Unpack[ClientSettings],
+    ) -> Self:
         """Return a client of the servers in a host's configuration.
 
         An entry has `command`, `args`, `env` and `cwd`, or `url` and `headers`. An entry that cannot work is left out;
@@ -61,6 +68,8 @@ class BaseMultiClient(Generic[ClientT]):
 
         Args:
             configuration: The path of a file such as claude_desktop_config.json, or its content.
+            stderr: A function that gets the name of a server and each line that it writes to its standard error; by
+                default the lines go to the standard error of this process.
             settings: The keywords of the constructor of clients; by default they negotiate all protocol versions.
 
         Raises LocalError for a file that cannot be read, that is not JSON, or that has no servers.
@@ -69,7 +78,8 @@ class BaseMultiClient(Generic[ClientT]):
         errors: dict[str, Exception] = {}
         for name, entry in read_entries(configuration).items():
             try:
-                clients[name] = client_of_entry(cls.client_class, entry, {"revisions": "all", **settings})
+                on_line = None if stderr is None else partial(stderr, name)
+                clients[name] = client_of_entry(cls.client_class, entry, on_line, {"revisions": "all", **settings})
             except LocalError as error:
                 errors[name] = error
                 _log.warning("the server %r is left out: %s", name, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,20 @@ from typing import Any
 import pytest
 from model import Question, Rules, Tool
 from servers import Launch, parse_launches
-from support.chatbot import BROKEN, CHATBOT, DEADLINE, ECHO, EXAMPLE, ODD_COMMAND, WEATHER, within_deadline, written
+from support.chatbot import (
+    BROKEN,
+    CHATBOT,
+    DEADLINE,
+    ECHO,
+    ENVIRONMENT,
+    EXAMPLE,
+    ODD_COMMAND,
+    WEATHER,
+    chat,
+    converse,
+    within_deadline,
+    written,
+)
 from support.checkers import mypy, pyright
 from support.fake_weather import FakeWeather, serving
 
@@ -26,32 +40,36 @@ def service() -> Iterator[FakeWeather]:
         yield fake
 
 
-def test_arguments_name_scripts_command_lines_and_configurations(tmp_path: Path) -> None:
-    path = written(
-        tmp_path / "config.json", {"a": {"command": "x", "args": ["y z"], "env": {"K": "v"}}, "b": {"command": "w"}}
-    )
-    output: list[str] = []
-    assert parse_launches(["s.py", "s.js", "uv run 's t.py'", path], output.append) == [
-        Launch((sys.executable, "s.py")),
-        Launch(("node", "s.js")),
-        Launch(("uv", "run", "s t.py")),
-        Launch(("x", "y z"), "a", {"K": "v"}),
-        Launch(("w",), "b"),
+def test_arguments_name_scripts_command_lines_urls_and_configurations(tmp_path: Path) -> None:
+    entries = {"a": {"command": "x", "args": ["y z"], "env": {"K": "v"}}, "b": {"url": "http://localhost/mcp"}}
+    path = written(tmp_path / "config.json", entries)
+    (tmp_path / "mcp.json").write_text(json.dumps({"servers": {"c": {"command": "w"}}}))
+    arguments = ["s.py", "s.js", "a s.jar", "'a s.jar'", "uv run 's t.py'", "https://a.example/mcp", path]
+    launches = parse_launches([*arguments, str(tmp_path / "mcp.json")])
+    assert launches == [
+        Launch({"command": sys.executable, "args": ["s.py"]}),
+        Launch({"command": "node", "args": ["s.js"]}),
+        Launch({"command": "a", "args": ["s.jar"]}),
+        Launch({"command": "java", "args": ["-jar", "a s.jar"]}),
+        Launch({"command": "uv", "args": ["run", "s t.py"]}),
+        Launch({"url": "https://a.example/mcp"}),
+        Launch(entries["a"], "a"),
+        Launch(entries["b"], "b"),
+        Launch({"command": "w"}, "c"),
     ]
-    assert output == []
+    labels = ["a", "b", "c", "https://a.example/mcp"]
+    assert [launch.label for launch in [*launches[-3:], launches[5]]] == labels
 
 
 def test_a_wrong_entry_of_a_configuration_is_left_out(tmp_path: Path) -> None:
-    servers = {"a": {}, "b": {"command": "x", "args": "y"}, "c": 5, "d": {"command": ""}, "e": {"command": "good"}}
-    output: list[str] = []
-    assert parse_launches([written(tmp_path / "config.json", servers)], output.append) == [Launch(("good",), "e")]
-    problems = [re.fullmatch(r"server '(\w)' is left out: in '.*config\.json', (.*)", line) for line in output]
-    assert [problem and problem.groups() for problem in problems] == [
-        ("a", "command: Field required"),
-        ("b", "args: Input should be a valid list"),
-        ("c", "the entry: Input should be a valid dictionary or instance of _Entry"),
-        ("d", "command: String should have at least 1 character"),
-    ]
+    servers: dict[str, Any] = {"a": {}, "b": {"command": "x", "args": "y"}, "c": 5, "d": {"command": ""}}
+    servers |= {"e": {"command": "${NOT_SET}"}, "f": {"url": "ftp://x"}, "g": {"command": "x", "disabled": True}}
+    output = chat(parse_launches([written(tmp_path / "config.json", servers)]), Rules())[1]
+    problems = [re.fullmatch(r"server '(\w)' is left out: (.*)", line) for line in output]
+    messages = {problem[1]: problem[2] for problem in problems if problem}
+    assert [*messages] == ["a", "b", "c", "d", "e", "f"] and output[-1] == "No server could be started."
+    for name, message in {"a": "'command' is missing", "b": "'args'", "c": "5", "e": "NOT_SET", "f": "ftp://x"}.items():
+        assert message in messages[name]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +85,7 @@ def test_a_wrong_configuration_is_one_line(tmp_path: Path, content: str | None, 
     path = tmp_path / "config.json"
     if content is not None:
         path.write_text(content)
-    done = subprocess.run([*CHATBOT, str(path)], input="", capture_output=True, text=True, timeout=DEADLINE)
+    done = converse(str(path))
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr and "Traceback" not in done.stderr
 
@@ -75,7 +93,7 @@ def test_a_wrong_configuration_is_one_line(tmp_path: Path, content: str | None, 
 @pytest.mark.parametrize("line", ["", "python 'x"])
 def test_a_wrong_command_line_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match="command line"):
-        parse_launches([line], print)
+        parse_launches([line])
 
 
 # ---- the built-in rules ---------------------------------------------------------------------------------------------
@@ -116,12 +134,12 @@ def configuration(tmp_path: Path, service: FakeWeather) -> str:
 @pytest.mark.parametrize("ending", ["quit\nalerts in CA\n", ""], ids=["quit", "end of input"])
 def test_a_person_types_questions_and_reads_answers(tmp_path: Path, service: FakeWeather, ending: str) -> None:
     typed = f"hello\nalerts in ca\r\n\nforecast for 38.58 -121.49\nalerts in ZZ\n{ending}"
-    command = [*CHATBOT, configuration(tmp_path, service)]
-    done = subprocess.run(command, input=typed, capture_output=True, text=True, timeout=DEADLINE)
+    done = converse(configuration(tmp_path, service), typed=typed)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("server 'broken' is left out: ") and lines[0].endswith("no database")
-    assert lines[1] == "Tools: get_alerts, get_forecast"
+    assert lines[0].startswith("There is no ANTHROPIC_API_KEY")
+    assert lines[1].startswith("server 'broken' is left out: ") and lines[1].endswith("no database")
+    assert lines[2] == "Tools: get_alerts, get_forecast"
     assert done.stdout.count("Event: Flood Warning") == 1 and done.stdout.count("Temperature: ") == 5
     assert lines[-1] == "That failed: 'ZZ' is not the two-letter code of a US state, such as CA or NY."
     assert done.stderr == ""
@@ -129,10 +147,7 @@ def test_a_person_types_questions_and_reads_answers(tmp_path: Path, service: Fak
 
 def test_what_servers_say_cannot_steer_the_terminal(tmp_path: Path) -> None:
     path = written(tmp_path / "config.json", {"odd": {"command": ODD_COMMAND[0], "args": ODD_COMMAND[1:]}})
-    done = subprocess.run(
-        [*CHATBOT, path], input="alerts in CA", capture_output=True, text=True, encoding="utf-8", timeout=DEADLINE,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-    )  # fmt: skip
+    done = converse(path, typed="alerts in CA\ny")
     assert done.stdout.splitlines()[-1] == "odd alerts \N{REPLACEMENT CHARACTER}[2J"
 
 
@@ -145,7 +160,9 @@ import runpy; runpy.run_path(sys.argv[0], run_name="__main__")
 """
     server = f"{sys.executable} -c '{started}' {ECHO[1]}"
     pipe = subprocess.PIPE
-    with subprocess.Popen([*CHATBOT, "-v", server], stdin=pipe, stdout=pipe, stderr=pipe, text=True) as child:
+    with subprocess.Popen(
+        [*CHATBOT, "-v", server], stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=ENVIRONMENT
+    ) as child:
         assert child.stdout is not None
         try:
             output = read_until(child.stdout.readline, "Ask something")
@@ -169,7 +186,8 @@ def read_until(read: Callable[[], str], start: str) -> str:
     raise AssertionError(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("check", [mypy, pyright])
 def test_the_strict_type_checkers_find_nothing(check: Any, tmp_path: Path) -> None:
-    folder = shutil.copytree(EXAMPLE, tmp_path / "example", ignore=shutil.ignore_patterns("__pycache__"))
+    folder = shutil.copytree(EXAMPLE, tmp_path / "example", ignore=shutil.ignore_patterns("__pycache__", "__main__.py"))
     assert check(folder, ".") == []

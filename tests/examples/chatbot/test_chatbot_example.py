@@ -10,7 +10,7 @@ import pytest
 from client import Chat
 from model import Call, Question, Reply, Result, Results, Rules
 from servers import Launch, Toolbox, start_servers
-from support.chatbot import BROKEN, ECHO, ODD_COMMAND, WEATHER, Scripted, calls, chat, within_deadline
+from support.chatbot import BROKEN, ECHO, ODD_COMMAND, WEATHER, Scripted, calls, chat, launch, within_deadline
 from support.fake_weather import FakeWeather, serving
 
 
@@ -20,9 +20,13 @@ def service() -> Iterator[FakeWeather]:
         yield fake
 
 
+async def allow(question: str) -> bool:
+    return True
+
+
 @pytest.fixture
 def weather(service: FakeWeather) -> Launch:
-    return Launch(tuple(WEATHER), "weather", {"WEATHER_API": service.url})
+    return launch(WEATHER, "weather", {"WEATHER_API": service.url})
 
 
 def test_a_model_uses_tools_in_two_rounds_and_then_answers(weather: Launch) -> None:
@@ -83,7 +87,7 @@ def test_what_goes_wrong_with_a_tool_goes_back_to_the_model(weather: Launch, ser
 
 def test_tools_that_two_servers_share_carry_the_name_of_their_server(weather: Launch) -> None:
     model = Scripted(calls(("odd_one__get_alerts", {}), ("weather__get_alerts", {"state": "NV"})), Reply("Done."))
-    _, output = chat([weather, Launch(ODD_COMMAND)], model, "alerts?")
+    _, output = chat([weather, launch(ODD_COMMAND)], model, "alerts?", "y")
     assert output[0] == "Tools: weather__get_alerts, get_forecast, odd_one__get_alerts, everything, die"
     assert model.conversations[-1][-1] == Results(
         (Result("c0", "odd alerts \x1b[2J"), Result("c1", "No active alerts for NV."))
@@ -93,40 +97,40 @@ def test_tools_that_two_servers_share_carry_the_name_of_their_server(weather: La
 def test_servers_of_one_name_are_told_apart() -> None:
     async def conversation() -> None:
         async with AsyncExitStack() as closing:
-            echo = Launch(tuple(ECHO))
+            echo = launch(ECHO)
             servers = await start_servers([echo, echo], closing, print, show_stderr=False)
             assert [server.name for server in servers] == ["echo", "echo-2"]
-            toolbox = Toolbox(servers)
+            toolbox = Toolbox(servers, allow)
             assert [tool.name for tool in toolbox.tools] == ["echo__echo", "echo__slow", "echo-2__echo", "echo-2__slow"]
-            assert await toolbox.run(Call("1", "echo-2__echo", {"text": "hi"})) == Result("1", "hi")
+            assert await toolbox.run([Call("1", "echo-2__echo", {"text": "hi"})]) == [Result("1", "hi")]
 
     within_deadline(conversation())
 
 
 def test_content_that_is_no_text_is_named() -> None:
     model = Scripted(calls(("everything", {})), Reply("I see."))
-    chat([Launch(ODD_COMMAND)], model, "look")
+    chat([launch(ODD_COMMAND)], model, "look", "yes")
     assert model.conversations[-1][-1] == Results(
         (Result("c0", "[image: image/png]\n[audio: audio/wav]\ninside\n[resource: x:2]"),)
     )
 
 
 def test_a_server_that_cannot_start_is_one_line_and_the_others_work(weather: Launch) -> None:
-    launches = [Launch(("/no/such/program",)), Launch(BROKEN, "broken"), weather]
+    launches = [launch(("/no/such/program",)), launch(BROKEN, "broken"), weather]
     code, output = chat(launches, Rules(), "alerts in NV")
     assert code == 0
     *skipped, tools, _, _, answer = output
     assert sorted(skipped) == [
         "server '/no/such/program' is left out: '/no/such/program' cannot be started: No such file or directory",
-        "server 'broken' is left out: 'initialize': the server ended with exit code 1; its standard error ended with:"
-        " no database",
+        "server 'broken' is left out: 'server/discover': the server ended with exit code 1; its standard error ended"
+        " with: no database",
     ]
     assert (tools, answer) == ("Tools: get_alerts, get_forecast", "No active alerts for NV.")
 
 
 def test_a_server_that_never_answers_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("servers.START_SECONDS", 0.3)
-    mute = Launch((sys.executable, "-c", "import sys; sys.stdin.read()"), "mute")
+    mute = launch((sys.executable, "-c", "import sys; sys.stdin.read()"), "mute")
     code, output = chat([mute], Rules(), "alerts in NV")
     assert code == 1
     assert output == ["server 'mute' is left out: it was not ready within 0.3 s", "No server could be started."]
@@ -136,7 +140,7 @@ def test_a_server_that_dies_fails_its_call_and_not_the_chat(weather: Launch) -> 
     model = Scripted(
         calls(("die", {})), Reply("It died."), calls(("die", {}), ("get_forecast", {})), Reply("It is still dead.")
     )
-    code, output = chat([weather, Launch(ODD_COMMAND)], model, "one", "two")
+    code, output = chat([weather, launch(ODD_COMMAND)], model, "one", "Y", "two", "y")
     assert code == 0 and output[-1] == "It is still dead."
     last = model.conversations[-1][-1]
     assert isinstance(last, Results) and "connection is closed" in last.results[0].text
@@ -144,15 +148,15 @@ def test_a_server_that_dies_fails_its_call_and_not_the_chat(weather: Launch) -> 
 
 
 def test_what_servers_write_to_standard_error_is_shown_on_demand() -> None:
-    assert any("odd is starting" in line for line in chat([Launch(ODD_COMMAND, "odd")], Rules(), verbose=True)[1])
-    assert not any("odd is starting" in line for line in chat([Launch(ODD_COMMAND, "odd")], Rules())[1])
+    assert any("odd is starting" in line for line in chat([launch(ODD_COMMAND, "odd")], Rules(), verbose=True)[1])
+    assert not any("odd is starting" in line for line in chat([launch(ODD_COMMAND, "odd")], Rules())[1])
 
 
 def test_a_model_that_never_stops_calling_is_stopped() -> None:
     async def conversation() -> None:
         output: list[str] = []
         model = Scripted(*[calls(("none", {}))] * 3, Reply("Well."))
-        conversation = Chat(model, Toolbox([]), output.append, rounds=3)
+        conversation = Chat(model, Toolbox([], allow), output.append, rounds=3)
         await conversation.answer("go on")
         assert output[-1] == "Stopped after 3 rounds of tools."
         await conversation.answer("and now?")
@@ -165,6 +169,6 @@ def test_a_model_that_never_stops_calling_is_stopped() -> None:
 
 def test_a_model_that_fails_does_not_end_the_chat() -> None:
     model = Scripted(calls(("none", {})), RuntimeError("no credit"), Reply("Back again."))
-    _, output = chat([Launch(tuple(ECHO))], model, "one", "two")
+    _, output = chat([launch(ECHO)], model, "one", "two")
     assert output[-2:] == ["The model failed: RuntimeError('no credit')", "Back again."]
     assert model.conversations[-1] == (Question("two"),), "the question that failed is forgotten"

@@ -1,0 +1,5 @@
+"""Run `python -m examples.weather`: server.py, or the program that the first argument names."""
+
+from examples.programs import run_program
+
+run_program(__file__, "server", "decorated")

@@ -12,6 +12,8 @@ from typing import Any, Final
 _MAX_THREADS: Final = 32
 _IDLE_SECONDS: Final = 10.0  # Seconds after which a thread with nothing to do ends.
 
+_THREAD: Final = threading.local()
+
 _Work = tuple[Callable[[], Any], asyncio.Future[Any], asyncio.AbstractEventLoop]
 
 
@@ -41,6 +43,7 @@ class WorkerThreads:
     def _run_thread(self) -> None:
         while (work := self._next()) is not None:
             function, future, loop = work
+            _THREAD.loop = loop
             try:
                 result, error = function(), None
             except BaseException as raised:  # The task that waits for the result handles all exceptions.
@@ -79,6 +82,11 @@ def _set_result(
 
     if not loop.is_closed():
         loop.call_soon_threadsafe(settle)
+
+
+def loop_of_worker() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that waits for the function of this worker thread; None in other threads."""
+    return getattr(_THREAD, "loop", None)
 
 
 WORKER_THREADS: Final = WorkerThreads()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import math
 import mimetypes
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Final, Literal, cast
 
+from pydantic import TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
@@ -30,6 +33,8 @@ _MIME_TYPES: Final = {
     ".wav": "audio/wav",
     ".webp": "image/webp",
 }
+
+_NOT_FINITE: Final = "JSON has no number NaN or infinity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +147,13 @@ def json_text(value: Any, indent: int | None) -> str:
         text = to_json(plain, indent=indent)
     except (PydanticSerializationError, ValueError) as error:
         raise InvalidMessageError(f"JSON cannot express it: {error}") from None
-    _require_finite(text)
+    _require_finite(text, value)
     return text.decode()
 
 
-def require_finite(value: Any) -> None:
-    """Raise InvalidMessageError if plain JSON contains NaN or infinity."""
-    _require_finite(to_json(value))
+def require_finite(plain: Any, value: Any = None) -> None:
+    """Raise InvalidMessageError if plain JSON contains NaN or infinity, or null for a NaN of the value it is made of."""
+    _require_finite(to_json(plain), value)
 
 
 def as_list(value: object) -> list[Any]:
@@ -161,9 +166,26 @@ def _fallback(value: Any) -> Any:
     return str(value) if attributes is None else attributes
 
 
-def _require_finite(text: bytes) -> None:
+def _require_finite(text: bytes, value: Any) -> None:
     if b"NaN" in text or b"Infinity" in text:  # It may be part of a string.
         try:
             from_json(text, allow_inf_nan=False)
         except ValueError:
-            raise InvalidMessageError("JSON has no number NaN or infinity") from None
+            raise InvalidMessageError(_NOT_FINITE) from None
+    # pydantic writes null for a NaN whose field has the type Any.
+    if b"null" in text and value is not None and not _is_finite(_any().dump_python(value)):
+        raise InvalidMessageError(_NOT_FINITE)
+
+
+@cache
+def _any() -> TypeAdapter[Any]:
+    return TypeAdapter(Any)
+
+
+def _is_finite(value: object) -> bool:
+    """Return False if a value of dicts and collections contains NaN or infinity."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        value = list(cast("dict[object, object]", value).values())
+    return not isinstance(value, (list, tuple, set, frozenset)) or all(map(_is_finite, cast("list[object]", value)))

@@ -135,13 +135,19 @@ def _read_response(value: dict[str, Any], id: Id | None) -> Message:
 
 
 def serialize(value: Any) -> bytes:
-    """Serialize a model or plain JSON. NaN and infinity become null. Raises ValueError for other unserializable
-    values."""
+    """Serialize a model or plain JSON. Raises ValueError for values that JSON cannot express, such as NaN."""
     serializer = getattr(value, "__pydantic_serializer__", None)
-    if serializer is None:
-        return to_json(value, by_alias=True, inf_nan_mode="null")
-    written: bytes = serializer.to_json(value)
+    written: bytes = to_json(value, by_alias=True) if serializer is None else serializer.to_json(value)
+    if b"NaN" in written or b"Infinity" in written:  # It may be part of a string.
+        _require_finite(written)
     return written
+
+
+def _require_finite(written: bytes) -> None:
+    try:
+        from_json(written, allow_inf_nan=False)
+    except ValueError:
+        raise ValueError("JSON has no number NaN or infinity") from None
 
 
 def to_plain(model: BaseModel) -> Any:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from ..protocol.capabilities import Capabilities
 from ..protocol.revision import Revision
@@ -13,6 +14,8 @@ from ..session.interfaces import Candidate, Service
 from ..session.negotiation import LazyCandidate
 from .core import ServerCore
 from .dispatcher import ServerDispatcher
+
+_CALLS: Final = logging.getLogger("mcp_runtime.server.calls")
 
 
 class ServerService:
@@ -45,6 +48,10 @@ class ServerService:
 
     def dispatcher(self, state: Any) -> ServerDispatcher:
         """Return the dispatcher of a new connection; `state` is the value that the lifespan yielded."""
+        if _CALLS.isEnabledFor(logging.DEBUG):
+            from .logs.logged_dispatcher import LoggedDispatcher
+
+            return LoggedDispatcher(self._candidates, self._server, state)
         return ServerDispatcher(self._candidates, self._server, state)
 
 

@@ -1,0 +1,1 @@
+"""Log records of the program: sent to clients, and about the messages of a server."""

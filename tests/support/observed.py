@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 from conformance.wires import served
+
 from support.endpoints import ALL_REVISIONS, Rev
 from support.processes import end_with_session
 from support.project import ROOT
@@ -36,7 +37,9 @@ def origin() -> str:
     return url
 
 
-def observed_client(transport: str, rev: Rev, handlers: dict[str, Callable[..., Any]] | None = None, **settings: Any) -> Any:
+def observed_client(
+    transport: str, rev: Rev, handlers: dict[str, Callable[..., Any]] | None = None, **settings: Any
+) -> Any:
     """Return a client with handlers, which is not connected yet."""
     members = {name: staticmethod(handler) for name, handler in (handlers or {}).items()}
     kind: Any = type("Observing", (rev.package.Client,), members)

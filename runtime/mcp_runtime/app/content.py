@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import base64
-import math
 import mimetypes
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Final, Literal, cast
 
-from pydantic import TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError
-from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from ..errors import InvalidMessageError, LocalError
+from ..protocol import finite_numbers
 from ..protocol.models import WireModel
 from .introspection.type_hints import attributes_of
 
@@ -33,8 +31,6 @@ _MIME_TYPES: Final = {
     ".wav": "audio/wav",
     ".webp": "image/webp",
 }
-
-_NOT_FINITE: Final = "JSON has no number NaN or infinity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,25 +163,7 @@ def _fallback(value: Any) -> Any:
 
 
 def _require_finite(text: bytes, value: Any) -> None:
-    if b"NaN" in text or b"Infinity" in text:  # It may be part of a string.
-        try:
-            from_json(text, allow_inf_nan=False)
-        except ValueError:
-            raise InvalidMessageError(_NOT_FINITE) from None
-    # pydantic writes null for a NaN whose field has the type Any.
-    if b"null" in text and value is not None and not _is_finite(_any().dump_python(value)):
-        raise InvalidMessageError(_NOT_FINITE)
-
-
-@cache
-def _any() -> TypeAdapter[Any]:
-    return TypeAdapter(Any)
-
-
-def _is_finite(value: object) -> bool:
-    """Return False if a value of dicts and collections contains NaN or infinity."""
-    if isinstance(value, float):
-        return math.isfinite(value)
-    if isinstance(value, dict):
-        value = list(cast("dict[object, object]", value).values())
-    return not isinstance(value, (list, tuple, set, frozenset)) or all(map(_is_finite, cast("list[object]", value)))
+    try:
+        finite_numbers.require_finite(text, value)
+    except ValueError as error:
+        raise InvalidMessageError(str(error)) from None

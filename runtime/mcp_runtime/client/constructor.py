@@ -16,7 +16,6 @@ def _are_packages(value: Any) -> bool:
     return is_items(value) and all(hasattr(item, "methods") for item in value)
 
 
-
 def _are_rate_limits(value: Any) -> bool:
     return MAPPING.accepts(value) and all(item is None or isinstance(item, RateLimit) for item in value.values())
 

@@ -19,7 +19,7 @@ from ..protocol.capabilities import Capabilities, merge, required_extensions
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.model_methods import ServerDetails
-from ..protocol.revision import META, Direction, Handshake, InputRequest, Request, Revision, Stateless
+from ..protocol.revision import META, Direction, Handshake, InputRequest, Request, Stateless
 from ..session.current_request import FORWARDING, set_current_request
 from ..session.interfaces import Candidate, Channel, Connect, RevisionChoice
 from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions
@@ -334,4 +334,3 @@ class ClientCore(InputAnswers):
                 raise self._not_handled(row)
             return None
         return await handler(ClientContext(session, message, self), message.params)
-

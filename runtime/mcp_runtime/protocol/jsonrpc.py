@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
+from .finite_numbers import require_finite
 from .models import is_list, is_object
 
 Id = int | str
@@ -138,16 +139,9 @@ def serialize(value: Any) -> bytes:
     """Serialize a model or plain JSON. Raises ValueError for values that JSON cannot express, such as NaN."""
     serializer = getattr(value, "__pydantic_serializer__", None)
     written: bytes = to_json(value, by_alias=True) if serializer is None else serializer.to_json(value)
-    if b"NaN" in written or b"Infinity" in written:  # It may be part of a string.
-        _require_finite(written)
+    if b"null" in written or b"NaN" in written or b"Infinity" in written:  # It may be part of a string.
+        require_finite(written, value)
     return written
-
-
-def _require_finite(written: bytes) -> None:
-    try:
-        from_json(written, allow_inf_nan=False)
-    except ValueError:
-        raise ValueError("JSON has no number NaN or infinity") from None
 
 
 def to_plain(model: BaseModel) -> Any:

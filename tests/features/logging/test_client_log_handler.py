@@ -99,7 +99,9 @@ async def test_records_of_two_clients_go_to_their_own_ones() -> None:
         return name
 
     one, two = Recorder(), Recorder()
-    first, second = (type("C", (Client,), {"on_logging_message": staticmethod(r.on_logging_message)}) for r in (one, two))
+    first, second = (
+        type("C", (Client,), {"on_logging_message": staticmethod(r.on_logging_message)}) for r in (one, two)
+    )
     try:
         async with first.memory(app) as a, second.memory(app) as b:
             await asyncio.gather(a.call_tool("work", {"name": "a"}), b.call_tool("work", {"name": "b"}))

@@ -70,7 +70,11 @@ async def test_in_a_coroutine_they_are_refused_with_the_line_to_write() -> None:
 
     @app.tool
     async def wrong(ctx: Context) -> str:
-        for call in (lambda: ctx.sync.info("x"), lambda: ctx.sync.report_progress(1), lambda: ctx.sync.log("info", "x")):
+        for call in (
+            lambda: ctx.sync.info("x"),
+            lambda: ctx.sync.report_progress(1),
+            lambda: ctx.sync.log("info", "x"),
+        ):
             with pytest.raises(LocalError) as caught:
                 call()
             messages.append(str(caught.value))

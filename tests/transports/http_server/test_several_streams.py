@@ -77,7 +77,9 @@ async def test_each_stream_resumes_by_itself(rev: Rev) -> None:
         assert stream_of(first) != stream_of(second)
         await first.leave()
         await second.leave()
-        ids = {name: [event.id for event in answer.events if event.data] for name, answer in (("1", first), ("2", second))}
+        ids = {
+            name: [event.id for event in answer.events if event.data] for name, answer in (("1", first), ("2", second))
+        }
         again = client.request("GET", headers={"last-event-id": ids["1"][0]})
         other = client.request("GET", headers={"last-event-id": ids["2"][0]})
         await again.messages(1)

@@ -77,7 +77,8 @@ class BaseMultiClient(Generic[ClientT]):
         self.errors: dict[str, Exception] = {}
         for name, client in self.clients.items():
             client._observe(  # pyright: ignore[reportPrivateUsage]
-                None if on_close is None else partial(on_close, name), None if on_error is None else partial(on_error, name)
+                None if on_close is None else partial(on_close, name),
+                None if on_error is None else partial(on_error, name),
             )
 
     @classmethod

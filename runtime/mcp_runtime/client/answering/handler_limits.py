@@ -54,7 +54,9 @@ def _with_rate_limit(method: str, handler: Handler, rate: RateLimit) -> Handler:
 
     async def handle(ctx: Any, params: Any) -> Any:
         if wait := bucket.acquire():
-            text = f"the client refuses {method!r}: more than {rate.per_second:g} a second after the first {rate.burst:g}"
+            text = (
+                f"the client refuses {method!r}: more than {rate.per_second:g} a second after the first {rate.burst:g}"
+            )
             raise JSONRPCError(INTERNAL_ERROR, text, {"retryAfter": round(wait, 3)})
         return await handler(ctx, params)
 

@@ -14,7 +14,7 @@ from ...protocol.connection import Connection
 from ...protocol.events import Event, MessageRejected
 from ...protocol.jsonrpc import Id
 from ...protocol.revision import Request
-from ...session.call_log import milliseconds, subject_of
+from ...session.call_log import milliseconds, outcome_of, subject_of
 from ...session.interfaces import Channel, Reply, RequestTransport, Send, Transport
 from ...session.options import RequestOptions
 from ...session.session import Session
@@ -61,6 +61,5 @@ class ObservedSession(Session):
         except Exception as error:
             _log.debug("%s failed after %s: %s: %s", subject, milliseconds(began), type(error).__name__, error)
             raise
-        outcome = "an error result" if getattr(result, "is_error", None) is True else "a result"
-        _log.debug("%s has %s after %s", subject, outcome, milliseconds(began))
+        _log.debug("%s has %s after %s", subject, outcome_of(result), milliseconds(began))
         return result

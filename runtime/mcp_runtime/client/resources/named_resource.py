@@ -69,5 +69,3 @@ async def _items(iterator: Callable[[], AsyncIterator[Any]]) -> list[Any]:
         if error.code != METHOD_NOT_FOUND:
             raise
         return []
-
-

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from ...protocol.connection import Connection
 from ...protocol.events import NotificationReceived, RequestReceived
-from ...session.call_log import milliseconds, subject_of
+from ...session.call_log import milliseconds, outcome_of, subject_of
 from ...session.interfaces import Channel
 from ..dispatcher import ServerDispatcher
 
@@ -49,9 +49,11 @@ class LoggedDispatcher(ServerDispatcher):
             _log.debug("%s: %s was cancelled after %s: %s", client, subject, milliseconds(began), error)
             raise
         except Exception as error:
-            _log.debug("%s: %s failed after %s: %s: %s", client, subject, milliseconds(began), type(error).__name__, error)
+            _log.debug(
+                "%s: %s failed after %s: %s: %s", client, subject, milliseconds(began), type(error).__name__, error
+            )
             raise
-        outcome = "an error result" if getattr(result, "is_error", None) is True else "a result"
+        outcome = outcome_of(result)
         if isinstance(message, RequestReceived):
             _log.debug("%s: %s has %s after %s", client, subject, outcome, milliseconds(began))
         return result

@@ -148,7 +148,7 @@ def json_text(value: Any, indent: int | None) -> str:
 
 
 def require_finite(plain: Any, value: Any = None) -> None:
-    """Raise InvalidMessageError if plain JSON contains NaN or infinity, or null for a NaN of the value it is made of."""
+    """Raise InvalidMessageError if plain JSON contains NaN or infinity, or null for a NaN of its original value."""
     _require_finite(to_json(plain), value)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from pydantic import BaseModel
 
@@ -22,7 +22,7 @@ from ..protocol.model_methods import ServerDetails
 from ..protocol.revision import META, Direction, Handshake, InputRequest, Request, Stateless
 from ..session.current_request import FORWARDING, set_current_request
 from ..session.interfaces import Candidate, Channel, Connect, RevisionChoice
-from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions
+from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions, with_timeout_of
 from ..session.session import Session
 from ..session.tracing import Handle, with_trace_context
 from ..usage.keywords import checked
@@ -40,6 +40,9 @@ from .subscription_manager import SubscriptionManager
 if TYPE_CHECKING:
     from .observation.observer import ClientObserver, OnClose, OnError
 
+# A server may take long to start, however short the timeout of the requests is.
+_CONNECT_OPTIONS: Final = RequestOptions(timeout=60.0)
+
 
 class ClientCore(InputAnswers):
     """A client: `async with` connects to the server, and disconnects.
@@ -50,7 +53,6 @@ class ClientCore(InputAnswers):
         capabilities: The capabilities that the client declares.
     """
 
-    _options = DEFAULT_OPTIONS
     _receives: ClassVar[Direction] = "server_to_client"
     _server: BaseModel | None = None
     _session: Session | None = None
@@ -112,7 +114,8 @@ class ClientCore(InputAnswers):
             roots.add_handler(self._handlers, self.revision)
         self.name, self.version = name, version
         self._connect, self._revisions, self._ping_interval = connect, revisions, ping_interval
-        self._connect_options, self._options = connect_options, RequestOptions(timeout=timeout)
+        self._connect_options = with_timeout_of(connect_options, _CONNECT_OPTIONS)
+        self._options = RequestOptions(timeout=timeout)
         self._background: list[asyncio.Task[None]] = []  # They end with the connection.
         self._cache = ClientResponseCache() if cache is True else cache or None
         self._subscriptions = SubscriptionManager(
@@ -158,7 +161,7 @@ class ClientCore(InputAnswers):
         options: RequestOptions | None,
         keywords: RequestKeywords | None = None,
     ) -> ResultT:
-        options = options or self._options
+        options = self._options if options is None else with_timeout_of(options, self._options)
         if keywords:
             options = self._with_keywords(row.name, options, keywords)
         if self._cache is not None and isinstance(row, Request) and row.cacheable:

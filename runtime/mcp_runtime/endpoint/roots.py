@@ -39,11 +39,11 @@ def check_root(uri: str) -> str:
 
 
 def listed_roots(roots: list[Any]) -> list[Any]:
-    """Return the roots that may be sent: the specification has only `file://` URIs, and servers reject a whole list with
-    another one.
+    """Return the roots that may be sent.
 
-    Roots with another scheme, such as https, are left out with a warning. Raises InvalidMessageError for a text that is
-    no URI, and for a `file://` URI that `check_root` rejects.
+    The specification has only `file://` URIs, and servers reject a whole list with another one: roots with another
+    scheme, such as https, are left out with a warning. Raises InvalidMessageError for a text that is no URI, and for a
+    `file://` URI that `check_root` rejects.
     """
     listed: list[Any] = []
     for root in roots:

@@ -1,4 +1,4 @@
-"""`get_resource(name, variables)`: a resource or a template by its name, whose variables stay in their part of the URI."""
+"""`get_resource(name, variables)`: a resource or a template by its name; variables stay in their part of the URI."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import quote
 
 from ...errors import LocalError
@@ -104,13 +104,14 @@ def _expanded(operator: _Operator, name: str, value: Any, length: int, exploded:
         return f"{key}={text}" if text else key + operator.if_empty
 
     if isinstance(value, Mapping):
-        fields = [(encode(key), encode(item)) for key, item in value.items()]
+        entries = cast("Mapping[object, object]", value).items()
+        fields = [(encode(key), encode(item)) for key, item in entries]
         if exploded:
             return [with_name(key, text) if operator.named else f"{key}={text}" for key, text in fields]
         text = ",".join(f"{key},{item}" for key, item in fields)
         return [] if not fields else [with_name(name, text) if operator.named else text]
     if not isinstance(value, str) and isinstance(value, Sequence):
-        items = [encode(item) for item in value]
+        items = [encode(item) for item in cast("Sequence[object]", value)]
         if exploded:
             return [with_name(name, item) for item in items] if operator.named else items
         return [] if not items else [with_name(name, ",".join(items)) if operator.named else ",".join(items)]
@@ -126,11 +127,12 @@ def _text(value: object) -> str:
 
 def _check_value(template: str, symbol: str, name: str, value: Any) -> None:
     """Raise LocalError for a value that is not of JSON's simple types, or that would leave its part of the URI."""
-    items: list[Any] = [value]
+    items: list[object] = [value]
     if isinstance(value, Mapping):
-        items = [*value, *value.values()]
+        fields = cast("Mapping[object, object]", value)
+        items = [*fields, *fields.values()]
     elif not isinstance(value, str) and isinstance(value, Sequence):
-        items = [*value]
+        items = [*cast("Sequence[object]", value)]
     for item in items:
         if not isinstance(item, (str, int, float)):
             raise LocalError(

@@ -28,7 +28,7 @@ _LEVELS: Final[tuple[tuple[int, Level], ...]] = (
 
 
 def _is_level(value: Any) -> bool:
-    return type(value) is int or (isinstance(value, str) and isinstance(logging.getLevelName(value), int))
+    return type(value) is int or (isinstance(value, str) and value in logging.getLevelNamesMapping())
 
 
 class ClientLogHandler(logging.Handler):
@@ -38,8 +38,8 @@ class ClientLogHandler(logging.Handler):
     tracebacks unless a formatter is set, and without secrets; it sets the lowest level that it gets itself. Records
     outside of a request, and those of this package, are not sent: they have details for the server only.
 
-    No call of a logger waits for the client. If a client reads too slowly, records are dropped, and the next one that is
-    sent is preceded by a warning with their number. See
+    No call of a logger waits for the client. If a client reads too slowly, records are dropped, and a warning with
+    their number precedes the next one that is sent. See
     https://modelcontextprotocol.io/specification/draft/server/utilities/logging
     """
 
@@ -148,4 +148,7 @@ class ClientLogHandler(logging.Handler):
 
 
 def _level_of(number: int) -> Level:
-    return next((level for lowest, level in _LEVELS if number >= lowest), "debug")
+    for lowest, level in _LEVELS:
+        if number >= lowest:
+            return level
+    return "debug"

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
 
 from pydantic import BaseModel
 
@@ -27,11 +27,11 @@ from ..session.session import Session
 from ..session.tracing import Handle, with_trace_context
 from ..usage.keywords import checked
 from .answering.handler_limits import prepare_handlers
-from .answering.input_answers import InputAnswers, capabilities_property
 from .cache import ClientResponseCache
-from .constructor import RULES
+from .constructor import RULES, EventKeywords, capabilities_property
 from .context import ClientContext as ClientContext
 from .fallback import legacy_candidates, set_transport_revision, supported_versions
+from .input_required import InputAnswers
 from .observation.factory import new_observer, observer_for_log, open_session
 from .ping import ping_regularly
 from .roots import FileRoots
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .observation.observer import ClientObserver, OnClose, OnError
 
 # A server may take long to start, however short the timeout of the requests is.
-_CONNECT_OPTIONS: Final = RequestOptions(timeout=60.0)
+_CONNECT: Final = RequestOptions(timeout=60.0)
 
 
 class ClientCore(InputAnswers):
@@ -59,7 +59,7 @@ class ClientCore(InputAnswers):
     _runner: asyncio.Task[None] | None = None
     _observer: ClientObserver | None = None
 
-    @checked(rules=RULES, example="Client.http(url) or Client.stdio(*words)")
+    @checked(EventKeywords, rules=RULES, example="Client.http(url) or Client.stdio(*words)")
     def __init__(
         self,
         connect: Connect,
@@ -74,9 +74,7 @@ class ClientCore(InputAnswers):
         cache: ClientResponseCache | bool = True,
         roots: FileRoots | None = None,
         timeout: float | None = 60.0,
-        rate_limits: Mapping[str, RateLimit | None] | None = None,
-        on_close: OnClose | None = None,
-        on_error: OnError | None = None,
+        **events: Unpack[EventKeywords],
     ) -> None:
         """Create a client. It declares the capabilities of the `on_…` methods that its class overrides.
 
@@ -88,34 +86,26 @@ class ClientCore(InputAnswers):
             connect_options: The options of the first requests; by default a timeout of 60 seconds.
             ping_interval: The seconds between two pings and the timeout of each, in protocol versions with pings: the
                 connection is closed if the server does not answer in time. By default no pings are sent.
-            revisions: The protocol versions that may be negotiated besides the client's own: "all", or their ids.
-                Messages of other versions are converted. By default none.
+            revisions: Protocol versions that may be negotiated besides the client's own: "all", or ids. Default: none.
             extensions: The generated packages of protocol extensions to declare.
             cache: True (the default) to cache results for as long as the server allows, False to cache nothing, or a
                 cache that is shared with other clients: `ResponseCache.for_user`.
             roots: The files and folders to list when the server requests the roots.
             timeout: Seconds to wait for the result of a request that has no timeout; None waits without limit.
-            rate_limits: How many requests of the server the client answers, by handler, such as
-                `{"on_elicit": RateLimit(per_second=0.1, burst=5)}`; further ones get an error. `on_create_message` and
-                `on_elicit` are limited to 1 a second (after the first 60) unless their value here is None.
-            on_close: A function, or an `async def`, that is called when the connection has ended: with None if this
-                client has closed it, else with the error.
-            on_error: A function, or an `async def`, that is called with errors that no call raises: of a handler, and
-                of an invalid message of the server.
+            events: What the client answers and reports: `rate_limits`, `on_close` and `on_error`, see `EventKeywords`.
 
         Raises TypeError for an unknown keyword, and LocalError for values that are wrong or contradict another.
         """
         check_revisions(type(self).__name__, revisions, self.revision)
         super().__init__(capabilities, extensions)
-        self._prepare_handlers(rate_limits)
-        self._observe(on_close, on_error)
+        self._prepare_handlers(events.get("rate_limits"), roots)
+        self._observe(events.get("on_close"), events.get("on_error"))
         self._file_roots = roots
-        if roots is not None:
-            roots.add_handler(self._handlers, self.revision)
         self.name, self.version = name, version
         self._connect, self._revisions, self._ping_interval = connect, revisions, ping_interval
-        self._connect_options = with_timeout_of(connect_options, _CONNECT_OPTIONS)
-        self._options = RequestOptions(timeout=timeout)
+        self._options, self._connect_options = RequestOptions(timeout=timeout), with_timeout_of(
+            connect_options, _CONNECT
+        )
         self._background: list[asyncio.Task[None]] = []  # They end with the connection.
         self._cache = ClientResponseCache() if cache is True else cache or None
         self._subscriptions = SubscriptionManager(
@@ -134,7 +124,11 @@ class ClientCore(InputAnswers):
             raise ConnectionClosedError("the client has no server before it is connected; use `async with`")
         return cast(ServerDetails, self._server)
 
-    def _prepare_handlers(self, rate_limits: Mapping[str, RateLimit | None] | None) -> None:
+    def _prepare_handlers(
+        self, rate_limits: Mapping[str, RateLimit | None] | None, roots: FileRoots | None = None
+    ) -> None:
+        if roots is not None:
+            roots.add_handler(self._handlers, self.revision)
         prepare_handlers(self._handlers, self.revision, rate_limits, type(self).__name__)
 
     def _observe(self, on_close: OnClose | None, on_error: OnError | None) -> None:

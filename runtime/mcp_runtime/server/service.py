@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..protocol.capabilities import Capabilities
 from ..protocol.revision import Revision
-from ..session.interfaces import Candidate, Service
+from ..session.interfaces import Candidate, Dispatcher, Service
 from ..session.negotiation import LazyCandidate
 from .core import ServerCore
 from .dispatcher import ServerDispatcher
@@ -46,13 +46,14 @@ class ServerService:
         """Return the lifespan of the server."""
         return self._server.lifespan()
 
-    def dispatcher(self, state: Any) -> ServerDispatcher:
+    def dispatcher(self, state: Any) -> Dispatcher:
         """Return the dispatcher of a new connection; `state` is the value that the lifespan yielded."""
+        dispatcher = ServerDispatcher(self._candidates, self._server, state)
         if _CALLS.isEnabledFor(logging.DEBUG):
-            from .logs.logged_dispatcher import LoggedDispatcher
+            from ..session.logged_dispatcher import LoggedDispatcher
 
-            return LoggedDispatcher(self._candidates, self._server, state)
-        return ServerDispatcher(self._candidates, self._server, state)
+            return LoggedDispatcher(dispatcher)
+        return dispatcher
 
 
 def service_candidates(candidates: Sequence[Candidate[ServerCore]]) -> list[Candidate[Service]]:

@@ -285,16 +285,12 @@ class Session:
             self.connection.discard(request_id)
 
     def _send_cancelled(self, request_id: Id, row: Request[Any], send: Send | None, error: BaseException) -> None:
-        """Send a cancellation with the text of the error as the reason, such as that of `task.cancel("reason")`.
-
-        `initialize` must not be cancelled.
-        """
+        """Send a cancellation with the text of the error as its reason; `initialize` must not be cancelled."""
         if not self.connection.discard(request_id) or row is self.connection.initialize_row or self.ended:
             return
         try:
             cancelled = self.connection.local_row(self.connection.revision.lifecycle.cancelled)
-            params = {"requestId": request_id}
-            self._transmit(cancelled, {**params, "reason": str(error)} if error.args else params, send)
+            self._transmit(cancelled, {"requestId": request_id, **({"reason": str(error)} if error.args else {})}, send)
         except ProtocolViolationError:
             _log.debug("%r has no notification to cancel requests", self.connection.revision.id)
         except ConnectionClosedError as error:

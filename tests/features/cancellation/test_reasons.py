@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import ALL_REVISIONS, Rev, Tap, among
-from support.observed import CELLS, observed_client, text_of
+from support.servers.observed_clients import CELLS, observed_client, text_of
 
 from mcp_generated import App, Context, RequestTimeoutError
 
@@ -70,7 +70,7 @@ async def test_a_client_that_gives_up_an_answer_tells_the_reason_to_its_own_hand
     app, began, reasons = App("asks"), asyncio.Event(), asyncio.Queue[Any]()
 
     @app.tool
-    async def ask(ctx: Context) -> str:
+    async def question(ctx: Context) -> str:
         task = asyncio.ensure_future(ctx.list_roots())
         await began.wait()
         task.cancel("no roots needed")
@@ -89,5 +89,5 @@ async def test_a_client_that_gives_up_an_answer_tells_the_reason_to_its_own_hand
                 raise
 
     async with Waiting.memory(app) as client:
-        assert text_of(await client.call_tool("ask")) == "done"
+        assert text_of(await client.call_tool("question")) == "done"
         assert await reasons.get() == ("no roots needed",)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import ALL_REVISIONS, Rev, among
-from support.observed import observed_client, text_of
+from support.servers.observed_clients import observed_client, text_of
 
 from mcp_generated import App, Context, JSONRPCError, LocalError, RateLimit, RemoteJSONRPCError, connect
 from mcp_generated.v2026_07_28 import Client
@@ -35,7 +35,7 @@ def handlers(rev: Rev, answered: list[Any]) -> dict[str, Any]:
 
 
 @CELLS
-@pytest.mark.parametrize(("tool", "handler"), [("ask", "on_elicit"), ("sample", "on_create_message")])
+@pytest.mark.parametrize(("tool", "handler"), [("question", "on_elicit"), ("sample", "on_create_message")])
 async def test_more_requests_than_the_limit_are_refused_with_a_clear_error(
     transport: str, rev: Rev, tool: str, handler: str
 ) -> None:
@@ -56,10 +56,10 @@ async def test_more_requests_than_the_limit_are_refused_with_a_clear_error(
 async def test_the_server_gets_the_error_with_the_seconds_to_wait() -> None:
     from mcp_generated.v2025_11_25 import Client as Handshake
 
-    app, errors = App("ask"), list[RemoteJSONRPCError]()
+    app, errors = App("question"), list[RemoteJSONRPCError]()
 
     @app.tool
-    async def ask(ctx: Context) -> str:
+    async def question(ctx: Context) -> str:
         for _ in range(3):
             try:
                 await ctx.elicit("?", str)
@@ -74,23 +74,23 @@ async def test_the_server_gets_the_error_with_the_seconds_to_wait() -> None:
     )
     limits = {"on_elicit": RateLimit(per_second=0.5, burst=1)}
     async with kind.memory(app, rate_limits=limits) as one, kind.memory(app, rate_limits=limits) as other:
-        assert text_of(await one.call_tool("ask")) == "done"
+        assert text_of(await one.call_tool("question")) == "done"
         assert len(answered) == 1 and len(errors) == 2
         assert errors[0].message == (
             "the client refuses 'elicitation/create': more than 0.5 a second after the first 1"
         )
         assert 0 < errors[0].data["retryAfter"] <= 2  # type: ignore[index]
-        await other.call_tool("ask")
+        await other.call_tool("question")
         assert len(answered) == 2, "the limit is that of one connection"
 
 
 @among([rev for rev in ALL_REVISIONS if rev.id >= "2025-06-18"])
 @pytest.mark.parametrize("revisions", [(), "all"], ids=["own", "all"])
 async def test_the_default_is_sixty_and_none_removes_it(rev: Rev, revisions: Any) -> None:
-    app = App("ask")
+    app = App("question")
 
     @app.tool
-    async def ask(ctx: Context) -> str:
+    async def question(ctx: Context) -> str:
         await ctx.elicit("?", str)
         return "done"
 
@@ -99,7 +99,7 @@ async def test_the_default_is_sixty_and_none_removes_it(rev: Rev, revisions: Any
         members = {name: staticmethod(handler) for name, handler in handlers(rev, answered).items()}
         kind: Any = type("C", (rev.package.Client,), members)
         async with kind.memory(app, revisions=revisions, **settings) as client:
-            calls = (client.call_tool("ask") for _ in range(65))
+            calls = (client.call_tool("question") for _ in range(65))
             await asyncio.gather(*calls, return_exceptions=True)
         return len(answered)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import Rev
-from support.observed import CELLS, observed_client
+from support.servers.observed_clients import CELLS, observed_client
 
 from mcp_generated import App, LocalError, MultiClient, connect
 from mcp_generated.v2026_07_28 import SyncClient
@@ -34,9 +34,9 @@ def library() -> App:
     for uri, name in (("a://one", "twin"), ("a://two", "twin"), ("a://plain", "plain")):
         app.add_resource(uri, lambda: "text", name=name)
 
-    @app.resource("b://{shelf_id}/{+path}", name="book")
-    def book(shelf_id: str, path: str) -> str:
-        return f"{shelf_id}: {path}"
+    @app.resource("b://{row_id}/{+path}", name="book")
+    def book(row_id: str, path: str) -> str:
+        return f"{row_id}: {path}"
 
     return app
 
@@ -45,20 +45,20 @@ WRONG: list[tuple[str, dict[str, Any] | None, str]] = [
     ("bok", None, "the server has no resource 'bok'; did you mean 'book'?"),
     ("twin", None, "'twin' is the name of a://one, a://two: write read_resource(uri)"),
     ("plain", {"x": "1"}, "'plain' is a resource without variables: leave out x"),
-    ("book", None, "needs the variable 'shelf_id'"),
-    ("book", {"shelf_id": "1"}, "needs the variable 'path'"),
-    ("book", {"shelf": "1", "path": "x"}, "has no variable 'shelf'; did you mean 'shelf_id'?"),
-    ("book", {"shelf_id": "..", "path": "x"}, "'shelf_id' of 'b://{shelf_id}/{+path}' leaves its directory"),
-    ("book", {"shelf_id": "1", "path": "../x"}, "leaves its directory"),
-    ("book", {"shelf_id": "1", "path": "a/%2e%2e/x"}, "leaves its directory"),
-    ("book", {"shelf_id": "1", "path": "a\\..\\x"}, "leaves its directory"),
-    ("book", {"shelf_id": "1", "path": "/etc/passwd"}, "is a relative path"),
-    ("book", {"shelf_id": "1", "path": "C:\\x"}, "is a relative path"),
-    ("book", {"shelf_id": "1", "path": "x?admin=1"}, "is a relative path"),
-    ("book", {"shelf_id": "1", "path": "x#y"}, "is a relative path"),
-    ("book", {"shelf_id": "1\r\nx", "path": "x"}, "has a control character"),
-    ("book", {"shelf_id": "a\x00b", "path": "x"}, "has a control character"),
-    ("book", {"shelf_id": object(), "path": "x"}, "is text, a number, or a list or dict of these"),
+    ("book", None, "needs the variable 'row_id'"),
+    ("book", {"row_id": "1"}, "needs the variable 'path'"),
+    ("book", {"row": "1", "path": "x"}, "has no variable 'row'; did you mean 'row_id'?"),
+    ("book", {"row_id": "..", "path": "x"}, "'row_id' of 'b://{row_id}/{+path}' leaves its directory"),
+    ("book", {"row_id": "1", "path": "../x"}, "leaves its directory"),
+    ("book", {"row_id": "1", "path": "a/%2e%2e/x"}, "leaves its directory"),
+    ("book", {"row_id": "1", "path": "a\\..\\x"}, "leaves its directory"),
+    ("book", {"row_id": "1", "path": "/etc/passwd"}, "is a relative path"),
+    ("book", {"row_id": "1", "path": "C:\\x"}, "is a relative path"),
+    ("book", {"row_id": "1", "path": "x?admin=1"}, "is a relative path"),
+    ("book", {"row_id": "1", "path": "x#y"}, "is a relative path"),
+    ("book", {"row_id": "1\r\nx", "path": "x"}, "has a control character"),
+    ("book", {"row_id": "a\x00b", "path": "x"}, "has a control character"),
+    ("book", {"row_id": object(), "path": "x"}, "is text, a number, or a list or dict of these"),
 ]
 
 
@@ -80,9 +80,9 @@ async def test_a_server_without_resources_has_none() -> None:
 
 async def test_the_other_clients_have_it_as_well() -> None:
     with SyncClient.connect(library()) as client:
-        assert text_of(client.get_resource("book", {"shelf_id": 1, "path": "a"})) == "1: a"
+        assert text_of(client.get_resource("book", {"row_id": 1, "path": "a"})) == "1: a"
     async with MultiClient({"lib": library()}) as servers:
-        assert text_of(await servers.get_resource("lib_book", {"shelf_id": 1, "path": "a/b"})) == "1: a/b"
+        assert text_of(await servers.get_resource("lib_book", {"row_id": 1, "path": "a/b"})) == "1: a/b"
 
 
 # RFC 6570, section 3.2: the variables and expansions of its examples.

@@ -81,7 +81,7 @@ async def fails() -> str:
 
 
 @app.tool
-async def ask(ctx: Context, count: int) -> str:
+async def question(ctx: Context, count: int) -> str:
     """Show forms one after the other, and return how many were answered."""
     for number in range(count):
         await ctx.elicit(f"question {number}", str)

@@ -33,7 +33,7 @@ async def change(app: Any, count: int) -> None:
 async def opened(*answers: Answer) -> None:
     """Wait until the streams have begun."""
     for answer in answers:
-        await answer.until(lambda begun: begun.status == 200)
+        await answer.until(lambda started: started.status == 200)
 
 
 def numbers(answer: Answer) -> list[int]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...aio.threads import loop_of_worker
 from ...errors import LocalError
 from ...server.context import Level
-
-if TYPE_CHECKING:
-    from .logging_context import LoggingContext
 
 
 class SyncContext:
@@ -21,7 +18,7 @@ class SyncContext:
     arguments of the method of the context with the same name. In an `async def` they raise LocalError.
     """
 
-    def __init__(self, ctx: LoggingContext) -> None:
+    def __init__(self, ctx: Any) -> None:
         """Create the view of a context, in the worker thread that runs the function; other threads may use it then."""
         self._ctx = ctx
         self._loop = loop_of_worker()

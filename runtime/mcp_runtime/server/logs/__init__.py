@@ -1,1 +1,1 @@
-"""Log records of the program: sent to clients, and about the messages of a server."""
+"""Log records of a program that go to clients."""

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import pytest
 from conformance.wires import served
-
 from support.endpoints import ALL_REVISIONS, Rev
 from support.processes import end_with_session
 from support.project import ROOT

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .observation.observer import ClientObserver, OnClose, OnError
 
 # A server may take long to start, however short the timeout of the requests is.
-_CONNECT: Final = RequestOptions(timeout=60.0)
+_OPEN: Final = RequestOptions(timeout=60.0)
 
 
 class ClientCore(InputAnswers):
@@ -103,9 +103,7 @@ class ClientCore(InputAnswers):
         self._file_roots = roots
         self.name, self.version = name, version
         self._connect, self._revisions, self._ping_interval = connect, revisions, ping_interval
-        self._options, self._connect_options = RequestOptions(timeout=timeout), with_timeout_of(
-            connect_options, _CONNECT
-        )
+        self._options, self._connect_options = RequestOptions(timeout=timeout), with_timeout_of(connect_options, _OPEN)
         self._background: list[asyncio.Task[None]] = []  # They end with the connection.
         self._cache = ClientResponseCache() if cache is True else cache or None
         self._subscriptions = SubscriptionManager(

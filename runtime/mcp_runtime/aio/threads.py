@@ -49,6 +49,8 @@ class WorkerThreads:
             except BaseException as raised:  # The task that waits for the result handles all exceptions.
                 result, error = None, raised
             _set_result(loop, future, result, error)
+            _THREAD.loop = None
+            del work, function, future, loop, result, error  # An idle thread has no references to the last request.
 
     def _next(self) -> _Work | None:
         """Return the next function to run, or None to end the thread."""

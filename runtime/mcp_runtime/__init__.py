@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .app.context.sampling import SampleResult as SampleResult
     from .app.context.session_view import RequestContext as RequestContext
     from .app.context.session_view import ServerSession as ServerSession
+    from .app.context.sync_context import SyncContext as SyncContext
     from .app.dependencies.markers import Depends as Depends
     from .app.dependencies.markers import Elicit as Elicit
     from .app.dependencies.markers import ListRoots as ListRoots
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from .server.cache_hints import CacheHint as CacheHint
     from .server.completion import rank_completions as rank_completions
     from .server.lists import paginate as paginate
+    from .server.logs.client_log_handler import ClientLogHandler as ClientLogHandler
     from .server.roots import RootsCache as RootsCache
     from .server.state_store import InMemoryStateStore as InMemoryStateStore
     from .server.state_store import StateStore as StateStore
@@ -104,6 +106,7 @@ __all__ = [
     "CacheHint",
     "CancelledElicitation",
     "ClientCapabilityError",
+    "ClientLogHandler",
     "ClientResponseCache",
     "CompletionSession",
     "ConnectionClosedError",
@@ -151,6 +154,7 @@ __all__ = [
     "ServerSession",
     "SkillVerificationError",
     "StateStore",
+    "SyncContext",
     "TaskOptions",
     "TextResource",
     "Tool",
@@ -185,6 +189,7 @@ _MODULES = {
     "ServerSession": "app.context.session_view",
     "RequestContext": "app.context.session_view",
     "SampleResult": "app.context.sampling",
+    "SyncContext": "app.context.sync_context",
     "ResourceContent": "app.context.own_requests",
     "ElicitationResult": "app.context.elicitation",
     "DeclinedElicitation": "app.context.elicitation",
@@ -256,6 +261,7 @@ _MODULES = {
     "CacheHint": "server.cache_hints",
     "rank_completions": "server.completion",
     "paginate": "server.lists",
+    "ClientLogHandler": "server.logs.client_log_handler",
     "RootsCache": "server.roots",
     "TaskOptions": "server.task_options",
     "Transport": "session.interfaces",

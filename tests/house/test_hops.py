@@ -24,6 +24,7 @@ from mcp_generated import v2025_11_25 as handshake
 from mcp_generated import v2026_07_28 as stateless
 from mcp_runtime.aio import fast_paths
 from mcp_runtime.aio.selector import InlineSelector
+from mcp_runtime.session.current_request import FORWARDING
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 from mcp_runtime.transports.stdio.pipes import PipeTransport
 
@@ -48,6 +49,7 @@ META = {
 def no_opentelemetry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure without OpenTelemetry, which other tests of this process may have imported: trace context costs calls."""
     monkeypatch.delitem(sys.modules, "opentelemetry", raising=False)
+    monkeypatch.setattr(FORWARDING, "is_on", False)  # Other tests of this process may have a ClientLogHandler.
 
 
 class Trace:

@@ -3,7 +3,7 @@
 # Regenerate with: mcp-codegen --revision 2025-11-25
 """A client of MCP 2025-11-25: a method for each message it sends, and a handler for each that it receives."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias, Unpack
 
 from mcp_runtime.bindings.client import (
@@ -152,6 +152,28 @@ class Client(BaseClient):
         https://modelcontextprotocol.io/specification/2025-11-25/schema#readresourcerequest
         """
         return await self._send_request(FromClient.READ_RESOURCE, {"uri": uri}, options, keywords)
+
+    async def get_resource(
+        self,
+        name: str,
+        variables: Mapping[str, Any] | None = None,
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
+    ) -> t.ReadResourceResult:
+        """Read the resource with a name, or fill in the resource template with that name (RFC 6570) and read it.
+
+        Args:
+            name: The name, the title or the URI of a resource or of a resource template.
+            variables: The values of the template's variables: text, numbers, or lists or dicts of these.
+            options: The options of the requests.
+            keywords: The options of the requests, as keywords.
+
+        Raises LocalError if the server has no such resource, or more than one, and for wrong variables: a missing or
+        unknown one, or a value that would leave its part of the URI.
+        """
+        uri = await self._uri_of(name, variables, options, keywords)
+        return await self.read_resource(uri=uri, options=options, **keywords)
 
     async def subscribe(
         self, uri: str, *, options: RequestOptions | None = None, **keywords: Unpack[RequestKeywords]

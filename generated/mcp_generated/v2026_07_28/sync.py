@@ -4,7 +4,7 @@
 # pyright: reportDeprecated=false
 """The client of MCP 2026-07-28 for code without an event loop: the same methods, which block."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 
 from mcp_runtime.bindings.sync import BaseSyncClient, NoKeywords, RequestKeywords, RequestOptions, SyncSubscription
@@ -142,6 +142,27 @@ class SyncClient(BaseSyncClient[Client]):
                 uri=uri, input_responses=input_responses, request_state=request_state, options=options, **keywords
             )
         )
+
+    def get_resource(
+        self,
+        name: str,
+        variables: Mapping[str, Any] | None = None,
+        *,
+        options: RequestOptions | None = None,
+        **keywords: Unpack[RequestKeywords],
+    ) -> t.ReadResourceResult:
+        """Read the resource with a name, or fill in the resource template with that name (RFC 6570) and read it.
+
+        Args:
+            name: The name, the title or the URI of a resource or of a resource template.
+            variables: The values of the template's variables: text, numbers, or lists or dicts of these.
+            options: The options of the requests.
+            keywords: The options of the requests, as keywords.
+
+        Raises LocalError if the server has no such resource, or more than one, and for wrong variables: a missing or
+        unknown one, or a value that would leave its part of the URI.
+        """
+        return self._run(self.client.get_resource(name, variables, options=options, **keywords))
 
     def call_tool(
         self,

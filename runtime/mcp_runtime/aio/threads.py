@@ -11,7 +11,7 @@ import asyncio
 import contextvars
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -20,6 +20,8 @@ _MAX_THREADS: Final = 32
 _IDLE_SECONDS: Final = 10.0  # Seconds after which a thread with nothing to do ends.
 _STALL_SECONDS: Final = 0.001  # Seconds without progress after which other threads take what is in the queue.
 _BATCH: Final = 64  # Results for which the event loop is woken although more functions are in the queue.
+
+_THREAD: Final = threading.local()
 
 
 class _Work:
@@ -58,23 +60,31 @@ class _LoopState:
     """What has ended and waits for its event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self.ended: deque[_Work] = deque()
-        self._scheduled = False
+        self.loop = loop
+        self._ended: list[_Work] = []
+        self._lock = threading.Lock()
         self.watching = False  # True while a timer of the event loop is going to look at the queues.
 
-    def schedule(self) -> None:
-        """Let the event loop take the results; called in a worker thread."""
-        if not self._scheduled and not self._loop.is_closed():
-            self._scheduled = True
-            with suppress(RuntimeError):  # Closed meanwhile.
-                self._loop.call_soon_threadsafe(self.settle)
+    def add(self, work: _Work, more: bool) -> None:
+        """Add what has ended; `more` says that other functions follow, so that the event loop need not hear yet."""
+        with self._lock:
+            self._ended.append(work)
+            count = len(self._ended)
+        if not more or not self.watching or count >= _BATCH:
+            self.schedule()
 
-    def settle(self) -> None:
-        """Set all results that are there."""
-        self._scheduled = False  # Before the queue is emptied: what is added later schedules another call.
-        while self.ended:
-            self.ended.popleft().settle()
+    def schedule(self) -> None:
+        """Let the event loop take the results that there are now, after all callbacks that it has got before them."""
+        with self._lock:
+            ended, self._ended = self._ended, []
+        if ended and not self.loop.is_closed():
+            with suppress(RuntimeError):  # Closed meanwhile.
+                self.loop.call_soon_threadsafe(_settle, ended)
+
+
+def _settle(ended: Sequence[_Work]) -> None:
+    for work in ended:
+        work.settle()
 
 
 class WorkerThreads:
@@ -121,7 +131,7 @@ class WorkerThreads:
 
     def _on_timer(self, loop: asyncio.AbstractEventLoop, state: _LoopState, started: int) -> None:
         state.watching = False  # Before the queues are looked at: what ends later schedules a call.
-        state.settle()
+        state.schedule()
         if self._queue:
             if self._started == started:
                 with self._lock:
@@ -138,12 +148,11 @@ class WorkerThreads:
                     return
                 continue
             self._started += 1
+            _THREAD.loop = work.loop.loop
             work.run()
-            state = work.loop
-            state.ended.append(work)
-            del work  # Its result belongs to the event loop.
-            if not queue or not state.watching or len(state.ended) >= _BATCH:
-                state.schedule()
+            _THREAD.loop = None
+            work.loop.add(work, more=bool(queue))
+            del work  # An idle thread has no reference to the last request.
 
     def _wait(self) -> bool:
         """Wait for a function. Return False if the thread has to end."""
@@ -161,6 +170,11 @@ class WorkerThreads:
             self._parked.remove(parked)
             self._threads -= 1
             return False
+
+
+def loop_of_worker() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that waits for the function of this worker thread; None in other threads."""
+    return getattr(_THREAD, "loop", None)
 
 
 WORKER_THREADS: Final = WorkerThreads()

@@ -10,9 +10,10 @@ from types import ModuleType
 from typing import Any, ClassVar, Final, Literal, cast
 
 from pydantic.errors import PydanticSchemaGenerationError
-from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from ..errors import InvalidMessageError, LocalError
+from ..protocol import finite_numbers
 from ..protocol.models import WireModel
 from .introspection.type_hints import attributes_of
 
@@ -142,13 +143,13 @@ def json_text(value: Any, indent: int | None) -> str:
         text = to_json(plain, indent=indent)
     except (PydanticSerializationError, ValueError) as error:
         raise InvalidMessageError(f"JSON cannot express it: {error}") from None
-    _require_finite(text)
+    _require_finite(text, value)
     return text.decode()
 
 
-def require_finite(value: Any) -> None:
-    """Raise InvalidMessageError if plain JSON contains NaN or infinity."""
-    _require_finite(to_json(value))
+def require_finite(plain: Any, value: Any = None) -> None:
+    """Raise InvalidMessageError if plain JSON contains NaN or infinity, or null for a NaN of its original value."""
+    _require_finite(to_json(plain), value)
 
 
 def as_list(value: object) -> list[Any]:
@@ -161,9 +162,8 @@ def _fallback(value: Any) -> Any:
     return str(value) if attributes is None else attributes
 
 
-def _require_finite(text: bytes) -> None:
-    if b"NaN" in text or b"Infinity" in text:  # It may be part of a string.
-        try:
-            from_json(text, allow_inf_nan=False)
-        except ValueError:
-            raise InvalidMessageError("JSON has no number NaN or infinity") from None
+def _require_finite(text: bytes, value: Any) -> None:
+    try:
+        finite_numbers.require_finite(text, value)
+    except ValueError as error:
+        raise InvalidMessageError(str(error)) from None

@@ -95,7 +95,7 @@ def _output(declared: Any, description: str) -> Output | None:
                 structured: Any = validated.model_dump(mode="json", by_alias=True)
             else:
                 structured = adapter.dump_python(validated, mode="json", by_alias=True)
-            require_finite(structured)
+            require_finite(structured, validated)
         except ValidationError as error:
             reason = format_validation_error(error)
         except (InvalidMessageError, PydanticSerializationError) as error:
@@ -123,7 +123,7 @@ def output_from_schema(schema: Mapping[str, Any], description: str) -> Output:
         plain: Any = None
         try:
             plain = TypeAdapter(Any).dump_python(value, mode="json", by_alias=True)
-            require_finite(plain)
+            require_finite(plain, value)
             error = check.first_error(plain)
         except (InvalidMessageError, PydanticSerializationError) as exc:
             error = str(exc)

@@ -175,7 +175,7 @@ class Tool:
             return result
         structured = result.model_dump(by_alias=True).get("structuredContent")
         try:
-            require_finite(structured)
+            require_finite(structured, result)
         except InvalidMessageError as error:
             raise InvalidMessageError(f"{self._description} returned a value that cannot be sent: {error}") from None
         if self._output is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Self, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ..client.context import ClientContext as ClientContext
 from ..client.core import ClientCore
@@ -108,6 +109,26 @@ class BaseClient(ClientCore):
         """Return True if the client may negotiate this protocol version."""
         return (not self._revisions and revision_id == self.revision.id) or (
             self._revisions == "all" or revision_id in self._revisions
+        )
+
+    async def _uri_of(
+        self,
+        name: str,
+        variables: Mapping[str, Any] | None,
+        options: RequestOptions | None,
+        keywords: RequestKeywords,
+    ) -> str:
+        """Return the URI of the resource or the resource template with this name."""
+        from ..client.resources.named_resource import uri_of
+
+        if keywords:
+            options = self._with_keywords("get_resource", options or self._options, keywords)
+        listing: Any = self
+        return await uri_of(
+            name,
+            variables or {},
+            partial(listing.iter_resources, options=options),
+            partial(listing.iter_resource_templates, options=options),
         )
 
     async def __aenter__(self) -> Self:

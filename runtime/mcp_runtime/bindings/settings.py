@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
+    from ..aio.rate_limit import RateLimit
     from ..auth.resource_server.protection import ResourceServer
     from ..client.cache import ClientResponseCache
+    from ..client.observation.observer import OnClose, OnError
     from ..client.roots import FileRoots
     from ..endpoint.extensions import Extension
     from ..session.interfaces import RevisionChoice
@@ -51,6 +53,12 @@ class _ClientSettings(TypedDict, total=False):
     cache: ClientResponseCache | bool
     roots: FileRoots | None
     timeout: float | None
+    rate_limits: Mapping[str, RateLimit | None] | None
+
+
+class _CallbackSettings(TypedDict, total=False):
+    on_close: OnClose | None
+    on_error: OnError | None
 
 
 class _StdioSettings(TypedDict, total=False):
@@ -63,7 +71,13 @@ class _HTTPSettings(TypedDict, total=False):
     http: HTTPOptions | None
 
 
-class ClientSettings(_ClientSettings, total=False):
+class MultiClientSettings(_ClientSettings, total=False):
+    """The keywords of `MultiClient` besides its callbacks."""
+
+    revisions: RevisionChoice
+
+
+class ClientSettings(_ClientSettings, _CallbackSettings, total=False):
     """The keywords of a client's constructor."""
 
     revisions: RevisionChoice
@@ -77,5 +91,5 @@ class HTTPClientSettings(ClientSettings, _HTTPSettings, total=False):
     """The keywords of `Client.http`."""
 
 
-class ConnectSettings(_ClientSettings, _StdioSettings, _HTTPSettings, total=False):
+class ConnectSettings(_ClientSettings, _CallbackSettings, _StdioSettings, _HTTPSettings, total=False):
     """The keywords of `connect` besides `client` and `revisions`, for any kind of target."""

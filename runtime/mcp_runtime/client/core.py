@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
 
 from pydantic import BaseModel
 
-from ..endpoint.base import Endpoint
+from ..aio.rate_limit import RateLimit
 from ..endpoint.extensions import Extension
 from ..endpoint.requests import ResultT
 from ..endpoint.revision_ids import check_revisions
@@ -19,22 +19,32 @@ from ..protocol.capabilities import Capabilities, merge, required_extensions
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.model_methods import ServerDetails
-from ..protocol.revision import META, Direction, Handshake, InputRequest, Request, Revision, Stateless
+from ..protocol.revision import META, Direction, Handshake, InputRequest, Request, Stateless
+from ..session.current_request import FORWARDING, set_current_request
 from ..session.interfaces import Candidate, Channel, Connect, RevisionChoice
-from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions
+from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions, with_timeout_of
 from ..session.session import Session
-from ..session.tracing import with_trace_context
+from ..session.tracing import Handle, with_trace_context
 from ..usage.keywords import checked
+from .answering.handler_limits import prepare_handlers
 from .cache import ClientResponseCache
-from .constructor import RULES
+from .constructor import RULES, EventKeywords, capabilities_property
 from .context import ClientContext as ClientContext
 from .fallback import legacy_candidates, set_transport_revision, supported_versions
+from .input_required import InputAnswers
+from .observation.factory import new_observer, observer_for_log, open_session
 from .ping import ping_regularly
 from .roots import FileRoots
 from .subscription_manager import SubscriptionManager
 
+if TYPE_CHECKING:
+    from .observation.observer import ClientObserver, OnClose, OnError
 
-class ClientCore(Endpoint):
+# A server may take long to start, however short the timeout of the requests is.
+_OPEN: Final = RequestOptions(timeout=60.0)
+
+
+class ClientCore(InputAnswers):
     """A client: `async with` connects to the server, and disconnects.
 
     Attributes:
@@ -43,13 +53,13 @@ class ClientCore(Endpoint):
         capabilities: The capabilities that the client declares.
     """
 
-    _options = DEFAULT_OPTIONS
     _receives: ClassVar[Direction] = "server_to_client"
     _server: BaseModel | None = None
     _session: Session | None = None
     _runner: asyncio.Task[None] | None = None
+    _observer: ClientObserver | None = None
 
-    @checked(rules=RULES, example="Client.http(url) or Client.stdio(*words)")
+    @checked(EventKeywords, rules=RULES, example="Client.http(url) or Client.stdio(*words)")
     def __init__(
         self,
         connect: Connect,
@@ -64,6 +74,7 @@ class ClientCore(Endpoint):
         cache: ClientResponseCache | bool = True,
         roots: FileRoots | None = None,
         timeout: float | None = 60.0,
+        **events: Unpack[EventKeywords],
     ) -> None:
         """Create a client. It declares the capabilities of the `on_…` methods that its class overrides.
 
@@ -75,24 +86,24 @@ class ClientCore(Endpoint):
             connect_options: The options of the first requests; by default a timeout of 60 seconds.
             ping_interval: The seconds between two pings and the timeout of each, in protocol versions with pings: the
                 connection is closed if the server does not answer in time. By default no pings are sent.
-            revisions: The protocol versions that may be negotiated besides the client's own: "all", or their ids.
-                Messages of other versions are converted. By default none.
+            revisions: Protocol versions that may be negotiated besides the client's own: "all", or ids. Default: none.
             extensions: The generated packages of protocol extensions to declare.
             cache: True (the default) to cache results for as long as the server allows, False to cache nothing, or a
                 cache that is shared with other clients: `ResponseCache.for_user`.
             roots: The files and folders to list when the server requests the roots.
-            timeout: Seconds to wait for the result of a request that has no options; None waits without limit.
+            timeout: Seconds to wait for the result of a request that has no timeout; None waits without limit.
+            events: What the client answers and reports: `rate_limits`, `on_close` and `on_error`, see `EventKeywords`.
 
         Raises TypeError for an unknown keyword, and LocalError for values that are wrong or contradict another.
         """
         check_revisions(type(self).__name__, revisions, self.revision)
         super().__init__(capabilities, extensions)
+        self._prepare_handlers(events.get("rate_limits"), roots)
+        self._observe(events.get("on_close"), events.get("on_error"))
         self._file_roots = roots
-        if roots is not None:
-            roots.add_handler(self._handlers, self.revision)
         self.name, self.version = name, version
         self._connect, self._revisions, self._ping_interval = connect, revisions, ping_interval
-        self._connect_options, self._options = connect_options, RequestOptions(timeout=timeout)
+        self._options, self._connect_options = RequestOptions(timeout=timeout), with_timeout_of(connect_options, _OPEN)
         self._background: list[asyncio.Task[None]] = []  # They end with the connection.
         self._cache = ClientResponseCache() if cache is True else cache or None
         self._subscriptions = SubscriptionManager(
@@ -111,8 +122,21 @@ class ClientCore(Endpoint):
             raise ConnectionClosedError("the client has no server before it is connected; use `async with`")
         return cast(ServerDetails, self._server)
 
+    def _prepare_handlers(
+        self, rate_limits: Mapping[str, RateLimit | None] | None, roots: FileRoots | None = None
+    ) -> None:
+        if roots is not None:
+            roots.add_handler(self._handlers, self.revision)
+        prepare_handlers(self._handlers, self.revision, rate_limits, type(self).__name__)
+
+    def _observe(self, on_close: OnClose | None, on_error: OnError | None) -> None:
+        """Add callbacks for the end of the connection and for errors that no call raises."""
+        if on_close is not None or on_error is not None:
+            self._observer = self._observer or new_observer()
+            self._observer.add(on_close, on_error)
+
     def _client_capabilities(self, extensions: Sequence[Extension]) -> Capabilities:
-        capabilities = self._declared_capabilities(*_capabilities_property(self.revision))
+        capabilities = self._declared_capabilities(*capabilities_property(self.revision))
         for extension in extensions:
             merge(capabilities, required_extensions(extension.methods.REVISION, "client"))
         if self._file_roots is not None:
@@ -129,7 +153,7 @@ class ClientCore(Endpoint):
         options: RequestOptions | None,
         keywords: RequestKeywords | None = None,
     ) -> ResultT:
-        options = options or self._options
+        options = self._options if options is None else with_timeout_of(options, self._options)
         if keywords:
             options = self._with_keywords(row.name, options, keywords)
         if self._cache is not None and isinstance(row, Request) and row.cacheable:
@@ -144,58 +168,17 @@ class ClientCore(Endpoint):
             result = await self._wait_for_task(result, options)
         return cast("ResultT", result)
 
-    async def _resolve_input_required(
-        self, row: Request[Any], params: Params, result: Any, options: RequestOptions | None
-    ) -> Any:
-        """Answer the input requests of a result with this client's handlers, and send the request again."""
-        from .input_required import resolve_input_required
-
-        arguments = params.model_dump() if isinstance(params, BaseModel) else dict(params)
-        if arguments.get("inputResponses") is not None or arguments.get("requestState") is not None:
-            return result  # The caller handles the rounds itself.
-        rows = self._input_handlers()
-
-        def is_answerable(result: Any) -> bool:
-            if not hasattr(result, "input_requests"):
-                return False
-            input_requests: dict[str, Any] = result.input_requests or {}
-            return all(input_request.method in rows for input_request in input_requests.values())
-
-        async def answer(input_request: Any) -> Any:
-            return await self._answer_input_request(rows[input_request.method], input_request.params)
-
-        retry = partial(super()._send_request, row, options=options)
-        return await resolve_input_required(
-            row.method, arguments, result, is_answerable=is_answerable, answer=answer, retry=retry
-        )
-
-    async def _wait_for_task(self, task: BaseModel, options: RequestOptions | None) -> Any:
-        """Return the result of the request that was answered with this task."""
-        from .task_polling import TaskRequests, wait_for_task
-
-        requests = TaskRequests(self.revision, self._send_request, self._input_handlers(), self._answer_input_request)
-        return await wait_for_task(requests, task, options)
-
-    def _input_handlers(self) -> dict[str, InputRequest[Any]]:
-        rows = (row for row in self.revision.rows if isinstance(row, InputRequest))
-        return {row.method: row for row in rows if row.method in self._handlers}
-
-    async def _answer_input_request(self, row: InputRequest[Any], params: Any) -> Any:
-        """Return the response of a handler to an input request."""
-        request = RequestReceived("", cast(Any, row), params)
-        return await self._handlers[row.method](ClientContext(self._require_channel(), request, self), params)
-
     # ---- opening and closing -----------------------------------------------------------------------------------------
 
     async def _open(self, candidates: Sequence[Candidate[ClientCore]]) -> ClientCore:
         """Connect to the server, and return the candidate of the negotiated protocol version."""
         root_uris = [] if self._file_roots is None else await self._file_roots.current_uris()
+        self._observer = self._observer or observer_for_log()
+        if self._observer is not None:
+            self._observer.connecting()
         transport = await self._connect()
-        session = Session(
-            Connection(self.revision, "client", local_capabilities=self.capabilities),
-            transport,
-            with_trace_context(self._handle_message),
-        )
+        connection = Connection(self.revision, "client", local_capabilities=self.capabilities)
+        session = open_session(self._observer, connection, transport, self._message_handler())
         set_transport_revision(session, self.revision, candidates)
         self._runner = asyncio.create_task(session.run())
         self._session = session
@@ -209,6 +192,8 @@ class ClientCore(Endpoint):
 
     def _start_background(self, session: Session, root_uris: list[str]) -> None:
         """Start the tasks that end with the connection; `root_uris` are the URIs of the roots before it was opened."""
+        if self._observer is not None:
+            self._observer.connected(session, self._server, self.revision.id)
         lifecycle = self.revision.lifecycle
         if self._ping_interval is not None and isinstance(lifecycle, Handshake):
             send_ping = partial(self._send_request, lifecycle.ping_request, {})
@@ -221,6 +206,8 @@ class ClientCore(Endpoint):
         """Close the connection. May be called more than once, and from any asyncio task."""
         session, runner, background = self._session, self._runner, self._background
         self._session, self._runner, self._background = None, None, []
+        if self._observer is not None:
+            self._observer.is_closing = True
         for task in background:
             task.cancel()
         if session is not None:
@@ -228,6 +215,8 @@ class ClientCore(Endpoint):
         if runner is not None:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([runner, *background])
+        if self._observer is not None and session is not None:
+            await self._observer.finish()
 
     async def _negotiate(self, session: Session, candidates: Sequence[Candidate[ClientCore]]) -> ClientCore:
         lifecycle = self.revision.lifecycle
@@ -309,15 +298,22 @@ class ClientCore(Endpoint):
 
     def _transfer_session(self, negotiated: ClientCore, server: BaseModel | None) -> None:
         """Give the session to the client of the negotiated protocol version."""
-        negotiated._server = server
+        negotiated._server, negotiated._observer = server, self._observer
         if negotiated is not self:
             negotiated._session, negotiated._runner = self._session, self._runner
             self._session = self._runner = None
             assert negotiated._session is not None
-            negotiated._session.handle = with_trace_context(negotiated._handle_message)
+            negotiated._session.handle = negotiated._message_handler()
+
+    def _message_handler(self) -> Handle:
+        """Return the function that handles the messages of the server."""
+        handle = with_trace_context(self._handle_message)
+        return handle if self._observer is None else self._observer.watching(handle)
 
     async def _handle_message(self, session: Channel, message: RequestReceived | NotificationReceived) -> Any:
         """Return the result of a message: of a ping here, of others from the handler."""
+        if FORWARDING.is_on:  # A server of this process may have sent the message in the context of a request.
+            set_current_request(None)
         lifecycle, row = session.connection.revision.lifecycle, message.row
         if (
             isinstance(lifecycle, Handshake)
@@ -333,11 +329,3 @@ class ClientCore(Endpoint):
                 raise self._not_handled(row)
             return None
         return await handler(ClientContext(session, message, self), message.params)
-
-
-def _capabilities_property(revision: Revision) -> tuple[Any, str]:
-    """Return the type of the message that declares the client's capabilities, and the property of it."""
-    lifecycle = revision.lifecycle
-    if isinstance(lifecycle, Handshake):
-        return lifecycle.initialize_request.params, lifecycle.fields.client_capabilities
-    return lifecycle.discover.params.model_fields["meta"].annotation, "client_capabilities"

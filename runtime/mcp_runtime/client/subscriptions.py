@@ -27,7 +27,7 @@ from ..errors import (
 from ..protocol.jsonrpc import Id
 from ..protocol.models import is_list, is_object, validator
 from ..protocol.revision import META, Handshake, Notification, Stateless
-from ..session.options import DEFAULT_OPTIONS, RequestOptions
+from ..session.options import RequestOptions, with_timeout_of
 from ..session.session import Session
 from .subscription_manager import SubscriptionManager
 
@@ -49,6 +49,9 @@ class HasSubscriptions(Protocol):
 
     @property
     def _subscriptions(self) -> SubscriptionManager: ...
+
+    @property
+    def _options(self) -> RequestOptions: ...
 
 
 class Subscription(Generic[EventT]):
@@ -77,7 +80,7 @@ class Subscription(Generic[EventT]):
         Raises LocalError for a URI where a list of URIs is required.
         """
         self._client = client
-        self._options = options or DEFAULT_OPTIONS
+        self._options = with_timeout_of(options, client._options)  # pyright: ignore[reportPrivateUsage]
         self._notification_types = {row.method: notification_type for row, notification_type, _ in choices}
         self._requested = _requested_changes(choices)
         self.acknowledged: Mapping[str, Any] = {}

@@ -153,10 +153,11 @@ def _check_base64(text: str, subject: str) -> None:
 
 
 def _check_roots(params: Any, result: Any) -> None:
-    from .roots import check_root
+    from .roots import listed_roots
 
-    for root in result.roots:
-        check_root(root.uri)
+    roots = listed_roots(result.roots)
+    if len(roots) < len(result.roots):
+        result.roots = roots
 
 
 _PARAMS_CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {

@@ -15,7 +15,7 @@ from ..errors import ConnectionClosedError, RemoteError
 from ..protocol.models import is_object
 from ..protocol.revision import InputRequest, Notification, Request
 from ..session.interfaces import Channel
-from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions
+from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions, with_timeout_of
 from ..session.tracing import OPENTELEMETRY, trace_meta
 from ..usage.keywords import NoKeywords, keywords_of, refuse_unknown
 
@@ -28,6 +28,7 @@ class Requester:
     """The base of everything that sends messages: clients, servers and contexts."""
 
     _request_meta: Mapping[str, Any] = {}
+    _options: RequestOptions = DEFAULT_OPTIONS  # Those of requests without options; a client has its own timeout.
 
     async def _send_request(
         self,
@@ -50,7 +51,7 @@ class Requester:
         """Return options with other values. Raises TypeError for a keyword that the method does not have."""
         if not keywords.keys() <= _OPTION_NAMES:
             self._refuse_keywords(method, keywords, _OPTION_NAMES)
-        return replace(options or DEFAULT_OPTIONS, **keywords)
+        return replace(with_timeout_of(options, self._options), **keywords)
 
     def _refuse_keywords(
         self, method: str, keywords: Mapping[str, object], others: frozenset[str] = frozenset()

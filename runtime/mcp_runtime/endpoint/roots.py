@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -15,6 +16,7 @@ from ..errors import InvalidMessageError
 from ..protocol.paths import has_traversal
 
 _log: Final = logging.getLogger(__name__)
+_OTHER_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://[^\s]")
 
 
 def check_root(uri: str) -> str:
@@ -34,6 +36,23 @@ def check_root(uri: str) -> str:
     if has_traversal(path):
         raise InvalidMessageError(f"the root {uri!r} has path traversal")
     return path
+
+
+def listed_roots(roots: list[Any]) -> list[Any]:
+    """Return the roots that may be sent.
+
+    The specification has only `file://` URIs, and servers reject a whole list with another one: roots with another
+    scheme, such as https, are left out with a warning. Raises InvalidMessageError for a text that is no URI, and for a
+    `file://` URI that `check_root` rejects.
+    """
+    listed: list[Any] = []
+    for root in roots:
+        if (other := _OTHER_SCHEME.match(root.uri)) and other[1].lower() != "file":
+            _log.warning("the root %r is left out: the specification has only file:// roots", root.uri[:200])
+            continue
+        check_root(root.uri)
+        listed.append(root)
+    return listed
 
 
 def path_to_root(path: str) -> str:

@@ -310,7 +310,8 @@ class Connection:
     def _received_response(self, message: ResultMessage | ErrorMessage | MalformedMessage) -> Event:
         id = message.id
         if id is None or id not in self._pending:
-            return MessageRejected(f"the response with id {id!r} does not match a pending request")
+            reason = f"the response with id {id!r} does not match a pending request"
+            return MessageRejected(reason, is_late=id is not None)
         row, params = self._pending.pop(id)
         if isinstance(message, ErrorMessage):
             return ResponseReceived(id, RemoteJSONRPCError(message.code, message.message, message.data))

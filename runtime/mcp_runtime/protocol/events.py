@@ -40,11 +40,13 @@ class ResponseReceived:
 
 @dataclass(slots=True)
 class MessageRejected:
-    """A received message is rejected. Send `reply` if it is not None: the error response with the error `code`."""
+    """A received message is rejected. Send `reply` if it is not None: the error response with the error `code`.
+    `is_late` is True for a response to a request that has ended, such as a cancelled one."""
 
     reason: str
     reply: bytes | None = None
     code: int = 0
+    is_late: bool = False
 
 
 @dataclass(slots=True)

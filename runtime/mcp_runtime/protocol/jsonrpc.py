@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
+from .finite_numbers import require_finite
 from .models import is_list, is_object
 
 Id = int | str
@@ -135,12 +136,11 @@ def _read_response(value: dict[str, Any], id: Id | None) -> Message:
 
 
 def serialize(value: Any) -> bytes:
-    """Serialize a model or plain JSON. NaN and infinity become null. Raises ValueError for other unserializable
-    values."""
+    """Serialize a model or plain JSON. Raises ValueError for values that JSON cannot express, such as NaN."""
     serializer = getattr(value, "__pydantic_serializer__", None)
-    if serializer is None:
-        return to_json(value, by_alias=True, inf_nan_mode="null")
-    written: bytes = serializer.to_json(value)
+    written: bytes = to_json(value, by_alias=True) if serializer is None else serializer.to_json(value)
+    if b"null" in written or b"NaN" in written or b"Infinity" in written:  # It may be part of a string.
+        require_finite(written, value)
     return written
 
 

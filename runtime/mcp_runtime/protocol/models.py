@@ -76,6 +76,7 @@ class WireModel(BaseModel):
         defer_build=True,
         extra="allow",
         protected_namespaces=(),
+        ser_json_inf_nan="constants",  # `serialize` refuses them; null would lose a number in silence.
         serialize_by_alias=True,
         validate_by_alias=True,
         validate_by_name=True,

@@ -18,6 +18,7 @@ from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.models import is_object
 from ..protocol.revision import META, Handshake, Notification, Request, Sent, Stateless
+from ..session.current_request import FORWARDING, set_current_request
 from ..session.interfaces import Candidate, Channel
 from ..session.tracing import OPENTELEMETRY, handle_in_trace
 from .context import ConnectionState, ServerContext
@@ -115,6 +116,8 @@ class ServerDispatcher(ConnectionState):
         if OPENTELEMETRY in sys.modules and not traced:
             return handle_in_trace(partial(self.handle, traced=True), channel, message)
         server = self._server
+        if FORWARDING.is_on:
+            set_current_request(partial(server.context, self, channel, message))
         handler = server._feature_handlers.get(message.row.method)  # pyright: ignore[reportPrivateUsage]
         if handler is None:
             return self._handle(channel, message)

@@ -72,11 +72,12 @@ def input_request_params(
 ) -> dict[str, Any]:
     """Return the params of an input request as JSON. Raises InvalidMessageError if they do not fit the schema, and
     JSONRPCError if they need a capability that the client has not declared."""
-    value: dict[str, Any] = from_json(serialize(params))
     try:
+        value: dict[str, Any] = from_json(serialize(params))
         model = validator(row.params)(value)
-    except ValidationError as error:
-        raise InvalidMessageError(f"{row.method!r}: params: {format_validation_error(error)} ({revision.id})") from None
+    except ValueError as error:
+        reason = format_validation_error(error) if isinstance(error, ValidationError) else str(error)
+        raise InvalidMessageError(f"{row.method!r}: params: {reason} ({revision.id})") from None
     check_input_requests(revision, capabilities, [(row, model)])
     return value
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from ..protocol.capabilities import Capabilities
 from ..protocol.revision import Revision
-from ..session.interfaces import Candidate, Service
+from ..session.interfaces import Candidate, Dispatcher, Service
 from ..session.negotiation import LazyCandidate
 from .core import ServerCore
 from .dispatcher import ServerDispatcher
+
+_CALLS: Final = logging.getLogger("mcp_runtime.server.calls")
 
 
 class ServerService:
@@ -43,9 +46,14 @@ class ServerService:
         """Return the lifespan of the server."""
         return self._server.lifespan()
 
-    def dispatcher(self, state: Any) -> ServerDispatcher:
+    def dispatcher(self, state: Any) -> Dispatcher:
         """Return the dispatcher of a new connection; `state` is the value that the lifespan yielded."""
-        return ServerDispatcher(self._candidates, self._server, state)
+        dispatcher = ServerDispatcher(self._candidates, self._server, state)
+        if _CALLS.isEnabledFor(logging.DEBUG):
+            from ..session.logged_dispatcher import LoggedDispatcher
+
+            return LoggedDispatcher(dispatcher)
+        return dispatcher
 
 
 def service_candidates(candidates: Sequence[Candidate[ServerCore]]) -> list[Candidate[Service]]:

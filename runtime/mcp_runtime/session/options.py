@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, TypedDict
 
 from pydantic import BaseModel
@@ -26,6 +26,11 @@ class Progress:
 OnProgress: TypeAlias = Callable[[Progress], None] | Callable[[Progress], Awaitable[None]]
 
 
+class _UnsetTimeout(float):
+    """The timeout of options that set none: that of the client, or else its own value."""
+
+
+_UNSET: Final = _UnsetTimeout(60.0)
 _LIMIT: Final = Rule(lambda value: is_number(value) and value > 0, "a number of seconds above 0").or_none()
 
 
@@ -43,7 +48,8 @@ class RequestOptions:
     """The options of one request.
 
     Args:
-        timeout: Seconds to wait for the result; None waits without limit. Default 60.
+        timeout: Seconds to wait for the result; None waits without limit. Default: that of the client, which is 60
+            unless it has another one.
         max_timeout: With this, progress restarts the timeout, but the request fails after this many seconds in any
             case. Default None: progress does not extend the timeout.
         on_progress: A function that is called with each `Progress` that the peer reports. Those of an `async def` run
@@ -52,11 +58,18 @@ class RequestOptions:
         bypass_cache: Send the request although a cached result is still fresh. Default False.
     """
 
-    timeout: float | None = 60.0
+    timeout: float | None = _UNSET
     max_timeout: float | None = None
     on_progress: OnProgress | None = None
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
     bypass_cache: bool = False
+
+
+def with_timeout_of(options: RequestOptions | None, defaults: RequestOptions) -> RequestOptions:
+    """Return options with the timeout of other ones, unless they have their own; the other ones instead of None."""
+    if options is None:
+        return defaults
+    return replace(options, timeout=defaults.timeout) if options.timeout is _UNSET else options
 
 
 class RequestKeywords(TypedDict, total=False):

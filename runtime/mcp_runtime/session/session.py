@@ -206,14 +206,14 @@ class Session:
                 self._running.clear()  # Frees the memory of the entries.
         reply(*response)
 
-    def _cancel(self, id: Id) -> None:
-        """Cancel the handler of a request; the request ends at once."""
+    def _cancel(self, id: Id, reason: str | None) -> None:
+        """Cancel the handler of a request; the request ends at once. The CancelledError has the reason."""
         # `initialize` must not be cancelled, and no other request is handled before its response.
         running = self._running.pop(id, None) if self.connection.phase is Phase.OPEN else None
         if running is not None:
             self.connection.finish(running.request)
             running.task.add_done_callback(self._handler_done)
-            running.task.cancel()
+            running.task.cancel(reason)
             running.reply(None, 0)
 
     def _handle_notification(self, notification: NotificationReceived) -> None:
@@ -221,7 +221,7 @@ class Session:
         lifecycle = self.connection.revision.lifecycle
         if notification.row.method == lifecycle.cancelled.method:
             _log.debug("the peer cancels %r: %r", notification.params.request_id, notification.params.reason)
-            self._cancel(notification.params.request_id)
+            self._cancel(notification.params.request_id, notification.params.reason)
         elif notification.row.method == lifecycle.progress.method:
             self._pending.handle_progress(notification.params)
         # Its messages belong to no request, so the channel of the handler is the session.
@@ -277,20 +277,20 @@ class Session:
             else:
                 self.transport.send(encoded, more=len(self._pending) > 1)
             return await pending.future
-        except (asyncio.CancelledError, RequestTimeoutError):
-            self._send_cancelled(request_id, row, send)
+        except (asyncio.CancelledError, RequestTimeoutError) as error:
+            self._send_cancelled(request_id, row, send, error)
             raise
         finally:
             self._pending.close(pending)
             self.connection.discard(request_id)
 
-    def _send_cancelled(self, request_id: Id, row: Request[Any], send: Send | None) -> None:
-        """Send a cancellation, unless the request is `initialize`, which must not be cancelled."""
+    def _send_cancelled(self, request_id: Id, row: Request[Any], send: Send | None, error: BaseException) -> None:
+        """Send a cancellation with the text of the error as its reason; `initialize` must not be cancelled."""
         if not self.connection.discard(request_id) or row is self.connection.initialize_row or self.ended:
             return
         try:
             cancelled = self.connection.local_row(self.connection.revision.lifecycle.cancelled)
-            self._transmit(cancelled, {"requestId": request_id}, send)
+            self._transmit(cancelled, {"requestId": request_id, **({"reason": str(error)} if error.args else {})}, send)
         except ProtocolViolationError:
             _log.debug("%r has no notification to cancel requests", self.connection.revision.id)
         except ConnectionClosedError as error:

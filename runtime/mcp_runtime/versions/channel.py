@@ -117,13 +117,12 @@ class ConvertingChannel(ChannelProxy):
 
     def _validated_params(self, row: Row, params: Any) -> dict[str, Any]:
         """Return the params as JSON. Raises InvalidMessageError if they are invalid in the handlers' version."""
-        value: dict[str, Any] = from_json(serialize(params))
         try:
+            value: dict[str, Any] = from_json(serialize(params))
             if row.params is not None:
                 validator(row.params)(value)
-        except ValidationError as error:
+        except ValueError as error:
+            reason = format_validation_error(error) if isinstance(error, ValidationError) else str(error)
             revision_id = self._converter.handler_revision.id
-            raise InvalidMessageError(
-                f"{row.method!r} in {revision_id}: params: {format_validation_error(error)}"
-            ) from None
+            raise InvalidMessageError(f"{row.method!r} in {revision_id}: params: {reason}") from None
         return value

@@ -34,8 +34,10 @@ class ClientAdapter(ClientCore):
             connect_options=client._connect_options,  # pyright: ignore[reportPrivateUsage]
             ping_interval=client._ping_interval,  # pyright: ignore[reportPrivateUsage]
             cache=client._cache or False,  # pyright: ignore[reportPrivateUsage]
+            timeout=client._options.timeout,  # pyright: ignore[reportPrivateUsage]
         )
         self._file_roots = client._file_roots  # pyright: ignore[reportPrivateUsage]
+        self._observer = client._observer  # pyright: ignore[reportPrivateUsage]
         self._subscriptions.to_handler = self._converter.convert_incoming
 
     def attach_to_client(self) -> None:
@@ -45,6 +47,7 @@ class ClientAdapter(ClientCore):
         client._session = cast(Any, adapted)  # pyright: ignore[reportPrivateUsage]
         client._runner, client._background = self._runner, self._background  # pyright: ignore[reportPrivateUsage]
         client._subscriptions = self._subscriptions  # pyright: ignore[reportPrivateUsage]
+        client._observer = self._observer  # pyright: ignore[reportPrivateUsage]
         self._runner, self._background = None, []
         if isinstance(client.revision.lifecycle, Stateless):
             client._request_meta = {  # pyright: ignore[reportPrivateUsage]
@@ -53,6 +56,9 @@ class ClientAdapter(ClientCore):
             }
         assert self._server is not None
         client._server = convert_server_info(self._converter, self._server)  # pyright: ignore[reportPrivateUsage]
+
+    def _prepare_handlers(self, rate_limits: object, roots: object = None) -> None:
+        """Do nothing: the handlers of the client are prepared."""
 
     def _overridden_handlers(self) -> Any:
         def make_context(

@@ -162,6 +162,9 @@ def test_a_call_without_options_ends_after_a_minute(rev: Rev) -> None:
         ({"timeout": 5}, {"timeout": 7}, 7),
         ({"timeout": None}, {"max_timeout": 9}, 9),
         ({"timeout": 5}, {"options": RequestOptions(timeout=3)}, 3),
+        ({"timeout": 5}, {"options": RequestOptions(meta={"trace": "1"})}, 5),
+        ({"timeout": 5}, {"options": RequestOptions(timeout=60)}, 60),
+        ({"timeout": 5}, {"options": RequestOptions(), "meta": {"trace": "1"}}, 5),
         ({"timeout": 5, "revisions": "all"}, {}, 5),
         ({}, {}, 60),
     ],
@@ -188,6 +191,43 @@ async def test_a_client_has_a_timeout_for_all_of_its_requests(
         with pytest.raises(RequestTimeoutError, match="no response within [0-9.]+ s$") as error:
             await call
     assert round(float(str(error.value).split()[-2])) == seconds
+
+
+@pytest.mark.deadline(600)
+@among(ALL_REVISIONS)
+@pytest.mark.parametrize("call", ["list", "iterate", "iterate with keywords", "find", "read with options"])
+async def test_each_way_to_send_a_request_has_the_timeout_of_the_client(rev: Rev, call: str) -> None:
+    clock, started = LoopClock(), asyncio.Event()
+
+    async def wait(ctx: Any, params: Any) -> Any:
+        started.set()
+        await asyncio.Event().wait()
+
+    handlers = dict.fromkeys(("list_tools", "list_resources", "list_resource_templates", "read_resource"), wait)
+    client_class: Any = rev.package.Client
+    async with client_class.memory(server_of(rev, **handlers), timeout=5) as client:
+
+        async def send() -> Any:
+            match call:
+                case "list":
+                    return await client.list_tools()
+                case "iterate":
+                    return [tool async for tool in client.iter_tools()]
+                case "iterate with keywords":
+                    return [tool async for tool in client.iter_tools(meta={"trace": "1"})]
+                case "find":
+                    return await client.get_resource("x", meta={"trace": "1"})
+                case _:
+                    return await client.read_resource("x://y", options=RequestOptions(meta={"trace": "1"}))
+
+        task = asyncio.create_task(send())
+        await started.wait()
+        clock.forward(4)
+        await settle()
+        assert not task.done()
+        clock.forward(2)
+        with pytest.raises(RequestTimeoutError, match="no response within 5 s$"):
+            await task
 
 
 @pytest.mark.deadline(600)

@@ -136,7 +136,7 @@ async def test_every_scheme_of_a_listed_resource_is_one(rev: Rev) -> None:
 
 
 ROOTS = [
-    *("https://example.com", "file:relative", "file://host/share", "/home", "file:///a?b", "file:///a#b"),
+    *("file:relative", "file://host/share", "/home", "file:///a?b", "file:///a#b"),
     *("file:///a/../b", "file:///a/%2e%2e/b", "file:///a/%252e%252e/b", "file:///a/..%5Cb", "file:///a%00b"),
 ]
 

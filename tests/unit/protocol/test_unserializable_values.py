@@ -45,7 +45,7 @@ def test_a_refusal_and_a_result_are_still_answered(name: str) -> None:
 def test_a_number_that_is_none_is_never_written() -> None:
     async def conversation() -> None:
         async with Client.memory(Refusing(name="r", version="1")) as client:
-            with pytest.raises(RemoteJSONRPCError):
+            with pytest.raises(InvalidMessageError, match="no number NaN"):
                 await client.call_tool(name="x", arguments={"a": float("nan")}, options=RequestOptions(timeout=2))
 
     asyncio.run(asyncio.wait_for(conversation(), DEADLINE))

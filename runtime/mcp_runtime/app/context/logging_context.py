@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...endpoint.context import LEVELS
 from ...errors import LocalError
 from ...server.context import Level, ServerContext
+
+if TYPE_CHECKING:
+    from .sync_context import SyncContext
 
 
 class LoggingContext(ServerContext):
@@ -45,6 +48,13 @@ class LoggingContext(ServerContext):
             return
         text = message if data is None else data
         await super().log(level, {"msg": text, "extra": dict(extra)} if extra else text, logger_name or logger)
+
+    @property
+    def sync(self) -> SyncContext:
+        """The methods for log messages and progress as a plain `def` function calls them: `ctx.sync.info("text")`."""
+        from .sync_context import SyncContext
+
+        return SyncContext(self)
 
     def is_repeated(self, kind: str) -> bool:
         """Return True if this function runs again, because the client has answered an input request, and has done this

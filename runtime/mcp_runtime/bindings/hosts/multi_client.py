@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar, Unpack, cast
+from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, Unpack, cast
 from urllib.parse import quote
 
-from ...errors import LocalError, MCPError, ProtocolViolationError
+from ...errors import ConnectionClosedError, LocalError, MCPError, ProtocolViolationError
+from ...usage.keywords import checked
+from ...usage.rules import FUNCTION, MAPPING, Rule
 from ..client import BaseClient
 from ..connect import Target, connect
-from ..settings import ClientSettings
+from ..settings import MultiClientSettings
 from .configuration import Configuration, client_of_entry, read_entries
 
 _log: Final = logging.getLogger(__name__)
 
 ClientT = TypeVar("ClientT", bound=BaseClient)
+
+OnServerClose: TypeAlias = Callable[[str, ConnectionClosedError | None], Awaitable[None] | None]
+OnServerError: TypeAlias = Callable[[str, Exception], Awaitable[None] | None]
+
+_RULES: Final[Mapping[str, Rule]] = {
+    "servers": Rule(MAPPING.accepts, 'a dict of targets by name, such as {"notes": "http://host:port/mcp"}'),
+    "on_close": FUNCTION.or_none(),
+    "on_error": FUNCTION.or_none(),
+}
 
 
 class BaseMultiClient(Generic[ClientT]):
@@ -32,11 +43,23 @@ class BaseMultiClient(Generic[ClientT]):
 
     client_class: ClassVar[type[BaseClient]]
 
-    def __init__(self, servers: Mapping[str, Target | ClientT], **settings: Unpack[ClientSettings]) -> None:
+    @checked(MultiClientSettings, rules=_RULES, example='MultiClient({"name": "http://host:port/mcp"})')
+    def __init__(
+        self,
+        servers: Mapping[str, Target | ClientT],
+        *,
+        on_close: OnServerClose | None = None,
+        on_error: OnServerError | None = None,
+        **settings: Unpack[MultiClientSettings],
+    ) -> None:
         """Create a client of several servers.
 
         Args:
             servers: By name: clients that are not connected, or targets as `connect` takes them.
+            on_close: A function, or an `async def`, of the name of a server whose connection has ended: with None if
+                this client has closed it, else with the error.
+            on_error: A function, or an `async def`, of the name of a server and of an error that no call raises: of a
+                handler, of an invalid message of the server, or of a connection that could not be opened.
             settings: The keywords of the constructor of clients; by default they negotiate all protocol versions.
 
         Raises LocalError for names that are ambiguous as prefixes, and for a wrong target.
@@ -52,6 +75,11 @@ class BaseMultiClient(Generic[ClientT]):
             for name, target in servers.items()
         }
         self.errors: dict[str, Exception] = {}
+        for name, client in self.clients.items():
+            client._observe(  # pyright: ignore[reportPrivateUsage]
+                None if on_close is None else partial(on_close, name),
+                None if on_error is None else partial(on_error, name),
+            )
 
     @classmethod
     def from_config(
@@ -59,7 +87,9 @@ class BaseMultiClient(Generic[ClientT]):
         configuration: Configuration,
         *,
         stderr: Callable[[str, str], None] | None = None,
-        **settings: Unpack[ClientSettings],
+        on_close: OnServerClose | None = None,
+        on_error: OnServerError | None = None,
+        **settings: Unpack[MultiClientSettings],
     ) -> Self:
         """Return a client of the servers in a host's configuration.
 
@@ -70,6 +100,8 @@ class BaseMultiClient(Generic[ClientT]):
             configuration: The path of a file such as claude_desktop_config.json, or its content.
             stderr: A function that gets the name of a server and each line that it writes to its standard error; by
                 default the lines go to the standard error of this process.
+            on_close: See the constructor.
+            on_error: See the constructor.
             settings: The keywords of the constructor of clients; by default they negotiate all protocol versions.
 
         Raises LocalError for a file that cannot be read, that is not JSON, or that has no servers.
@@ -83,7 +115,7 @@ class BaseMultiClient(Generic[ClientT]):
             except LocalError as error:
                 errors[name] = error
                 _log.warning("the server %r is left out: %s", name, error)
-        multi = cls(clients)
+        multi = cls(clients, on_close=on_close, on_error=on_error)
         multi.errors.update(errors)
         return multi
 
@@ -98,7 +130,9 @@ class BaseMultiClient(Generic[ClientT]):
         for name, outcome in zip([*self.clients], opened, strict=True):
             if isinstance(outcome, Exception):
                 self.errors[name] = outcome
-                del self.clients[name]
+                observer = self.clients.pop(name)._observer  # pyright: ignore[reportPrivateUsage]
+                if observer is not None:
+                    observer.report(outcome)
                 _log.warning("the server %r is left out: %s", name, outcome)
         return self
 

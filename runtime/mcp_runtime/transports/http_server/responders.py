@@ -147,18 +147,18 @@ class StatelessResponder(PostResponder):
             for _ in range(self._cancelled):
                 task.uncancel()
 
-    def cancel(self) -> None:
-        """Cancel the handler, if it still runs."""
+    def cancel(self, reason: str | None = None) -> None:
+        """Cancel the handler, if it still runs, with this text in its CancelledError."""
         if self._task is not None:
             self._cancelled += 1
-            self._task.cancel()
+            self._task.cancel(reason)
 
     def client_disconnected(self, disconnect: object) -> None:
         """Cancel the request: a client cancels a stateless request by closing its connection.
 
         MCP specification: https://modelcontextprotocol.io/specification/draft/basic/transports#cancellation
         """
-        self.cancel()
+        self.cancel("the client closed the connection")
         self.reply(None, 0)  # At once, so that the handler sends no further messages.
 
     async def send_request(

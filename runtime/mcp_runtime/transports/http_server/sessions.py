@@ -16,12 +16,13 @@ from .streams import SSEStream
 _log: Final = logging.getLogger(__name__)
 
 _MAX_STREAMS: Final = 64  # Streams of one session above which finished ones are dropped.
+_MAX_STANDALONE_STREAMS: Final = 16  # Streams of GET requests of one session at the same time.
 _MAX_BYTES: Final = 16 * 1024 * 1024  # Bytes of the finished streams of one session.
 
 
 class HTTPSession:
     """An HTTP session and its streams. It is the transport of its `Session`: messages that belong to no POST are sent
-    on the standalone stream, which the client opens by GET."""
+    on one of the standalone streams, which the client opens by GET."""
 
     __slots__ = (
         "id",
@@ -31,7 +32,7 @@ class HTTPSession:
         "close_reason",
         "on_end",
         "_events",
-        "_standalone_stream",
+        "_standalone_streams",
         "_streams",
     )
 
@@ -43,15 +44,40 @@ class HTTPSession:
         self.last_used = float("-inf")
         self.close_reason = "the session was ended"
         self._events = events
-        self._standalone_stream: SSEStream | None = None
+        self._standalone_streams: list[SSEStream] = []  # In the order of their last connection.
         self._streams: dict[str, SSEStream] | None = None
 
     @property
     def standalone_stream(self) -> SSEStream:
-        """The SSE stream for messages that belong to no POST."""
-        if self._standalone_stream is None:
-            self._standalone_stream = self.open_stream()
-        return self._standalone_stream
+        """The SSE stream for messages that belong to no POST: the last one with a connection, if there is one."""
+        streams = self._standalone_streams
+        if not streams:
+            streams.append(self.open_stream())
+        return next((stream for stream in reversed(streams) if stream.is_attached), streams[-1])
+
+    def listen(self) -> SSEStream:
+        """Return the standalone stream for a new GET: one without a connection, or else a new one.
+
+        Messages may wait on a stream without a connection. With too many streams, the GET replaces the connection of
+        the one that was connected first.
+        """
+        streams = self._standalone_streams
+        waiting = [stream for stream in streams if not stream.is_attached]
+        waiting.sort(key=lambda stream: not stream.has_undelivered)
+        if waiting:
+            streams.remove(waiting[0])
+            streams.append(waiting[0])
+        else:
+            streams.append(streams.pop(0) if len(streams) >= _MAX_STANDALONE_STREAMS else self.open_stream())
+        return streams[-1]
+
+    def resume(self, id: str) -> SSEStream | None:
+        """Return the stream of this id, or None; messages go to a standalone stream that is resumed."""
+        stream = None if self._streams is None else self._streams.get(id)
+        if stream is not None and stream in self._standalone_streams:
+            self._standalone_streams.remove(stream)
+            self._standalone_streams.append(stream)
+        return stream
 
     @property
     def is_busy(self) -> bool:
@@ -74,10 +100,6 @@ class HTTPSession:
             item.drop()
         return stream
 
-    def stream(self, id: str) -> SSEStream | None:
-        """Return the stream of this id, or None."""
-        return None if self._streams is None else self._streams.get(id)
-
     # ---- as a transport ----------------------------------------------------------------------------------------------
 
     def send(self, message: bytes, more: bool = False) -> None:
@@ -86,8 +108,8 @@ class HTTPSession:
 
     async def drain(self) -> None:
         """Wait until few messages of the standalone stream are unsent."""
-        if self._standalone_stream is not None:
-            await self._standalone_stream.drain()
+        if self._standalone_streams:
+            await self.standalone_stream.drain()
 
     async def receive(self) -> bytes | None:
         """Return None: posted messages are passed to `Session.handle_event`."""
@@ -97,7 +119,8 @@ class HTTPSession:
         """Drop all streams."""
         for stream in (self._streams or {}).values():
             stream.drop()
-        self._streams = self._standalone_stream = None
+        self._streams = None
+        self._standalone_streams = []
 
 
 class SessionStore:

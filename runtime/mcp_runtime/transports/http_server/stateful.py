@@ -88,7 +88,7 @@ class StatefulHandler:
             return send_error(send, _UNKNOWN_SESSION)
         if isinstance(position, HTTPError):
             return send_error(send, position)
-        stream = http_session.standalone_stream if position is None else http_session.stream(position[0])
+        stream = http_session.listen() if position is None else http_session.resume(position[0])
         if stream is None:
             return send_error(send, HTTPError(400, "there is no such stream any more"))
         session = http_session.session

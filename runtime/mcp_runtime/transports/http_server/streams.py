@@ -85,6 +85,11 @@ class SSEStream:
         """True if a connection is attached."""
         return self._attached is not None
 
+    @property
+    def has_undelivered(self) -> bool:
+        """True if messages wait for a connection."""
+        return self.last > self._delivered
+
     async def drain(self) -> None:
         """Wait while too many messages are undelivered on the attached connection."""
         while self._is_full():

@@ -1,0 +1,1 @@
+"""Resources of a server by name: find one, and fill in its URI template."""

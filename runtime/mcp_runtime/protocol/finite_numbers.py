@@ -1,0 +1,39 @@
+"""NaN and infinity, which JSON does not have: refuse them, also where pydantic writes null instead."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any, Final, cast
+
+from pydantic_core import SchemaSerializer, core_schema, from_json
+
+NOT_FINITE: Final = "JSON has no number NaN or infinity"
+
+
+def require_finite(text: bytes, value: Any) -> None:
+    """Raise ValueError if JSON text has NaN or infinity, or null for a NaN of the value that was written.
+
+    pydantic writes null for a NaN in a field of the type Any, unless the configuration of its model says otherwise.
+    """
+    if b"NaN" in text or b"Infinity" in text:  # It may be part of a string.
+        try:
+            from_json(text, allow_inf_nan=False)
+        except ValueError:
+            raise ValueError(NOT_FINITE) from None
+    if b"null" in text and value is not None and not _is_finite(_serializer().to_python(value)):
+        raise ValueError(NOT_FINITE)
+
+
+@cache
+def _serializer() -> SchemaSerializer:
+    return SchemaSerializer(core_schema.any_schema())
+
+
+def _is_finite(value: object) -> bool:
+    """Return False if a value of dicts and collections contains NaN or infinity."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        value = list(cast("dict[object, object]", value).values())
+    return not isinstance(value, (list, tuple, set, frozenset)) or all(map(_is_finite, cast("list[object]", value)))

@@ -1,0 +1,1 @@
+"""Log records of a program that go to clients."""

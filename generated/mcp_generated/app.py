@@ -10,6 +10,7 @@ from mcp_runtime.app.context.app_context import AppContext, FirstT, RequestT, St
 from mcp_runtime.bindings.client import BaseClient, NoKeywords, RequestKeywords, RequestOptions
 from mcp_runtime.bindings.server import BaseServer, ServerContext
 from mcp_runtime.usage.keywords import refuse_unknown
+from mcp_runtime.usage.required import named_when_missing
 from typing_extensions import deprecated
 
 from .v2026_07_28 import types as t
@@ -18,6 +19,7 @@ from .v2026_07_28.methods import FromServer
 from .v2026_07_28.server import Server
 
 
+@named_when_missing
 class Context(AppContext[FirstT, StateT, RequestT]):
     """The request that a function of an app serves, and what the function can request and send.
 
@@ -110,6 +112,7 @@ class Context(AppContext[FirstT, StateT, RequestT]):
         await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options, keywords)
 
 
+@named_when_missing
 class App(BaseApp[Server]):
     """A server that is made of functions with type hints.
 

@@ -16,6 +16,7 @@ from mcp_runtime.bindings.client import (
     Subscription,
 )
 from mcp_runtime.protocol.revision import Revision
+from mcp_runtime.usage.required import named_when_missing
 
 from . import types as t
 from .methods import REVISION, FromClient, FromServer
@@ -29,6 +30,7 @@ ServerChange: TypeAlias = (
 """The notifications that `listen` yields."""
 
 
+@named_when_missing
 class Client(BaseClient):
     """A client of MCP 2024-11-05. Override an `on_…` method to handle a message; this declares its capability."""
 

@@ -17,6 +17,7 @@ from mcp_runtime.bindings.client import (
     Subscription,
 )
 from mcp_runtime.protocol.revision import Revision
+from mcp_runtime.usage.required import named_when_missing
 from typing_extensions import deprecated
 
 from . import types as t
@@ -31,6 +32,7 @@ ServerChange: TypeAlias = (
 """The notifications that `listen` yields."""
 
 
+@named_when_missing
 class Client(BaseClient):
     """A client of MCP 2026-07-28. Override an `on_…` method to handle a message; this declares its capability."""
 

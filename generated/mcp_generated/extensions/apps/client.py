@@ -15,11 +15,13 @@ from mcp_runtime.bindings.client import (
     RequestOptions,
 )
 from mcp_runtime.protocol.revision import Revision
+from mcp_runtime.usage.required import named_when_missing
 
 from . import types as t
 from .methods import REVISION, FromClient, FromServer
 
 
+@named_when_missing
 class App(BaseClient):
     """An app of MCP 2026-01-26. Override an `on_…` method to handle a message; this declares its capability."""
 

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, Unpack
 
 from mcp_runtime.bindings.sync import BaseSyncClient, NoKeywords, RequestKeywords, RequestOptions
+from mcp_runtime.usage.required import named_when_missing
 
 from . import types as t
 from .client import App
 
 
+@named_when_missing
 class SyncApp(BaseSyncClient[App]):
     """A synchronous `App`. To handle messages of the host, pass it a subclass of `App` with handlers."""
 

@@ -161,7 +161,7 @@ def to_wire(settings: Settings, description: str | None) -> dict[str, Any]:
     """Return the properties that all definitions have."""
     return {
         "title": settings.get("title"),
-        "description": settings.get("description") or description,
+        "description": description if settings.get("description") is None else settings["description"],
         "icons": settings.get("icons"),
         "_meta": _meta(settings),
     }

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Final
+from pathlib import Path
+from typing import Any, ClassVar, Final, cast
 
-from ..app.content import AssistantMessage, UserMessage
+from ..app.content import AssistantMessage, Audio, Image, UserMessage
 from ..errors import JSONRPCError, LocalError
+from .protection import Protection
 from .request import OfficialRequestContext
-from .session_manager import warn_about_event_store
+from .http.stored_events import to_event_store
 
 # An App always refuses a name that is in use, so these ask for less than it does.
 _STRICTER_HERE: Final = frozenset(
@@ -35,13 +37,16 @@ class OfficialAppMixin:
         values = {name: value for name, value in (named | settings).items() if value is not None}
         settings = {name: value for name, value in values.items() if name not in _STRICTER_HERE}
         tools, middleware = settings.pop("tools", ()), settings.pop("middleware", ())
-        if settings.pop("event_store", None) is not None:
-            warn_about_event_store(type(self).__name__)
+        protection = Protection.taken_from(type(self).__name__, settings)
+        _translate(settings)
         settings.setdefault("name", type(self).__name__)
         if not settings.get("version"):
             settings["version"] = "0"
         super().__init__(**{"coerce": True, **settings})
         self.middleware: Any = OfficialMiddleware(super().middleware)  # type: ignore[misc]
+        self._protection = protection
+        if protection.verifier is not None:
+            self.middleware(protection.middleware)
         for tool in tools:
             self.add_tool(tool)
         for function in middleware:
@@ -55,10 +60,52 @@ class OfficialAppMixin:
         parent: Any = super()
         parent.add_tool(_with_error_text(function, name), name, **settings)
 
+    def add_prompt(self, function: Any, name: str | None = None, **settings: Any) -> None:
+        """Add a prompt, also at run time. Without a description and a docstring its description is an empty text."""
+        if settings.get("description") is None and not getattr(function, "__doc__", None):
+            settings["description"] = ""
+        parent: Any = super()
+        parent.add_prompt(function, name, **settings)
+
+    def asgi(self, **settings: Any) -> Any:
+        """Return an ASGI application that serves this app."""
+        parent: Any = super()
+        return parent.asgi(**self._protection.keywords(self), **_translated(settings))
+
+    def _http_application(self, revisions: Any, keywords: dict[str, Any], middleware: Any = ()) -> Any:
+        parent: Any = super()
+        merged = {**self._protection.keywords(self), **_translated(keywords)}
+        return parent._http_application(revisions, merged, middleware)
+
+    def _run_settings(self, transport: str, keywords: dict[str, Any]) -> dict[str, Any]:
+        parent: Any = super()
+        if transport == "stdio":
+            settings: dict[str, Any] = parent._run_settings(transport, keywords)
+            return settings
+        merged = {**self._protection.keywords(self), **_translated(keywords)}
+        return dict(parent._run_settings(transport, merged))
+
     def resource(self, uri: Any, **settings: Any) -> Any:
         """Return a decorator that adds a function as a resource or as a resource template."""
         parent: Any = super()
         return parent.resource(str(uri), **settings)
+
+
+def _translate(settings: dict[str, Any]) -> None:
+    """Change the values of keywords to what `App` takes under the same or another name."""
+    if (store := settings.get("event_store")) is not None:
+        settings["event_store"] = to_event_store(store)
+    if (security := settings.pop("request_state_security", None)) is not None:
+        settings["keys"] = security.key_ring()
+
+
+def _translated(keywords: dict[str, Any]) -> dict[str, Any]:
+    """Return keywords of `run` and of HTTP applications with the values that `App` takes; None is the default."""
+    settings = {name: value for name, value in keywords.items() if value is not None}
+    _translate(settings)
+    if (security := settings.pop("transport_security", None)) is not None:
+        settings |= security.keywords()
+    return settings
 
 
 class OfficialMiddleware:
@@ -118,7 +165,7 @@ def _with_error_text(function: Any, name: str | None) -> Any:
         @functools.wraps(function)
         async def call_async(*arguments: Any, **keywords: Any) -> Any:
             try:
-                return await function(*arguments, **keywords)
+                return _with_read_files(await function(*arguments, **keywords))
             except JSONRPCError:
                 raise
             except Exception as error:
@@ -129,10 +176,21 @@ def _with_error_text(function: Any, name: str | None) -> Any:
     @functools.wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
         try:
-            return function(*arguments, **keywords)
+            return _with_read_files(function(*arguments, **keywords))
         except JSONRPCError:
             raise
         except Exception as error:
             raise failed(error) from error
 
     return call
+
+
+def _with_read_files(value: Any) -> Any:
+    """Return a value of a tool with the files of its images and sounds read, so that their errors are the tool's."""
+    if isinstance(value, (Image, Audio)):
+        if value.path is None:
+            return value
+        return type(value)(Path(value.path).read_bytes(), format=value.mime_type)
+    if isinstance(value, list):
+        return [_with_read_files(item) for item in cast("list[Any]", value)]
+    return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextvars import ContextVar
 from inspect import unwrap
@@ -10,10 +11,13 @@ from typing import Any, Final, Generic, cast
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
+from ..errors import ProtocolViolationError
 from ..protocol.models import is_object
 from ..server.context import Level, ServerContext
 from ..session.interfaces import ChannelProxy
 from .mcp_errors import received_errors
+
+_log: Final = logging.getLogger(__name__)
 
 SessionT = TypeVar("SessionT", default=Any)
 LifespanT = TypeVar("LifespanT", default=Any)
@@ -124,8 +128,11 @@ class SessionView:
         await self._ctx.progress(progress, total, message)
 
     async def send_resource_updated(self, uri: Any) -> None:
-        """Notify the client that a resource has changed."""
-        await self._ctx.notify_resource_updated(str(uri))
+        """Notify the client that a resource has changed; log a warning if the server declares no resources."""
+        try:
+            await self._ctx.notify_resource_updated(str(uri))
+        except ProtocolViolationError as error:
+            _log.warning("send_resource_updated(%r) sends nothing: %s", str(uri), error)
 
     async def send_resource_list_changed(self) -> None:
         """Notify the client that the list of resources has changed."""

@@ -169,6 +169,13 @@ class ServerContext(VisibilityControl, Context):
         """
         self._require_channel().close_sse_stream()
 
+    def close_standalone_sse_stream(self) -> None:
+        """Close the SSE stream that the client has opened with a GET; the client reconnects with `Last-Event-ID`.
+
+        Does nothing over transports without sessions.
+        """
+        self._require_channel().close_standalone_sse_stream()
+
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
         """Send a log message to the client, if its minimum level allows it.
 

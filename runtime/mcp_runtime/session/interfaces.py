@@ -120,6 +120,10 @@ class Channel(Protocol):
         """Close the HTTP connection of the response, if the client can resume its stream."""
         ...
 
+    def close_standalone_sse_stream(self) -> None:
+        """Close the HTTP connection of the session's own stream, which the client resumes."""
+        ...
+
 
 class ChannelProxy:
     """A channel that forwards to another one; subclasses override some methods."""
@@ -148,6 +152,9 @@ class ChannelProxy:
 
     def close_sse_stream(self) -> None:
         self._channel.close_sse_stream()
+
+    def close_standalone_sse_stream(self) -> None:
+        self._channel.close_standalone_sse_stream()
 
     async def send_notification(self, row: Notification, params: Any) -> None:
         """Send a notification on the wrapped channel."""

@@ -316,6 +316,8 @@ class Session:
     def close_sse_stream(self) -> None:
         """Do nothing: messages of a session itself belong to no HTTP request."""
 
+    close_standalone_sse_stream = close_sse_stream
+
     async def close(self) -> None:
         """Close the connection; all pending requests fail with ConnectionClosedError."""
         self._fail_pending()

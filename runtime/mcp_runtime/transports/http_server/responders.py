@@ -18,6 +18,7 @@ from ...session.identity import RequestAuth
 from ...session.options import RequestOptions
 from ...session.session import Session
 from .event_store import InMemoryEventStore
+from .sessions import HTTPSession
 from .streams import SSEStream
 
 # A received POST: message, head of the HTTP request, authentication, and `scope`, `receive` and `send` of ASGI.
@@ -70,6 +71,9 @@ class PostResponder:
         if not self.is_done:
             self.open_stream().close_connection()
 
+    def close_standalone_sse_stream(self) -> None:
+        """Do nothing: without a session there is no such stream."""
+
     def _create_stream(self) -> SSEStream:
         raise NotImplementedError
 
@@ -112,6 +116,11 @@ class SessionResponder(PostResponder):
         else:
             await self._put(self._session.connection.send_notification(row, params))
 
+    def close_standalone_sse_stream(self) -> None:
+        """Close the connection of the session's own stream; the client resumes it with `Last-Event-ID`."""
+        if isinstance(session := self._session.transport, HTTPSession):
+            session.standalone_stream.close_connection()
+
     def _send(self, message: bytes) -> None:
         # The stream of this response ends with the response.
         send = self._session.transport.send if self.is_done else self.open_stream().put
@@ -152,6 +161,9 @@ class StatelessResponder(PostResponder):
         if self._task is not None:
             self._cancelled += 1
             self._task.cancel()
+
+    def close_sse_stream(self) -> None:
+        """Do nothing: the client cannot resume the stream, so the response would be lost."""
 
     def client_disconnected(self, disconnect: object) -> None:
         """Cancel the request: a client cancels a stateless request by closing its connection.

@@ -1,0 +1,1 @@
+"""The HTTP endpoints of the official SDK: the session manager, its security settings, and its event store."""

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from .auth.client_providers import OfficialOAuthClientProvider as OfficialOAuthClientProvider
     from .auth.client_providers import OfficialTokenStorage as OfficialTokenStorage
     from .auth.current_token import get_access_token as get_access_token
-    from .auth.oauth_models import AuthSettings as AuthSettings
+    from .auth.oauth_models import JWT_BEARER_GRANT_TYPE as JWT_BEARER_GRANT_TYPE
     from .auth.oauth_models import AuthorizationCodeResult as AuthorizationCodeResult
     from .auth.oauth_models import AuthorizationParams as AuthorizationParams
+    from .auth.oauth_models import AuthSettings as AuthSettings
     from .auth.oauth_models import ClientRegistrationOptions as ClientRegistrationOptions
     from .auth.oauth_models import IdentityAssertionParams as IdentityAssertionParams
-    from .auth.oauth_models import JWT_BEARER_GRANT_TYPE as JWT_BEARER_GRANT_TYPE
     from .auth.oauth_models import OAuthClientInformationFull as OAuthClientInformationFull
     from .auth.oauth_models import OAuthClientMetadata as OAuthClientMetadata
     from .auth.oauth_models import OAuthMetadata as OAuthMetadata
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .stream_ends import streamablehttp_client as streamablehttp_client
 
 __all__ = [
+    "JWT_BEARER_GRANT_TYPE",
     "AuthSettings",
     "AuthorizationCodeResult",
     "AuthorizationParams",
@@ -69,7 +70,6 @@ __all__ = [
     "IdentityAssertionOAuthProvider",
     "IdentityAssertionParams",
     "InitializationOptions",
-    "JWT_BEARER_GRANT_TYPE",
     "McpError",
     "NotificationOptions",
     "OAuthAuthorizationServerProvider",

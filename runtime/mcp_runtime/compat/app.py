@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Final, cast
 
 from ..app.content import AssistantMessage, Audio, Image, UserMessage
 from ..errors import JSONRPCError, LocalError
+from .http.translation import translated
 from .protection import Protection
 from .request import OfficialRequestContext
-from .http.stored_events import to_event_store
 
 # An App always refuses a name that is in use, so these ask for less than it does.
 _STRICTER_HERE: Final = frozenset(
@@ -34,11 +34,10 @@ class OfficialAppMixin:
         named = dict(zip(self.positional, arguments, strict=False))
         if repeated := named.keys() & settings.keys():
             raise TypeError(f"{type(self).__name__}() got {', '.join(repeated)} by position and by keyword")
-        values = {name: value for name, value in (named | settings).items() if value is not None}
-        settings = {name: value for name, value in values.items() if name not in _STRICTER_HERE}
-        tools, middleware = settings.pop("tools", ()), settings.pop("middleware", ())
+        settings = {name: value for name, value in (named | settings).items() if name not in _STRICTER_HERE}
+        tools, middleware = settings.pop("tools", None) or (), settings.pop("middleware", None) or ()
         protection = Protection.taken_from(type(self).__name__, settings)
-        _translate(settings)
+        settings = translated(settings)
         settings.setdefault("name", type(self).__name__)
         if not settings.get("version"):
             settings["version"] = "0"
@@ -70,11 +69,11 @@ class OfficialAppMixin:
     def asgi(self, **settings: Any) -> Any:
         """Return an ASGI application that serves this app."""
         parent: Any = super()
-        return parent.asgi(**self._protection.keywords(self), **_translated(settings))
+        return parent.asgi(**{**self._protection.keywords(self.settings), **translated(settings)})
 
     def _http_application(self, revisions: Any, keywords: dict[str, Any], middleware: Any = ()) -> Any:
         parent: Any = super()
-        merged = {**self._protection.keywords(self), **_translated(keywords)}
+        merged = {**self._protection.keywords(self.settings), **translated(keywords)}
         return parent._http_application(revisions, merged, middleware)
 
     def _run_settings(self, transport: str, keywords: dict[str, Any]) -> dict[str, Any]:
@@ -82,30 +81,13 @@ class OfficialAppMixin:
         if transport == "stdio":
             settings: dict[str, Any] = parent._run_settings(transport, keywords)
             return settings
-        merged = {**self._protection.keywords(self), **_translated(keywords)}
+        merged = {**self._protection.keywords(self.settings), **translated(keywords)}
         return dict(parent._run_settings(transport, merged))
 
     def resource(self, uri: Any, **settings: Any) -> Any:
         """Return a decorator that adds a function as a resource or as a resource template."""
         parent: Any = super()
         return parent.resource(str(uri), **settings)
-
-
-def _translate(settings: dict[str, Any]) -> None:
-    """Change the values of keywords to what `App` takes under the same or another name."""
-    if (store := settings.get("event_store")) is not None:
-        settings["event_store"] = to_event_store(store)
-    if (security := settings.pop("request_state_security", None)) is not None:
-        settings["keys"] = security.key_ring()
-
-
-def _translated(keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return keywords of `run` and of HTTP applications with the values that `App` takes; None is the default."""
-    settings = {name: value for name, value in keywords.items() if value is not None}
-    _translate(settings)
-    if (security := settings.pop("transport_security", None)) is not None:
-        settings |= security.keywords()
-    return settings
 
 
 class OfficialMiddleware:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ..errors import LocalError
 
 if TYPE_CHECKING:
+    from ..app.serving.server_settings import ServerSettings
     from ..auth.resource_server.protection import ResourceServer
     from .auth.oauth_models import AuthSettings
     from .auth.token_verification import OfficialTokenVerifier
@@ -51,16 +52,15 @@ class Protection:
 
         return with_user
 
-    def keywords(self, app: Any) -> dict[str, Any]:
-        """Return the keywords of `asgi`."""
+    def keywords(self, settings: ServerSettings) -> dict[str, Any]:
+        """Return the keywords of `asgi` for a server with these settings."""
         keywords: dict[str, Any] = {} if self.security is None else self.security.keywords()
         if self.auth is not None and self.verifier is not None:
-            keywords["auth"] = self._resource(app)
+            keywords["auth"] = self._resource(settings)
         return keywords
 
-    def _resource(self, app: Any) -> ResourceServer:
+    def _resource(self, settings: ServerSettings) -> ResourceServer:
         from .auth.token_verification import protected_resource
 
         assert self.auth is not None and self.verifier is not None, "checked by the constructor"
-        settings = app.settings
         return protected_resource(self.auth, self.verifier, f"http://{settings.host}:{settings.port}{settings.path}")

@@ -9,8 +9,8 @@ import pytest
 from support.endpoints import HANDSHAKE, STATELESS, Rev, among, server_of, since
 from support.http.asgi_client import Answer, web
 
-from mcp_runtime.aio.keepalive import KeepAliveTimer
 from mcp_generated.http import HTTPLimits
+from mcp_runtime.aio.keepalive import KeepAliveTimer
 from mcp_runtime.transports.http_server.event_store import InMemoryEventStore
 from mcp_runtime.transports.http_server.streams import SSEStream
 

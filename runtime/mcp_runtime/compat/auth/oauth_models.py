@@ -25,7 +25,7 @@ class RevocationOptions(BaseModel):
 
 
 class AuthSettings(BaseModel):
-    """How a server is protected: `resource_server_url` is its own URL, `issuer_url` that of the authorization server."""
+    """How a server is protected: `resource_server_url` is its own URL, `issuer_url` its authorization server."""
 
     model_config = ConfigDict(url_preserve_empty_path=True)
 

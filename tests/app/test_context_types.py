@@ -56,6 +56,10 @@ async def of_three(a: int, ctx: Context[ServerSession, State, Any]) -> str:
     return ctx.request_context.lifespan_context.name
 
 
+async def of_version_two(a: int, ctx: Context[State, Any]) -> str:
+    return ctx.request_context.lifespan_context.name
+
+
 async def without_session(a: int, ctx: Context[ServerSession, None]) -> str:
     return "main"
 
@@ -79,7 +83,18 @@ def plain(a: int, ctx: Context[State]) -> str:
 
 
 SPELLINGS: list[Callable[..., Any]] = [
-    *(bare, with_state, of_version_one, of_three, without_session, optional, old_optional, annotated, plain)
+    *(
+        bare,
+        with_state,
+        of_version_one,
+        of_version_two,
+        of_three,
+        without_session,
+        optional,
+        old_optional,
+        annotated,
+        plain,
+    )
 ]
 
 
@@ -94,7 +109,6 @@ async def test_a_context_with_type_parameters_is_injected(function: Callable[...
 
 SNIPPET = """
 from dataclasses import dataclass
-from typing import Any
 
 from mcp_generated import AcceptedElicitation, Context, ServerSession
 
@@ -102,6 +116,10 @@ from mcp_generated import AcceptedElicitation, Context, ServerSession
 @dataclass
 class State:
     name: str
+
+
+class Request:
+    pass
 
 
 async def one(ctx: Context[State]) -> str:
@@ -112,7 +130,12 @@ async def two(ctx: Context[ServerSession, State]) -> str:
     return ctx.lifespan_context.name + ctx.request_context.lifespan_context.name
 
 
-async def three(ctx: Context[ServerSession, State, Any]) -> str:
+async def of_version_two(ctx: Context[State, Request]) -> str:
+    return ctx.state.name + ctx.request_context.lifespan_context.name
+
+
+async def three(ctx: Context[ServerSession, State, Request]) -> str:
+    assert ctx.state.name
     result = await ctx.elicit("Who?", State)
     match result:
         case AcceptedElicitation(data=data):
@@ -131,8 +154,14 @@ async def five(ctx: Context) -> str:
     return (await ctx.sample("hello")).result
 """
 MISTAKES = {
-    "an attribute that the state does not have": ("    return ctx.state.name", "    return ctx.state.nmae"),
+    "an attribute that the state does not have": ("    return ctx.state.name\n", "    return ctx.state.nmae\n"),
     "an attribute of the second parameter": ("ctx.lifespan_context.name +", "ctx.lifespan_context.nmae +"),
+    "an attribute of the state of 2.x": ("ctx.state.name +", "ctx.state.nmae +"),
+    "an attribute of the state before a request": ("assert ctx.state.name", "assert ctx.state.nmae"),
+    "an attribute of the request's state of 2.x": (
+        "    return ctx.state.name + ctx.request_context.lifespan_context.name",
+        "    return ctx.state.name + ctx.request_context.lifespan_context.nmae",
+    ),
     "an attribute of the data": ("return data.name", "return data.nmae"),
     "a wrong keyword of sample": ("temperature=0.5", "temperatur=0.5"),
     "a wrong type of the result": ("result_type=bool", "result_type=int"),

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from .mcp_errors import McpError as McpError
     from .mcp_errors import UrlElicitationRequiredError as UrlElicitationRequiredError
     from .request import OfficialRequestContext as OfficialRequestContext
-    from .request import SessionView as SessionView
     from .request_states import RequestStateSecurity as RequestStateSecurity
     from .stream_ends import StdioServerParameters as StdioServerParameters
     from .stream_ends import create_mcp_http_client as create_mcp_http_client
@@ -88,7 +87,6 @@ __all__ = [
     "RequestStateSecurity",
     "RevocationOptions",
     "RoleMessage",
-    "SessionView",
     "StdioServerParameters",
     "StoredAuthorizationCode",
     "StoredRefreshToken",
@@ -151,7 +149,6 @@ _MODULES = {
     "McpError": "mcp_errors",
     "UrlElicitationRequiredError": "mcp_errors",
     "OfficialRequestContext": "request",
-    "SessionView": "request",
     "RequestStateSecurity": "request_states",
     "StdioServerParameters": "stream_ends",
     "create_mcp_http_client": "stream_ends",

@@ -6,10 +6,11 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final
 
 from ..app.content import AssistantMessage, Audio, Image, UserMessage
 from ..errors import JSONRPCError, LocalError
+from ..protocol.models import is_list
 from .http.translation import translated
 from .protection import Protection
 from .request import OfficialRequestContext
@@ -23,6 +24,8 @@ _STRICTER_HERE: Final = frozenset(
 class OfficialAppMixin:
     """An App that converts arguments, and shows the text of every exception, as the official SDK does."""
 
+    settings: Any
+    """How the app is served."""
     positional: ClassVar[tuple[str, ...]]
     """The parameters of the constructor that may be given by position, in their order."""
 
@@ -173,6 +176,6 @@ def _with_read_files(value: Any) -> Any:
         if value.path is None:
             return value
         return type(value)(Path(value.path).read_bytes(), format=value.mime_type)
-    if isinstance(value, list):
-        return [_with_read_files(item) for item in cast("list[Any]", value)]
+    if is_list(value):
+        return [_with_read_files(item) for item in value]
     return value

@@ -77,16 +77,14 @@ _PACKAGES: Final = frozenset(
 _ALIASES: Final = {
     "AccessToken": "OfficialAccessToken",
     "AuthorizationCode": "StoredAuthorizationCode",
-    "ClientRequestContext": "OfficialRequestContext",
+    "ClientRequestContext": "RequestContext",
     "EventStore": "StreamEventStore",
     "MCPError": "McpError",
     "Message": "RoleMessage",
     "OAuthClientProvider": "OfficialOAuthClientProvider",
     "OAuthToken": "OfficialOAuthToken",
     "RefreshToken": "StoredRefreshToken",
-    "RequestContext": "OfficialRequestContext",
-    "ServerRequestContext": "OfficialRequestContext",
-    "ServerSession": "SessionView",
+    "ServerRequestContext": "RequestContext",
     "TokenStorage": "OfficialTokenStorage",
     "TokenVerifier": "OfficialTokenVerifier",
 }

@@ -320,8 +320,8 @@ def _input_request_key(current: _Round, row: InputRequest[Any], params: dict[str
 def _of_schema(row: InputRequest[Any], params: dict[str, Any]) -> dict[str, Any]:
     """Return the params without properties that the schema does not have: an `elicitationId` of earlier versions, for
     example, is new in every round."""
-    fields = type(validator(row.params)(params)).model_fields
-    names = {field.alias or name for name, field in fields.items()}
+    model: BaseModel = validator(cast(Any, row).params)(params)
+    names = {field.alias or name for name, field in type(model).model_fields.items()}
     return {name: value for name, value in params.items() if name in names}
 
 

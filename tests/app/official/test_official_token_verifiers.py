@@ -1,4 +1,4 @@
-"""A server with a `TokenVerifier` and `AuthSettings` of the official SDK is protected, and its functions see the token."""
+"""A server with a `TokenVerifier` and `AuthSettings` of the official SDK is protected; its functions see the token."""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
+from pydantic import BaseModel
+
 from ...auth.client.grants import AuthorizationCode, ClientCredentials, JWTAssertion, TokenRequest
 from ...auth.client.provider import OAuthClientProvider
 from ...auth.client.storage import InMemoryTokenStorage, OAuthClientInformation, OAuthToken, StoredCredentials
@@ -64,13 +66,13 @@ class StorageAdapter(InMemoryTokenStorage):
         if credentials is None:
             return
         client = credentials.client
-        fields = self._metadata.model_dump() | {
+        fields: dict[str, Any] = self._metadata.model_dump() | {
             "client_id": client.client_id,
             "client_secret": client.client_secret,
             "token_endpoint_auth_method": client.token_endpoint_auth_method,
             "issuer": credentials.issuer,
         }
-        await self._storage.set_client_info(OAuthClientInformationFull.model_construct(**fields))
+        await self._storage.set_client_info(OAuthClientInformationFull.model_construct(None, **fields))
         if credentials.token is not None:
             await self._storage.set_tokens(_to_official(credentials.token))
 
@@ -244,10 +246,9 @@ def _login(
 ) -> Callable[[str], Awaitable[str]]:
     async def login(url: str) -> str:
         await redirect_handler(url)
-        result = await callback_handler()
-        fields = (
-            dict(zip(("code", "state"), result, strict=False)) if isinstance(result, tuple) else result.model_dump()
-        )
+        result: Any = await callback_handler()
+        fields: dict[str, Any]
+        fields = result.model_dump() if isinstance(result, BaseModel) else {"code": result[0], "state": result[1]}
         query = urlencode({name: value for name, value in fields.items() if value is not None})
         return f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{query}"
 

@@ -50,7 +50,13 @@ class RequestMeta(dict[str, Any]):
 
 
 class DeclaredObject(dict[str, Any]):
-    """A JSON object that the client has declared, with its keys as attributes; one that is not there is None."""
+    """A JSON object that the client has declared, with its keys as attributes; one that is not there is None.
+
+    It is true also if it is empty: a client declares `{"sampling": {}}`.
+    """
+
+    def __bool__(self) -> bool:
+        return True
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

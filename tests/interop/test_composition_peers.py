@@ -26,7 +26,7 @@ from mcp_generated import connect
 SERVERS = ROOT / "tests" / "support" / "servers"
 COMPOSITION, CONTEXT = str(SERVERS / "composition.py"), str(SERVERS / "context.py")
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
-FASTMCP = "fastmcp==4.1.6"
+FASTMCP = "fastmcp==4.1.2"
 SDKS = [("mcp==1.30.0", rev.id) for rev in ALL_REVISIONS if not rev.stateless] + [
     ("mcp==2.3.0", rev.id) for rev in ALL_REVISIONS
 ]

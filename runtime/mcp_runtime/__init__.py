@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .app.context.elicitation import DeclinedElicitation as DeclinedElicitation
     from .app.context.elicitation import ElicitationResult as ElicitationResult
     from .app.context.own_requests import ResourceContent as ResourceContent
+    from .app.context.request_context import RequestContext as RequestContext
     from .app.context.sampling import SampleResult as SampleResult
-    from .app.context.session_view import RequestContext as RequestContext
     from .app.context.session_view import ServerSession as ServerSession
     from .app.dependencies.markers import Depends as Depends
     from .app.dependencies.markers import Elicit as Elicit
@@ -181,7 +181,7 @@ _MODULES = {
     "InMemoryStateStore": "server.state_store",
     "ClientCapabilityError": "errors",
     "ServerSession": "app.context.session_view",
-    "RequestContext": "app.context.session_view",
+    "RequestContext": "app.context.request_context",
     "SampleResult": "app.context.sampling",
     "ResourceContent": "app.context.own_requests",
     "ElicitationResult": "app.context.elicitation",

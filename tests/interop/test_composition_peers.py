@@ -16,7 +16,6 @@ import httpx2
 import pytest
 from conformance.wires import served
 from support.endpoints import ALL_REVISIONS, Rev
-from support.peer_drivers.composition_calls import CALLS
 from support.peers import driven, node_peer, python_peer
 from support.processes import end_with_session
 from support.project import ROOT
@@ -31,6 +30,15 @@ SDKS = [("mcp==1.30.0", rev.id) for rev in ALL_REVISIONS if not rev.stateless] +
     ("mcp==2.3.0", rev.id) for rev in ALL_REVISIONS
 ]
 TOOLS = ["price", "greet", "wait", "unlock", "cost"]
+CALLS: dict[str, dict[str, Any]] = {
+    "price": {"item": "tea"},
+    "cost": {"thing": "tea"},
+    **{name: {} for name in ("wait", "delete_all", "secret", "greet", "unlock")},
+}
+CONTEXT_CALLS: dict[str, dict[str, Any]] = {
+    **{name: {} for name in ("log_all", "own", "write_text", "by_session")},
+    "fill_in": {"shape": "model"},
+}
 TRANSPORTS = pytest.mark.parametrize("transport", ["stdio", "http"])
 
 
@@ -118,7 +126,7 @@ async def test_the_client_of_each_revision_uses_it(rev: Rev, transport: str) -> 
         seen["calls"] = {name: await outcome(client, name, values) for name, values in CALLS.items()}
         seen["after"] = [tool.name for tool in (await client.list_tools()).tools]
         seen["resource"] = (await client.read_resource("note://text")).model_dump(mode="json", by_alias=True)
-        prompt = await client.get_prompt("ask", {"thing": "tea"})
+        prompt = await client.get_prompt("question", {"thing": "tea"})
         seen["prompt"] = prompt.model_dump(mode="json", by_alias=True)
         assert client.server.name == "composition"
         assert client.server.title == ("Composition" if rev.id >= "2025-06-18" else None)
@@ -135,7 +143,9 @@ def test_a_route_of_its_own_is_served_beside_it() -> None:
 @TRANSPORTS
 @pytest.mark.parametrize(("sdk", "version"), SDKS)
 def test_the_official_client_uses_it(sdk: str, version: str, transport: str) -> None:
-    seen = driven(python_peer(sdk), "python_composition.py", version, *target(COMPOSITION, transport, version))
+    seen = driven(
+        python_peer(sdk), "python_composition.py", json.dumps(CALLS), version, *target(COMPOSITION, transport, version)
+    )
     check(seen, version, transport)
     check_parts(seen)
 
@@ -144,7 +154,9 @@ def test_the_official_client_uses_it(sdk: str, version: str, transport: str) -> 
 @TRANSPORTS
 def test_the_client_of_fastmcp_uses_it(transport: str) -> None:
     newest = ALL_REVISIONS[-1].id
-    seen = driven(python_peer(FASTMCP), "fastmcp_composition.py", *target(COMPOSITION, transport, newest))
+    seen = driven(
+        python_peer(FASTMCP), "fastmcp_composition.py", json.dumps(CALLS), *target(COMPOSITION, transport, newest)
+    )
     version = ALL_REVISIONS[-2].id if "secret" in seen["after"] else newest
     check(seen, version, transport)
     assert (seen["resource"], seen["prompt"]) == ("a note", "Is 3 EUR too much for tea?")
@@ -154,7 +166,9 @@ def test_the_client_of_fastmcp_uses_it(transport: str) -> None:
 @TRANSPORTS
 def test_the_client_of_fastmcp_uses_the_context(transport: str) -> None:
     newest = ALL_REVISIONS[-1].id
-    calls = driven(python_peer(FASTMCP), "fastmcp_composition.py", *target(CONTEXT, transport, newest))["calls"]
+    calls = driven(
+        python_peer(FASTMCP), "fastmcp_composition.py", json.dumps(CONTEXT_CALLS), *target(CONTEXT, transport, newest)
+    )["calls"]
     assert text_of(calls["log_all"]) == "logged"
     assert json.loads(text_of(calls["own"]))["text"] == ["a note", "text/plain"]
     assert text_of(calls["write_text"]) == "HELLO"
@@ -190,7 +204,7 @@ def test_the_inspector_uses_it(transport: str) -> None:
     assert "timed out after 0.05 s" in text_of(call("wait"))
     read = inspected(COMPOSITION, transport, "resources/read", "--uri", "note://text")
     assert read["contents"][0]["text"] == "a note"
-    prompt = inspected(COMPOSITION, transport, "prompts/get", "--prompt-name", "ask", "--prompt-args", "thing=tea")
+    prompt = inspected(COMPOSITION, transport, "prompts/get", "--prompt-name", "question", "--prompt-args", "thing=tea")
     assert prompt["messages"][0]["content"]["text"] == "Is 3 EUR too much for tea?"
 
 

@@ -12,9 +12,9 @@ from mcp_runtime.bindings.server import (
     RequestKeywords,
     RequestOptions,
     ServerContext,
+    named_when_missing,
 )
 from mcp_runtime.protocol.revision import Revision
-from mcp_runtime.usage.required import named_when_missing
 
 from . import types as t
 from .methods import REVISION, FromClient, FromServer

@@ -6,8 +6,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Unpack
 
-from mcp_runtime.bindings.sync import BaseSyncClient, NoKeywords, RequestKeywords, RequestOptions, SyncSubscription
-from mcp_runtime.usage.required import named_when_missing
+from mcp_runtime.bindings.sync import (
+    BaseSyncClient,
+    NoKeywords,
+    RequestKeywords,
+    RequestOptions,
+    SyncSubscription,
+    named_when_missing,
+)
 
 from . import types as t
 from .client import Client, ServerChange

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from .auth.client_providers import IdentityAssertionOAuthProvider as IdentityAssertionOAuthProvider
     from .auth.client_providers import OfficialOAuthClientProvider as OfficialOAuthClientProvider
     from .auth.client_providers import OfficialTokenStorage as OfficialTokenStorage
-    from .auth.current_token import get_access_token as get_access_token
     from .auth.oauth_models import JWT_BEARER_GRANT_TYPE as JWT_BEARER_GRANT_TYPE
     from .auth.oauth_models import AuthorizationCodeResult as AuthorizationCodeResult
     from .auth.oauth_models import AuthorizationParams as AuthorizationParams
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
     from .auth.providers import construct_redirect_uri as construct_redirect_uri
     from .auth.providers import resource_url_from_server_url as resource_url_from_server_url
     from .auth.token_verification import OfficialTokenVerifier as OfficialTokenVerifier
-    from .http.session_manager import StreamableHTTPSessionManager as StreamableHTTPSessionManager
-    from .http.session_manager import TransportSecuritySettings as TransportSecuritySettings
+    from .current_token import get_access_token as get_access_token
+    from .http.accepted_hosts import TransportSecuritySettings as TransportSecuritySettings
     from .http.stored_events import EventMessage as EventMessage
     from .http.stored_events import StreamEventStore as StreamEventStore
     from .initialization import InitializationOptions as InitializationOptions
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from .mcp_errors import UrlElicitationRequiredError as UrlElicitationRequiredError
     from .request import OfficialRequestContext as OfficialRequestContext
     from .request_states import RequestStateSecurity as RequestStateSecurity
+    from .session_manager import StreamableHTTPSessionManager as StreamableHTTPSessionManager
     from .stream_ends import StdioServerParameters as StdioServerParameters
     from .stream_ends import create_mcp_http_client as create_mcp_http_client
     from .stream_ends import sse_client as sse_client
@@ -114,7 +114,7 @@ _MODULES = {
     "IdentityAssertionOAuthProvider": "auth.client_providers",
     "OfficialOAuthClientProvider": "auth.client_providers",
     "OfficialTokenStorage": "auth.client_providers",
-    "get_access_token": "auth.current_token",
+    "get_access_token": "current_token",
     "AuthSettings": "auth.oauth_models",
     "AuthorizationCodeResult": "auth.oauth_models",
     "AuthorizationParams": "auth.oauth_models",
@@ -138,8 +138,8 @@ _MODULES = {
     "construct_redirect_uri": "auth.providers",
     "resource_url_from_server_url": "auth.providers",
     "OfficialTokenVerifier": "auth.token_verification",
-    "StreamableHTTPSessionManager": "http.session_manager",
-    "TransportSecuritySettings": "http.session_manager",
+    "StreamableHTTPSessionManager": "session_manager",
+    "TransportSecuritySettings": "http.accepted_hosts",
     "EventMessage": "http.stored_events",
     "StreamEventStore": "http.stored_events",
     "InitializationOptions": "initialization",

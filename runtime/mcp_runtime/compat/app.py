@@ -6,19 +6,23 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..app.content import AssistantMessage, Audio, Image, UserMessage
 from ..errors import JSONRPCError, LocalError
 from ..protocol.models import is_list
+from .app_protection import Protection
 from .http.translation import translated
-from .protection import Protection
 from .request import OfficialRequestContext
 
 # An App always refuses a name that is in use, so these ask for less than it does.
 _STRICTER_HERE: Final = frozenset(
     "warn_on_duplicate_tools warn_on_duplicate_resources warn_on_duplicate_prompts".split()
 )
+
+
+# Private attributes of the official SDK that programs use.
+_PRIVATE: Final = frozenset("_mcp_server _lowlevel_server _tool_manager _resource_manager _prompt_manager".split())
 
 
 class OfficialAppMixin:
@@ -39,7 +43,7 @@ class OfficialAppMixin:
             raise TypeError(f"{type(self).__name__}() got {', '.join(repeated)} by position and by keyword")
         settings = {name: value for name, value in (named | settings).items() if name not in _STRICTER_HERE}
         tools, middleware = settings.pop("tools", None) or (), settings.pop("middleware", None) or ()
-        protection = Protection.taken_from(type(self).__name__, settings)
+        protection = Protection.from_settings(type(self).__name__, settings)
         settings = translated(settings)
         settings.setdefault("name", type(self).__name__)
         if not settings.get("version"):
@@ -53,6 +57,12 @@ class OfficialAppMixin:
             self.add_tool(tool)
         for function in middleware:
             self.middleware.append(function)
+
+    if not TYPE_CHECKING:  # Checkers report attributes that do not exist.
+
+        def __getattr__(self, name: str) -> Any:
+            remedy = "; docs/migration.md has the lines to write instead" if name in _PRIVATE else ""
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{remedy}")
 
     def add_tool(self, function: Any, name: str | None = None, **settings: Any) -> None:
         """Add a tool, also at run time."""

@@ -185,12 +185,12 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         """
         from ..app.serving.http_application import HTTPApplication
         from ..app.serving.server_settings import ServerSettings, take_settings
+        from .app_protection import Protection
         from .http.translation import translated
-        from .protection import Protection
 
         keywords = translated(settings)
         served = ServerSettings(**take_settings(keywords))
-        protection = Protection.taken_from("streamable_http_app", {"auth": auth, "token_verifier": token_verifier})
+        protection = Protection.from_settings("streamable_http_app", {"auth": auth, "token_verifier": token_verifier})
         merged = {"path": served.path, **protection.keywords(served), **served.asgi_settings(), **keywords}
         return HTTPApplication(self.asgi(**merged), custom_starlette_routes, (), served.debug)
 

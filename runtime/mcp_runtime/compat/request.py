@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any, ClassVar, Final, Generic
 
-from ..app.context.app_context import FirstT, RequestT, StateT
-from ..app.context.session_view import RequestContext, ServerSession
+from ..app.context.request_context import RequestContext
+from ..app.context.session_view import ServerSession
+from ..app.context.state_attribute import FirstT, RequestT, StateT
 from ..server.context import ServerContext
 from .mcp_errors import received_errors
 

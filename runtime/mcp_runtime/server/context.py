@@ -185,7 +185,7 @@ class ServerContext(VisibilityControl, Context):
 
         Does nothing over transports without sessions. It closes at once; the result may be awaited.
         """
-        self._require_channel().close_standalone_sse_stream()
+        self._require_channel().close_sse_stream(standalone=True)
         return CLOSED
 
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:

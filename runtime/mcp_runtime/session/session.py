@@ -313,10 +313,8 @@ class Session:
         else:
             self.transport.send(encoded)
 
-    def close_sse_stream(self) -> None:
+    def close_sse_stream(self, standalone: bool = False) -> None:
         """Do nothing: messages of a session itself belong to no HTTP request."""
-
-    close_standalone_sse_stream = close_sse_stream
 
     async def close(self) -> None:
         """Close the connection; all pending requests fail with ConnectionClosedError."""

@@ -191,7 +191,7 @@ async def test_a_prompt_without_a_docstring_has_an_empty_description() -> None:
     mcp = FastMCP("shop")
 
     @mcp.prompt()
-    def ask() -> str:
+    def question() -> str:
         return "What?"
 
     @mcp.prompt()
@@ -199,5 +199,5 @@ async def test_a_prompt_without_a_docstring_has_an_empty_description() -> None:
         """Ask why."""
         return "Why?"
 
-    assert (await mcp.get_prompt("ask")).description == ""
+    assert (await mcp.get_prompt("question")).description == ""
     assert (await mcp.get_prompt("explained")).description == "Ask why."

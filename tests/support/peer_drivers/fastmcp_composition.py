@@ -1,6 +1,6 @@
 """Use servers/composition.py, and the context of servers/context.py, with FastMCP's client; print what it received.
 
-Arguments: a server's command or its URL. It runs in an environment with FastMCP, and nothing of ours.
+Arguments: the calls as JSON, and a server's command or its URL. It runs in an environment with FastMCP.
 """
 
 from __future__ import annotations
@@ -11,15 +11,8 @@ import sys
 from typing import Any
 
 import anyio
-from composition_calls import CALLS
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
-
-ALL_CALLS: dict[str, dict[str, Any]] = {
-    **CALLS,
-    **{name: {} for name in ("log_all", "own", "write_text", "by_session", "forget")},
-    "fill_in": {"shape": "model"},
-}
 
 
 async def elicit(message: str, response_type: Any, params: Any, context: Any) -> Any:
@@ -43,7 +36,7 @@ async def outcome(client: Any, name: str, arguments: dict[str, Any]) -> Any:
     return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-async def main(server: list[str]) -> None:
+async def main(calls: dict[str, Any], server: list[str]) -> None:
     """Print the results of the calls, and the lists before and after them."""
     command, *arguments = server
     target: Any = StdioTransport(command, arguments) if arguments else command
@@ -54,17 +47,17 @@ async def main(server: list[str]) -> None:
             seen: dict[str, Any] = {"before": tools}
             listed = {*tools, "delete_all", "secret"}
             seen["calls"] = {
-                name: await outcome(client, name, values) for name, values in ALL_CALLS.items() if name in listed
+                name: await outcome(client, name, values) for name, values in calls.items() if name in listed
             }
             seen["after"] = [tool.name for tool in await client.list_tools()]
             seen["resources"] = [str(resource.uri) for resource in await client.list_resources()]
             if "price" in tools:
                 seen["resource"] = (await client.read_resource("note://text"))[0].text
-                prompt = await client.get_prompt("ask", {"thing": "tea"})
+                prompt = await client.get_prompt("question", {"thing": "tea"})
                 seen["prompt"] = prompt.messages[0].content.text
     print(json.dumps(seen))
 
 
 if __name__ == "__main__":
     logging.disable()
-    anyio.run(main, sys.argv[1:])
+    anyio.run(main, json.loads(sys.argv[1]), sys.argv[2:])

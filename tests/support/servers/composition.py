@@ -64,7 +64,7 @@ def price(item: str, table: Annotated[dict[str, int], Depends(prices)]) -> str:
 
 @app.tool
 def greet(person: Annotated[Guest, Resolve(guest)]) -> str:
-    """Greet the user by the name that a form has asked for."""
+    """Greet the user by the name in a form."""
     return f"Hello {person.name}"
 
 
@@ -100,7 +100,7 @@ app.add_resource(TextResource(uri="note://text", name="note", text="a note"))
 
 
 @app.prompt
-def ask(thing: str, table: Annotated[dict[str, int], Depends(prices)]) -> str:
+def question(thing: str, table: Annotated[dict[str, int], Depends(prices)]) -> str:
     """Ask about a thing."""
     return f"Is {table[thing]} EUR too much for {thing}?"
 

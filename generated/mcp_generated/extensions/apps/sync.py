@@ -6,8 +6,7 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.sync import BaseSyncClient, NoKeywords, RequestKeywords, RequestOptions
-from mcp_runtime.usage.required import named_when_missing
+from mcp_runtime.bindings.sync import BaseSyncClient, NoKeywords, RequestKeywords, RequestOptions, named_when_missing
 
 from . import types as t
 from .client import App

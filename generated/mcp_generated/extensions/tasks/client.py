@@ -15,9 +15,9 @@ from mcp_runtime.bindings.client import (
     RequestKeywords,
     RequestOptions,
     Subscription,
+    named_when_missing,
 )
 from mcp_runtime.protocol.revision import Revision
-from mcp_runtime.usage.required import named_when_missing
 from typing_extensions import deprecated
 
 from . import types as t

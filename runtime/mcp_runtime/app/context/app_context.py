@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic
 
-from typing_extensions import TypeVar
-
 from ...protocol.revision import Notification
 from ...session.options import Params, RequestOptions
 from ...usage.keywords import NoKeywords
 from .own_context import OwnContext
 from .request_details import negotiated_version, received_request
+from .state_attribute import FirstT as FirstT
+from .state_attribute import LifespanStateOwner, StateAttribute
+from .state_attribute import RequestT as RequestT
+from .state_attribute import StateT as StateT
 
 if TYPE_CHECKING:
     from ...http.received_request import ReceivedRequest
-    from .request_details import StateAttribute
-    from .session_view import DeclaredObject, RequestContext, ServerSession
-
-FirstT = TypeVar("FirstT", default=Any)
-StateT = TypeVar("StateT", default=FirstT)
-# Not Any, with which the overloads of `StateAttribute` would be ambiguous.
-RequestT = TypeVar("RequestT", default=object)
+    from .request_context import RequestContext
+    from .session_view import DeclaredObject, ServerSession
 
 
-class AppContext(OwnContext, Generic[FirstT, StateT, RequestT]):
+class AppContext(OwnContext, LifespanStateOwner[FirstT, StateT, RequestT], Generic[FirstT, StateT, RequestT]):
     """The context of an app's function.
 
     `Context[State]` types `state`, the value that the lifespan yields. So do the orders of the official SDK:
@@ -109,7 +106,7 @@ class AppContext(OwnContext, Generic[FirstT, StateT, RequestT]):
     @property
     def request_context(self) -> RequestContext[FirstT, StateT, RequestT]:
         """The request, as the official SDK shows it: `meta`, `session`, `lifespan_context`, `request` and more."""
-        from .session_view import RequestContext
+        from .request_context import RequestContext
 
         return RequestContext(self)
 

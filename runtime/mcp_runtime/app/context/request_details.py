@@ -2,38 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
 from ...session.interfaces import channel_of_connection
 
 if TYPE_CHECKING:
     from ...http.received_request import ReceivedRequest
-    from .app_context import AppContext
-    from .session_view import RequestContext, ServerSession
-
-S = TypeVar("S")
-
-
-class StateAttribute:
-    """The attribute with the value that the lifespan yields, for type checkers.
-
-    Its type is the first type parameter, as in 2.x and of `Context[State]`; it is the second one if the first is
-    `ServerSession`, as in 1.x.
-    """
-
-    if TYPE_CHECKING:
-
-        @overload
-        def __get__(self, instance: AppContext[ServerSession, S, Any], owner: Any = None) -> S: ...
-        @overload
-        def __get__(self, instance: RequestContext[ServerSession, S, Any], owner: Any = None) -> S: ...
-        @overload
-        def __get__(self, instance: AppContext[S, Any, Any], owner: Any = None) -> S: ...
-        @overload
-        def __get__(self, instance: RequestContext[S, Any, Any], owner: Any = None) -> S: ...
-        def __get__(self, instance: Any, owner: Any = None) -> Any: ...
-
-        def __set__(self, instance: Any, value: Any) -> None: ...
 
 
 def negotiated_version(ctx: Any) -> str:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
-
-from typing_extensions import TypeVar
+from typing import Any, Final
 
 from ...errors import ProtocolViolationError
 from ...protocol.models import is_object
@@ -17,15 +15,10 @@ from ...session.interfaces import channel_of_connection
 from ...session.options import DEFAULT_OPTIONS
 from .elicitation import NO_TIMEOUT
 from .input_context import client_rows
-from .request_details import StateAttribute, negotiated_version, received_request
+from .request_details import negotiated_version
 from .sampling import to_messages, to_preferences
 
 _log: Final = logging.getLogger(__name__)
-
-FirstT = TypeVar("FirstT", default=Any)
-StateT = TypeVar("StateT", default=FirstT)
-# Not Any, with which the overloads of `StateAttribute` would be ambiguous.
-RequestT = TypeVar("RequestT", default=object)
 
 _CAPITAL: Final = re.compile(r"_([a-z])")
 
@@ -63,73 +56,6 @@ class DeclaredObject(dict[str, Any]):
             raise AttributeError(name)
         value = self.get(name, self.get(_CAPITAL.sub(lambda match: match[1].upper(), name)))
         return DeclaredObject(value) if is_object(value) else value
-
-
-class RequestContext(Generic[FirstT, StateT, RequestT]):
-    """The request of a function or a handler, as the official SDK shows it; `ctx` has the same and more.
-
-    The type parameters are those of `Context`.
-    """
-
-    session_class: ClassVar[type[ServerSession]]
-
-    def __init__(self, ctx: Any) -> None:
-        """Create the view of a context."""
-        self._ctx = ctx
-
-    @property
-    def request_id(self) -> str | int | None:
-        """The id of the request; None for a notification."""
-        id: str | int | None = self._ctx.request_id
-        return id
-
-    @property
-    def meta(self) -> RequestMeta | None:
-        """The `_meta` of the request; None if it is empty."""
-        return RequestMeta(self._ctx.meta) if self._ctx.meta else None
-
-    @property
-    def session(self) -> ServerSession:
-        """The client's session."""
-        return self.session_class(self._ctx)
-
-    if TYPE_CHECKING:
-        lifespan_context = StateAttribute()
-    else:
-
-        @property
-        def lifespan_context(self) -> Any:
-            """The value that the lifespan yielded."""
-            return self._ctx.state
-
-    @property
-    def request(self) -> Any:
-        """The HTTP request; None over stdio and in memory."""
-        return received_request(self._ctx)
-
-    @property
-    def protocol_version(self) -> str:
-        """The protocol version that the client has negotiated."""
-        return negotiated_version(self._ctx)
-
-    @property
-    def method(self) -> str:
-        """The method of the request."""
-        return str(self._ctx._message.row.method)
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The params of the request, as JSON."""
-        params = self._ctx._message.params
-        return {} if params is None else dict(params.model_dump(mode="json", by_alias=True))
-
-    async def close_sse_stream(self) -> None:
-        """Close the SSE stream of this request without ending the request."""
-        self._ctx.close_sse_stream()
-
-    async def close_standalone_sse_stream(self) -> None:
-        """Close the SSE stream that the client has opened with a GET; the client opens it again."""
-        self._ctx.close_standalone_sse_stream()
 
 
 class ServerSession:
@@ -311,9 +237,6 @@ class ServerSession:
         row = next(rows, None)
         if isinstance(row, Notification):
             await channel.send_notification(row, {"elicitationId": elicitation_id})
-
-
-RequestContext.session_class = ServerSession
 
 
 def _includes(declared: Any, required: Any) -> bool:

@@ -52,8 +52,8 @@ class StorageAdapter(InMemoryTokenStorage):
 
     async def load(self, server: str) -> StoredCredentials | None:
         """Return the credentials for a server, if there are any."""
-        if (known := await super().load(server)) is not None or self._is_deleted:
-            return known
+        if (credentials := await super().load(server)) is not None or self._is_deleted:
+            return credentials
         client, token = await self._storage.get_client_info(), await self._storage.get_tokens()
         if client is None or client.client_id is None or token is None:
             return None
@@ -206,6 +206,7 @@ class IdentityAssertionOAuthProvider(OAuthClientProvider):
         issuer: str,
         assertion_provider: Callable[[str, str], Awaitable[str]],
         scope: str | None = None,
+        *,
         token_endpoint_auth_method: str = "client_secret_post",
     ) -> None:
         """Create the client of one MCP server.

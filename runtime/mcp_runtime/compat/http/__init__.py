@@ -1,1 +1,1 @@
-"""The HTTP endpoints of the official SDK: the session manager, its security settings, and its event store."""
+"""The HTTP endpoints of the official SDK: their hosts, their event stores and their keywords."""

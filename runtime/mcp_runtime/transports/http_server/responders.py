@@ -66,13 +66,8 @@ class PostResponder:
         self._waiting = asyncio.get_running_loop().create_future()
         await asyncio.wait([self._waiting], timeout=timeout)
 
-    def close_sse_stream(self) -> None:
-        """Close the connection of this response; the client resumes its stream with `Last-Event-ID`."""
-        if not self.is_done:
-            self.open_stream().close_connection()
-
-    def close_standalone_sse_stream(self) -> None:
-        """Do nothing: without a session there is no such stream."""
+    def close_sse_stream(self, standalone: bool = False) -> None:
+        """Do nothing: without a session the client cannot resume the stream, so the response would be lost."""
 
     def _create_stream(self) -> SSEStream:
         raise NotImplementedError
@@ -116,10 +111,13 @@ class SessionResponder(PostResponder):
         else:
             await self._put(self._session.connection.send_notification(row, params))
 
-    def close_standalone_sse_stream(self) -> None:
-        """Close the connection of the session's own stream; the client resumes it with `Last-Event-ID`."""
-        if isinstance(session := self._session.transport, HTTPSession):
+    def close_sse_stream(self, standalone: bool = False) -> None:
+        """Close the connection of this response, or of the session's own stream; the client resumes with
+        `Last-Event-ID`."""
+        if standalone and isinstance(session := self._session.transport, HTTPSession):
             session.standalone_stream.close_connection()
+        elif not standalone and not self.is_done:
+            self.open_stream().close_connection()
 
     def _send(self, message: bytes) -> None:
         # The stream of this response ends with the response.
@@ -161,9 +159,6 @@ class StatelessResponder(PostResponder):
         if self._task is not None:
             self._cancelled += 1
             self._task.cancel()
-
-    def close_sse_stream(self) -> None:
-        """Do nothing: the client cannot resume the stream, so the response would be lost."""
 
     def client_disconnected(self, disconnect: object) -> None:
         """Cancel the request: a client cancels a stateless request by closing its connection.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..auth.resource_server.protection import ResourceServer
     from .auth.oauth_models import AuthSettings
     from .auth.token_verification import OfficialTokenVerifier
-    from .http.session_manager import TransportSecuritySettings
+    from .http.accepted_hosts import TransportSecuritySettings
 
 
 class Protection:
@@ -34,7 +34,7 @@ class Protection:
         self.auth, self.verifier, self.security = auth, verifier, security
 
     @classmethod
-    def taken_from(cls, name: str, settings: dict[str, Any]) -> Self:
+    def from_settings(cls, name: str, settings: dict[str, Any]) -> Self:
         """Remove the keywords of the protection from those of a constructor.
 
         Raises LocalError for `auth` without a verifier, and for a verifier without `auth`.
@@ -48,7 +48,7 @@ class Protection:
     @property
     def middleware(self) -> Callable[..., Any]:
         """The middleware that `get_access_token` needs."""
-        from .auth.current_token import with_user
+        from .current_token import with_user
 
         return with_user
 

@@ -4,32 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...app.serving.server_settings import ServerSettings
-from ...errors import LocalError
-from ..lowlevel import LowLevelServer
-from .stored_events import to_event_store
+from ..app.serving.server_settings import ServerSettings
+from ..errors import LocalError
+from .http.accepted_hosts import TransportSecuritySettings
+from .http.stored_events import to_event_store
+from .lowlevel import LowLevelServer
 
 if TYPE_CHECKING:
-    from ...http.asgi import Receive, Scope, Send
-
-
-@dataclass
-class TransportSecuritySettings:
-    """The Host and Origin headers to accept; a port may be `*`."""
-
-    enable_dns_rebinding_protection: bool = True
-    allowed_hosts: list[str] = field(default_factory=list[str])
-    allowed_origins: list[str] = field(default_factory=list[str])
-
-    def keywords(self) -> dict[str, Any]:
-        """Return the keywords of `asgi`."""
-        if not self.enable_dns_rebinding_protection:
-            return {"hosts": ["*"], "origins": ["*"]}
-        hosts = [host.removesuffix(":*") for host in self.allowed_hosts]
-        return {"hosts": hosts, "origins": [origin.removesuffix(":*") for origin in self.allowed_origins]}
+    from ..http.asgi import Receive, Scope, Send
 
 
 class StreamableHTTPSessionManager:

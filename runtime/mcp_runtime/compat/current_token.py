@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any, Final
 
-from ...session.identity import AuthenticatedUser
-from ..request import CURRENT
-from .oauth_models import OfficialAccessToken
-from .token_verification import access_token_of
+from ..session.identity import AuthenticatedUser
+from .auth.oauth_models import OfficialAccessToken
+from .auth.token_verification import access_token_of
+from .request import CURRENT
 
 _USER: Final[ContextVar[AuthenticatedUser | None]] = ContextVar("mcp_user", default=None)
 

@@ -75,7 +75,7 @@ class Requester:
     ) -> ResultT:
         """Send a request whose params require an interim result, and return that. Raises RemoteError for another
         result."""
-        method = f"{row.name}_as_task"
+        method = f"{row.name.removeprefix('on_')}_as_task"
         if keywords and not keywords.keys() <= _OPTION_NAMES:
             self._refuse_keywords(method, keywords, _OPTION_NAMES)
         refuse_missing(method, params)

@@ -11,6 +11,7 @@ from mcp_runtime.app.app import BaseApp
 from mcp_runtime.app.context.app_context import AppContext, FirstT, RequestT, StateT
 from mcp_runtime.bindings.server import BaseServer, NoKeywords, RequestKeywords, RequestOptions, ServerContext
 from mcp_runtime.usage.keywords import refuse_unknown
+from mcp_runtime.usage.required import named_when_missing
 from typing_extensions import deprecated
 
 from .v2026_07_28 import types as t
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .v2026_07_28.client import Client
 
 
+@named_when_missing
 class Context(AppContext[FirstT, StateT, RequestT]):
     """The request that a function of an app serves, and what the function can request and send.
 
@@ -113,6 +115,7 @@ class Context(AppContext[FirstT, StateT, RequestT]):
         await self._announce(FromServer.PROMPT_LIST_CHANGED, {}, options, keywords)
 
 
+@named_when_missing
 class App(BaseApp[Server]):
     """A server that is made of functions with type hints.
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .app.context.elicitation import DeclinedElicitation as DeclinedElicitation
     from .app.context.elicitation import ElicitationResult as ElicitationResult
     from .app.context.own_requests import ResourceContent as ResourceContent
+    from .app.context.request_context import RequestContext as RequestContext
     from .app.context.sampling import SampleResult as SampleResult
-    from .app.context.session_view import RequestContext as RequestContext
     from .app.context.session_view import ServerSession as ServerSession
     from .app.context.sync_context import SyncContext as SyncContext
     from .app.dependencies.markers import Depends as Depends
@@ -187,7 +187,7 @@ _MODULES = {
     "InMemoryStateStore": "server.state_store",
     "ClientCapabilityError": "errors",
     "ServerSession": "app.context.session_view",
-    "RequestContext": "app.context.session_view",
+    "RequestContext": "app.context.request_context",
     "SampleResult": "app.context.sampling",
     "SyncContext": "app.context.sync_context",
     "ResourceContent": "app.context.own_requests",

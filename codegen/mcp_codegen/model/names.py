@@ -17,10 +17,11 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _RESERVED_BY_MODELS: Final = frozenset({*dir(BaseModel), "to_anthropic", "to_dict", "to_openai"})
 # Names a generated method cannot have, because the hand-written base classes have them; a test keeps this complete.
 RESERVED_BY_ENDPOINTS: Final = frozenset("""
-    as_task asgi cache_hints capabilities client client_class client_info close close_sse_stream connect
-    connection_state context disable_components enable_components http info initialize_extras instructions keys
-    lifespan listen log memory meta name once options params principal progress request_id require_scopes
-    reset_visibility revision run run_async scopes self serve server state status stdio user version
+    as_task asgi cache_hints capabilities client client_class client_info close close_sse_stream
+    close_standalone_sse_stream connect connection_state context disable_components enable_components http info
+    initialize_extras instructions keys lifespan listen log memory meta name once options params principal progress
+    request_id require_scopes reset_visibility revision run run_async scopes self serve server state status stdio user
+    version
     """.split())
 # Names a type cannot have, because the generated module uses them with their usual meaning.
 _RESERVED_BY_MODULE: Final = frozenset(dir(builtins)) - {"ConnectionError"} | {

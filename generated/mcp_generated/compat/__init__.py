@@ -7,11 +7,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mcp_runtime.bindings.client import BaseClient
-from mcp_runtime.bindings.server import BaseServer
+from mcp_runtime.bindings.server import BaseServer, ServerContext
 from mcp_runtime.compat.app import OfficialAppMixin
 from mcp_runtime.compat.client_session import SessionBase, connected_session
 from mcp_runtime.compat.lowlevel import LowLevelServer, RequestDataT, StateT
 from mcp_runtime.compat.names import names_of as _names_of
+from mcp_runtime.compat.request import OfficialContextMixin
 from pydantic import BaseModel
 
 from .. import LIFECYCLES, REVISIONS
@@ -28,15 +29,21 @@ if TYPE_CHECKING:
     from mcp_runtime.compat import *
 
 
+class _Context(OfficialContextMixin, Context):
+    """The context of functions: a `Context` whose errors are those of the official SDK."""
+
+
 class FastMCP(OfficialAppMixin, App):
     """A server made of functions, with the defaults and the keywords of the last 1.x."""
 
+    context_class: ClassVar[type[ServerContext]] = _Context
     positional: ClassVar[tuple[str, ...]] = ("name", "instructions", "website_url", "icons")
 
 
 class MCPServer(OfficialAppMixin, App):
     """A server made of functions, with the defaults and the keywords of 2.x."""
 
+    context_class: ClassVar[type[ServerContext]] = _Context
     positional: ClassVar[tuple[str, ...]] = (
         "name",
         "title",

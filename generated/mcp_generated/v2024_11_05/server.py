@@ -12,6 +12,7 @@ from mcp_runtime.bindings.server import (
     RequestKeywords,
     RequestOptions,
     ServerContext,
+    named_when_missing,
 )
 from mcp_runtime.protocol.revision import Revision
 
@@ -19,6 +20,7 @@ from . import types as t
 from .methods import REVISION, FromClient, FromServer
 
 
+@named_when_missing
 class Context(ServerContext):
     """The request that a handler serves, and the requests and notifications that it can send to the client."""
 
@@ -96,6 +98,7 @@ class Context(ServerContext):
         await self._send_notification(FromServer.PROMPT_LIST_CHANGED, {}, options, keywords)
 
 
+@named_when_missing
 class Server(BaseServer):
     """A server of MCP 2024-11-05. Override a method to handle a message; this declares its capability."""
 

@@ -6,12 +6,20 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 
-from mcp_runtime.bindings.sync import BaseSyncClient, NoKeywords, RequestKeywords, RequestOptions, SyncSubscription
+from mcp_runtime.bindings.sync import (
+    BaseSyncClient,
+    NoKeywords,
+    RequestKeywords,
+    RequestOptions,
+    SyncSubscription,
+    named_when_missing,
+)
 
 from . import types as t
 from .client import Client, ServerChange
 
 
+@named_when_missing
 class SyncClient(BaseSyncClient[Client]):
     """A synchronous `Client`. To handle messages of the server, pass it a subclass of `Client` with handlers."""
 

@@ -14,6 +14,7 @@ from mcp_runtime.bindings.client import (
     RequestKeywords,
     RequestOptions,
     Subscription,
+    named_when_missing,
 )
 from mcp_runtime.protocol.revision import Revision
 
@@ -29,6 +30,7 @@ ServerChange: TypeAlias = (
 """The notifications that `listen` yields."""
 
 
+@named_when_missing
 class Client(BaseClient):
     """A client of MCP 2025-11-25. Override an `on_…` method to handle a message; this declares its capability."""
 

@@ -13,6 +13,7 @@ from mcp_runtime.bindings.server import (
     RequestKeywords,
     RequestOptions,
     ServerContext,
+    named_when_missing,
 )
 from mcp_runtime.protocol.revision import Revision
 
@@ -20,6 +21,7 @@ from . import types as t
 from .methods import REVISION, FromClient, FromServer
 
 
+@named_when_missing
 class Context(ServerContext):
     """The request that a handler serves, and the requests and notifications that it can send to the client."""
 
@@ -278,6 +280,7 @@ class Context(ServerContext):
         )
 
 
+@named_when_missing
 class Server(BaseServer):
     """A server of MCP 2025-11-25. Override a method to handle a message; this declares its capability."""
 

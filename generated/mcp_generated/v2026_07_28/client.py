@@ -15,6 +15,7 @@ from mcp_runtime.bindings.client import (
     RequestKeywords,
     RequestOptions,
     Subscription,
+    named_when_missing,
 )
 from mcp_runtime.protocol.revision import Revision
 from typing_extensions import deprecated
@@ -31,6 +32,7 @@ ServerChange: TypeAlias = (
 """The notifications that `listen` yields."""
 
 
+@named_when_missing
 class Client(BaseClient):
     """A client of MCP 2026-07-28. Override an `on_…` method to handle a message; this declares its capability."""
 

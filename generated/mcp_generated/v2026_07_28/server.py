@@ -14,6 +14,7 @@ from mcp_runtime.bindings.server import (
     RequestKeywords,
     RequestOptions,
     ServerContext,
+    named_when_missing,
 )
 from mcp_runtime.protocol.revision import Revision
 from typing_extensions import deprecated
@@ -22,6 +23,7 @@ from . import types as t
 from .methods import REVISION, FromClient, FromServer
 
 
+@named_when_missing
 class Context(ServerContext):
     """The request that a handler serves, and the requests and notifications that it can send to the client."""
 
@@ -138,6 +140,7 @@ class Context(ServerContext):
         await super().log(level, data, logger)
 
 
+@named_when_missing
 class Server(BaseServer):
     """A server of MCP 2026-07-28. Override a method to handle a message; this declares its capability."""
 

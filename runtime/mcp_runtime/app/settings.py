@@ -162,9 +162,10 @@ def check_app(
 
 def to_wire(settings: Settings, description: str | None) -> dict[str, Any]:
     """Return the properties that all definitions have."""
+    own = settings.get("description")
     return {
         "title": settings.get("title"),
-        "description": settings.get("description") or description,
+        "description": description if own is None else own,
         "icons": settings.get("icons"),
         "_meta": _meta(settings),
     }

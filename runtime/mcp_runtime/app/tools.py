@@ -104,7 +104,9 @@ class Tool:
         except InvalidMessageError as error:
             _log.error("%s", error)
             return self._error_result(str(error))
-        except Exception:
+        except Exception as error:
+            if isinstance(error, shown_exceptions):
+                return self._error_result(str(error))
             _log.exception("%s: its result cannot be converted", self._description)
             return self._error_result(f"{self._description} failed: its result cannot be converted")
 

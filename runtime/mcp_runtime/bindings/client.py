@@ -17,6 +17,7 @@ from ..session.options import RequestKeywords as RequestKeywords
 from ..session.options import RequestOptions as RequestOptions
 from ..usage.keywords import NoKeywords as NoKeywords
 from ..usage.keywords import checked
+from ..usage.required import named_when_missing as named_when_missing
 from ..versions.candidates import client_candidates
 from .arguments import HTTP_RULES, STDIO_RULES, check_command, check_url
 from .server import ServerChoice, check_servers, services_of

@@ -16,6 +16,7 @@ from ..session.negotiation import ready_candidate
 from ..session.options import RequestKeywords as RequestKeywords
 from ..session.options import RequestOptions as RequestOptions
 from ..usage.keywords import NoKeywords as NoKeywords
+from ..usage.required import named_when_missing as named_when_missing
 from ..usage.rules import shown
 from .arguments import check_asgi, check_run
 from .settings import ASGISettings, HTTPServerSettings

@@ -18,6 +18,7 @@ from ..session.options import RequestKeywords as RequestKeywords
 from ..session.options import RequestOptions as RequestOptions
 from ..usage.keywords import NoKeywords as NoKeywords
 from ..usage.keywords import checked
+from ..usage.required import named_when_missing as named_when_missing
 from ..usage.rules import Rule, instance
 from .arguments import HTTP_RULES, STDIO_RULES
 from .client import BaseClient

@@ -9,6 +9,37 @@ from .._lazy import lazy_module
 
 if TYPE_CHECKING:
     from .app import RoleMessage as RoleMessage
+    from .auth.client_providers import ClientCredentialsOAuthProvider as ClientCredentialsOAuthProvider
+    from .auth.client_providers import IdentityAssertionOAuthProvider as IdentityAssertionOAuthProvider
+    from .auth.client_providers import OfficialOAuthClientProvider as OfficialOAuthClientProvider
+    from .auth.client_providers import OfficialTokenStorage as OfficialTokenStorage
+    from .auth.oauth_models import JWT_BEARER_GRANT_TYPE as JWT_BEARER_GRANT_TYPE
+    from .auth.oauth_models import AuthorizationCodeResult as AuthorizationCodeResult
+    from .auth.oauth_models import AuthorizationParams as AuthorizationParams
+    from .auth.oauth_models import AuthSettings as AuthSettings
+    from .auth.oauth_models import ClientRegistrationOptions as ClientRegistrationOptions
+    from .auth.oauth_models import IdentityAssertionParams as IdentityAssertionParams
+    from .auth.oauth_models import OAuthClientInformationFull as OAuthClientInformationFull
+    from .auth.oauth_models import OAuthClientMetadata as OAuthClientMetadata
+    from .auth.oauth_models import OAuthMetadata as OAuthMetadata
+    from .auth.oauth_models import OfficialAccessToken as OfficialAccessToken
+    from .auth.oauth_models import OfficialOAuthToken as OfficialOAuthToken
+    from .auth.oauth_models import RevocationOptions as RevocationOptions
+    from .auth.oauth_models import StoredAuthorizationCode as StoredAuthorizationCode
+    from .auth.oauth_models import StoredRefreshToken as StoredRefreshToken
+    from .auth.providers import AuthorizeError as AuthorizeError
+    from .auth.providers import OAuthAuthorizationServerProvider as OAuthAuthorizationServerProvider
+    from .auth.providers import ProviderTokenVerifier as ProviderTokenVerifier
+    from .auth.providers import RegistrationError as RegistrationError
+    from .auth.providers import TokenError as TokenError
+    from .auth.providers import check_resource_allowed as check_resource_allowed
+    from .auth.providers import construct_redirect_uri as construct_redirect_uri
+    from .auth.providers import resource_url_from_server_url as resource_url_from_server_url
+    from .auth.token_verification import OfficialTokenVerifier as OfficialTokenVerifier
+    from .current_token import get_access_token as get_access_token
+    from .http.accepted_hosts import TransportSecuritySettings as TransportSecuritySettings
+    from .http.stored_events import EventMessage as EventMessage
+    from .http.stored_events import StreamEventStore as StreamEventStore
     from .initialization import InitializationOptions as InitializationOptions
     from .initialization import NotificationOptions as NotificationOptions
     from .initialization import ReadResourceContents as ReadResourceContents
@@ -16,11 +47,8 @@ if TYPE_CHECKING:
     from .mcp_errors import McpError as McpError
     from .mcp_errors import UrlElicitationRequiredError as UrlElicitationRequiredError
     from .request import OfficialRequestContext as OfficialRequestContext
-    from .request import SessionView as SessionView
-    from .session_manager import EventMessage as EventMessage
+    from .request_states import RequestStateSecurity as RequestStateSecurity
     from .session_manager import StreamableHTTPSessionManager as StreamableHTTPSessionManager
-    from .session_manager import StreamEventStore as StreamEventStore
-    from .session_manager import TransportSecuritySettings as TransportSecuritySettings
     from .stream_ends import StdioServerParameters as StdioServerParameters
     from .stream_ends import create_mcp_http_client as create_mcp_http_client
     from .stream_ends import sse_client as sse_client
@@ -30,21 +58,49 @@ if TYPE_CHECKING:
     from .stream_ends import streamablehttp_client as streamablehttp_client
 
 __all__ = [
+    "JWT_BEARER_GRANT_TYPE",
+    "AuthSettings",
+    "AuthorizationCodeResult",
+    "AuthorizationParams",
+    "AuthorizeError",
+    "ClientCredentialsOAuthProvider",
+    "ClientRegistrationOptions",
     "EventMessage",
+    "IdentityAssertionOAuthProvider",
+    "IdentityAssertionParams",
     "InitializationOptions",
     "McpError",
     "NotificationOptions",
+    "OAuthAuthorizationServerProvider",
+    "OAuthClientInformationFull",
+    "OAuthClientMetadata",
+    "OAuthMetadata",
+    "OfficialAccessToken",
+    "OfficialOAuthClientProvider",
+    "OfficialOAuthToken",
     "OfficialRequestContext",
+    "OfficialTokenStorage",
+    "OfficialTokenVerifier",
+    "ProviderTokenVerifier",
     "ReadResourceContents",
+    "RegistrationError",
+    "RequestStateSecurity",
+    "RevocationOptions",
     "RoleMessage",
-    "SessionView",
     "StdioServerParameters",
+    "StoredAuthorizationCode",
+    "StoredRefreshToken",
     "StreamEventStore",
     "StreamableHTTPSessionManager",
+    "TokenError",
     "TransportSecuritySettings",
     "UrlElicitationRequiredError",
+    "check_resource_allowed",
+    "construct_redirect_uri",
     "create_mcp_http_client",
+    "get_access_token",
     "get_display_name",
+    "resource_url_from_server_url",
     "sse_client",
     "stdio_client",
     "stdio_server",
@@ -54,18 +110,46 @@ __all__ = [
 
 _MODULES = {
     "RoleMessage": "app",
-    "McpError": "mcp_errors",
-    "UrlElicitationRequiredError": "mcp_errors",
+    "ClientCredentialsOAuthProvider": "auth.client_providers",
+    "IdentityAssertionOAuthProvider": "auth.client_providers",
+    "OfficialOAuthClientProvider": "auth.client_providers",
+    "OfficialTokenStorage": "auth.client_providers",
+    "get_access_token": "current_token",
+    "AuthSettings": "auth.oauth_models",
+    "AuthorizationCodeResult": "auth.oauth_models",
+    "AuthorizationParams": "auth.oauth_models",
+    "ClientRegistrationOptions": "auth.oauth_models",
+    "IdentityAssertionParams": "auth.oauth_models",
+    "JWT_BEARER_GRANT_TYPE": "auth.oauth_models",
+    "OAuthClientInformationFull": "auth.oauth_models",
+    "OAuthClientMetadata": "auth.oauth_models",
+    "OAuthMetadata": "auth.oauth_models",
+    "OfficialAccessToken": "auth.oauth_models",
+    "OfficialOAuthToken": "auth.oauth_models",
+    "RevocationOptions": "auth.oauth_models",
+    "StoredAuthorizationCode": "auth.oauth_models",
+    "StoredRefreshToken": "auth.oauth_models",
+    "AuthorizeError": "auth.providers",
+    "OAuthAuthorizationServerProvider": "auth.providers",
+    "ProviderTokenVerifier": "auth.providers",
+    "RegistrationError": "auth.providers",
+    "TokenError": "auth.providers",
+    "check_resource_allowed": "auth.providers",
+    "construct_redirect_uri": "auth.providers",
+    "resource_url_from_server_url": "auth.providers",
+    "OfficialTokenVerifier": "auth.token_verification",
+    "StreamableHTTPSessionManager": "session_manager",
+    "TransportSecuritySettings": "http.accepted_hosts",
+    "EventMessage": "http.stored_events",
+    "StreamEventStore": "http.stored_events",
     "InitializationOptions": "initialization",
     "NotificationOptions": "initialization",
     "ReadResourceContents": "initialization",
     "get_display_name": "initialization",
+    "McpError": "mcp_errors",
+    "UrlElicitationRequiredError": "mcp_errors",
     "OfficialRequestContext": "request",
-    "SessionView": "request",
-    "EventMessage": "session_manager",
-    "StreamEventStore": "session_manager",
-    "StreamableHTTPSessionManager": "session_manager",
-    "TransportSecuritySettings": "session_manager",
+    "RequestStateSecurity": "request_states",
     "StdioServerParameters": "stream_ends",
     "create_mcp_http_client": "stream_ends",
     "sse_client": "stream_ends",

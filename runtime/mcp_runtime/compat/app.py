@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ..app.content import AssistantMessage, UserMessage
+from ..app.content import AssistantMessage, Audio, Image, UserMessage
 from ..errors import JSONRPCError, LocalError
+from ..protocol.models import is_list
+from .app_protection import Protection
+from .http.translation import translated
 from .request import OfficialRequestContext
-from .session_manager import warn_about_event_store
 
 # An App always refuses a name that is in use, so these ask for less than it does.
 _STRICTER_HERE: Final = frozenset(
@@ -18,9 +21,15 @@ _STRICTER_HERE: Final = frozenset(
 )
 
 
+# Private attributes of the official SDK that programs use.
+_PRIVATE: Final = frozenset("_mcp_server _lowlevel_server _tool_manager _resource_manager _prompt_manager".split())
+
+
 class OfficialAppMixin:
     """An App that converts arguments, and shows the text of every exception, as the official SDK does."""
 
+    settings: Any
+    """How the app is served."""
     positional: ClassVar[tuple[str, ...]]
     """The parameters of the constructor that may be given by position, in their order."""
 
@@ -32,20 +41,28 @@ class OfficialAppMixin:
         named = dict(zip(self.positional, arguments, strict=False))
         if repeated := named.keys() & settings.keys():
             raise TypeError(f"{type(self).__name__}() got {', '.join(repeated)} by position and by keyword")
-        values = {name: value for name, value in (named | settings).items() if value is not None}
-        settings = {name: value for name, value in values.items() if name not in _STRICTER_HERE}
-        tools, middleware = settings.pop("tools", ()), settings.pop("middleware", ())
-        if settings.pop("event_store", None) is not None:
-            warn_about_event_store(type(self).__name__)
+        settings = {name: value for name, value in (named | settings).items() if name not in _STRICTER_HERE}
+        tools, middleware = settings.pop("tools", None) or (), settings.pop("middleware", None) or ()
+        protection = Protection.from_settings(type(self).__name__, settings)
+        settings = translated(settings)
         settings.setdefault("name", type(self).__name__)
         if not settings.get("version"):
             settings["version"] = "0"
         super().__init__(**{"coerce": True, **settings})
         self.middleware: Any = OfficialMiddleware(super().middleware)  # type: ignore[misc]
+        self._protection = protection
+        if protection.verifier is not None:
+            self.middleware(protection.middleware)
         for tool in tools:
             self.add_tool(tool)
         for function in middleware:
             self.middleware.append(function)
+
+    if not TYPE_CHECKING:  # Checkers report attributes that do not exist.
+
+        def __getattr__(self, name: str) -> Any:
+            remedy = "; docs/migration.md has the lines to write instead" if name in _PRIVATE else ""
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{remedy}")
 
     def add_tool(self, function: Any, name: str | None = None, **settings: Any) -> None:
         """Add a tool, also at run time."""
@@ -54,6 +71,31 @@ class OfficialAppMixin:
         name = name or getattr(function, "__name__", None)
         parent: Any = super()
         parent.add_tool(_with_error_text(function, name), name, **settings)
+
+    def add_prompt(self, function: Any, name: str | None = None, **settings: Any) -> None:
+        """Add a prompt, also at run time. Without a description and a docstring its description is an empty text."""
+        if settings.get("description") is None and not getattr(function, "__doc__", None):
+            settings["description"] = ""
+        parent: Any = super()
+        parent.add_prompt(function, name, **settings)
+
+    def asgi(self, **settings: Any) -> Any:
+        """Return an ASGI application that serves this app."""
+        parent: Any = super()
+        return parent.asgi(**{**self._protection.keywords(self.settings), **translated(settings)})
+
+    def _http_application(self, revisions: Any, keywords: dict[str, Any], middleware: Any = ()) -> Any:
+        parent: Any = super()
+        merged = {**self._protection.keywords(self.settings), **translated(keywords)}
+        return parent._http_application(revisions, merged, middleware)
+
+    def _run_settings(self, transport: str, keywords: dict[str, Any]) -> dict[str, Any]:
+        parent: Any = super()
+        if transport == "stdio":
+            settings: dict[str, Any] = parent._run_settings(transport, keywords)
+            return settings
+        merged = {**self._protection.keywords(self.settings), **translated(keywords)}
+        return dict(parent._run_settings(transport, merged))
 
     def resource(self, uri: Any, **settings: Any) -> Any:
         """Return a decorator that adds a function as a resource or as a resource template."""
@@ -118,7 +160,7 @@ def _with_error_text(function: Any, name: str | None) -> Any:
         @functools.wraps(function)
         async def call_async(*arguments: Any, **keywords: Any) -> Any:
             try:
-                return await function(*arguments, **keywords)
+                return _with_read_files(await function(*arguments, **keywords))
             except JSONRPCError:
                 raise
             except Exception as error:
@@ -129,10 +171,21 @@ def _with_error_text(function: Any, name: str | None) -> Any:
     @functools.wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
         try:
-            return function(*arguments, **keywords)
+            return _with_read_files(function(*arguments, **keywords))
         except JSONRPCError:
             raise
         except Exception as error:
             raise failed(error) from error
 
     return call
+
+
+def _with_read_files(value: Any) -> Any:
+    """Return a value of a tool with the files of its images and sounds read, so that their errors are the tool's."""
+    if isinstance(value, (Image, Audio)):
+        if value.path is None:
+            return value
+        return type(value)(Path(value.path).read_bytes(), format=value.mime_type)
+    if is_list(value):
+        return [_with_read_files(item) for item in value]
+    return value

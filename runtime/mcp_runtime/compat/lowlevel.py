@@ -5,7 +5,7 @@ Handlers are registered by decorators, as in the last 1.x, or passed to the cons
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
 
@@ -23,6 +23,7 @@ from .request import CURRENT, OfficialRequestContext
 from .stream_ends import serve_stream
 
 if TYPE_CHECKING:
+    from ..app.serving.http_application import HTTPApplication
     from ..transports.http_server.app import MCPASGIApp
 
 StateT = TypeVar("StateT", default=Any)
@@ -161,9 +162,37 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         """Return an ASGI application that serves this server; the keywords are those of `Server.asgi`."""
         return self.bind().asgi(**settings)
 
-    def streamable_http_app(self, *, streamable_http_path: str = "/mcp", **settings: Any) -> MCPASGIApp:
-        """Return an ASGI application that serves this server at a path; the other keywords are those of `asgi`."""
-        return self.asgi(path=streamable_http_path, **settings)
+    def streamable_http_app(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        auth: Any = None,
+        token_verifier: Any = None,
+        custom_starlette_routes: Sequence[Any] = (),
+        **settings: Any,
+    ) -> HTTPApplication:
+        """Return a Starlette application that serves this server. Needs the extra `http`.
+
+        Args:
+            host: Accepted: the address is that of the program that runs the application.
+            auth: The settings of the protected resource, `AuthSettings`; by default there is no authentication.
+            token_verifier: Verifies access tokens; it is needed with `auth`.
+            custom_starlette_routes: Routes to serve besides.
+            settings: `streamable_http_path`, `json_response`, `stateless_http`, `event_store`, `retry_interval`,
+                `transport_security`, `debug` and the limits of the official SDK, and the keywords of `asgi`.
+
+        Raises TypeError for an unknown keyword, and LocalError for `auth` without a verifier.
+        """
+        from ..app.serving.http_application import HTTPApplication
+        from ..app.serving.server_settings import ServerSettings, take_settings
+        from .app_protection import Protection
+        from .http.translation import translated
+
+        keywords = translated(settings)
+        served = ServerSettings(**take_settings(keywords))
+        protection = Protection.from_settings("streamable_http_app", {"auth": auth, "token_verifier": token_verifier})
+        merged = {"path": served.path, **protection.keywords(served), **served.asgi_settings(), **keywords}
+        return HTTPApplication(self.asgi(**merged), custom_starlette_routes, (), served.debug)
 
     def _create(self, options: Mapping[str, Any]) -> BaseServer:
         base = self._server_class(self._handlers.keys())

@@ -71,15 +71,22 @@ def types_of(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
 
 
 # Packages of the official SDK that a program uses by their path: `mcp.server.stdio.stdio_server`.
-_PACKAGES: Final = frozenset("client fastmcp lowlevel mcpserver server shared stdio streamable_http".split())
+_PACKAGES: Final = frozenset(
+    "auth client exceptions fastmcp lowlevel mcpserver server shared stdio streamable_http".split()
+)
 _ALIASES: Final = {
-    "ClientRequestContext": "OfficialRequestContext",
+    "AccessToken": "OfficialAccessToken",
+    "AuthorizationCode": "StoredAuthorizationCode",
+    "ClientRequestContext": "RequestContext",
     "EventStore": "StreamEventStore",
     "MCPError": "McpError",
     "Message": "RoleMessage",
-    "RequestContext": "OfficialRequestContext",
-    "ServerRequestContext": "OfficialRequestContext",
-    "ServerSession": "SessionView",
+    "OAuthClientProvider": "OfficialOAuthClientProvider",
+    "OAuthToken": "OfficialOAuthToken",
+    "RefreshToken": "StoredRefreshToken",
+    "ServerRequestContext": "RequestContext",
+    "TokenStorage": "OfficialTokenStorage",
+    "TokenVerifier": "OfficialTokenVerifier",
 }
 
 

@@ -114,10 +114,13 @@ async def streamablehttp_client(
     terminate_on_close: bool = True,
     httpx_client_factory: None = None,
     auth: httpx2.Auth | None = None,
+    *,
+    http_client: httpx2.AsyncClient | None = None,
 ) -> AsyncGenerator[tuple[ClientStream, ClientStream, Callable[[], str | None]]]:
     """Yield the streams of a server at a URL and a function that returns the id of the session, as the last 1.x does.
 
     `timeout` is that of connecting. `sse_read_timeout` is accepted: streams have no time limit here, requests do.
+    `http_client` sends the requests, and is not closed.
     """
     if httpx_client_factory is not None or not terminate_on_close:
         name = "httpx_client_factory" if httpx_client_factory is not None else "terminate_on_close=False"
@@ -125,7 +128,11 @@ async def streamablehttp_client(
             f"streamablehttp_client: {name} has no counterpart; use streamable_http_client(url, http_client=…)"
         )
     seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-    stream = _http_stream(url, headers=headers or {}, auth=auth, timeout=seconds)
+    stream = (
+        _http_stream(url, headers=headers or {}, auth=auth, timeout=seconds)
+        if http_client is None
+        else _http_stream(url, client=http_client)
+    )
     yield stream, stream, lambda: None
 
 

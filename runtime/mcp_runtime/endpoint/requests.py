@@ -18,6 +18,7 @@ from ..session.interfaces import Channel
 from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions, with_timeout_of
 from ..session.tracing import OPENTELEMETRY, trace_meta
 from ..usage.keywords import NoKeywords, keywords_of, refuse_unknown
+from ..usage.required import refuse_missing
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
@@ -41,10 +42,14 @@ class Requester:
         options = options or DEFAULT_OPTIONS
         if keywords:
             options = self._with_keywords(row.name.removeprefix("on_"), options, keywords)
-        channel = self._require_channel()
-        result = await channel.send_request(
-            cast("Request[Any]", row), self._build_params(row, params, options), options
-        )
+        try:
+            channel = self._require_channel()
+            result = await channel.send_request(
+                cast("Request[Any]", row), self._build_params(row, params, options), options
+            )
+        except Exception:
+            refuse_missing(row.name.removeprefix("on_"), params)
+            raise
         return cast("ResultT", result)
 
     def _with_keywords(self, method: str, options: RequestOptions | None, keywords: RequestKeywords) -> RequestOptions:
@@ -71,6 +76,10 @@ class Requester:
     ) -> ResultT:
         """Send a request whose params require an interim result, and return that. Raises RemoteError for another
         result."""
+        method = f"{row.name.removeprefix('on_')}_as_task"
+        if keywords and not keywords.keys() <= _OPTION_NAMES:
+            self._refuse_keywords(method, keywords, _OPTION_NAMES)
+        refuse_missing(method, params)
         result = await self._send_request(row, params, options, keywords)
         if not isinstance(result, interim):
             raise RemoteError(f"{row.method!r}: the result is no {interim.__name__}, which the params require")
@@ -82,9 +91,13 @@ class Requester:
         """Send a notification. Raises MCPError, and TypeError for unknown keywords."""
         if keywords:
             self._refuse_keywords(f"notify_{row.name.removeprefix('on_')}", keywords)
-        await self._require_channel().send_notification(
-            row, self._build_params(row, params, options or DEFAULT_OPTIONS)
-        )
+        try:
+            await self._require_channel().send_notification(
+                row, self._build_params(row, params, options or DEFAULT_OPTIONS)
+            )
+        except Exception:
+            refuse_missing(f"notify_{row.name.removeprefix('on_')}", params)
+            raise
 
     def _paginate(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from inspect import isawaitable
 from typing import Any, Final, Literal
 
@@ -28,6 +28,16 @@ from .visibility import SessionVisibility, VisibilityControl
 _LOG_RATE: Final = RateLimit(per_second=1000, burst=5000)
 
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+
+
+class _Closed:
+    """The result of closing a stream: `await` returns at once, for programs of the official SDK."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()
+
+
+CLOSED: Final = _Closed()
 
 
 class ConnectionState:
@@ -162,14 +172,23 @@ class ServerContext(VisibilityControl, Context):
         if auth is not None:
             auth.require_scopes(scopes)
 
-    def close_sse_stream(self) -> None:
+    def close_sse_stream(self) -> Awaitable[None]:
         """Close the SSE stream of this request without ending the request, to free the connection of a long request.
 
         The client reconnects with `Last-Event-ID` and gets the response then. Does nothing over transports without
-        SSE streams, and for clients that cannot resume. See
+        SSE streams, and for clients that cannot resume. It closes at once; the result may be awaited. See
         https://modelcontextprotocol.io/specification/draft/basic/transports
         """
         self._require_channel().close_sse_stream()
+        return CLOSED
+
+    def close_standalone_sse_stream(self) -> Awaitable[None]:
+        """Close the SSE stream that the client has opened with a GET; the client reconnects with `Last-Event-ID`.
+
+        Does nothing over transports without sessions. It closes at once; the result may be awaited.
+        """
+        self._require_channel().close_sse_stream(standalone=True)
+        return CLOSED
 
     async def log(self, level: Level, data: Any, logger: str | None = None) -> None:
         """Send a log message to the client, if its minimum level allows it.

@@ -14,6 +14,7 @@ from ..endpoint.extensions import Extension
 from ..protocol.revision import Direction, Handshake, Notification, Sent, Stateless
 from ..session.options import DEFAULT_OPTIONS, Params, RequestOptions
 from ..usage.keywords import NoKeywords, checked
+from ..usage.required import refuse_missing
 from ..usage.rules import MAPPING, TEXT, Rule
 from .cache_hints import CacheHint, add_cache_hints
 from .context import ServerContext as ServerContext
@@ -165,6 +166,8 @@ class ServerCore(Endpoint):
         self, row: Notification, params: Params, options: RequestOptions | None, keywords: NoKeywords | None = None
     ) -> None:
         """Send a change notification to all clients that have subscribed to it."""
+        method = f"notify_{row.name.removeprefix('on_')}"
         if keywords:
-            self._refuse_keywords(f"notify_{row.name.removeprefix('on_')}", keywords)
+            self._refuse_keywords(method, keywords)
+        refuse_missing(method, params)
         await self._subscription_bus.publish(row, self._build_params(row, params, options or DEFAULT_OPTIONS))

@@ -200,7 +200,7 @@ class MultiRoundTripRequest(ChannelProxy):
             return await self._channel.send_request(row, params, options)
         value = input_request_params(self.connection.revision, self._context().capabilities, row, params)
         current = self._current_round()
-        key, state = _input_request_key(current, row, value), current.state
+        key, state = _input_request_key(current, row, _of_schema(row, value)), current.state
         response = state["responses"].get(key)
         if response is None and key in state["requested"]:
             response = self._responses().get(key)
@@ -321,6 +321,14 @@ def _input_request_key(current: _Round, row: InputRequest[Any], params: dict[str
     key = f"{row.name.removeprefix('on_')}-{_digest(params)[:12]}"
     count = current.counts[key] = current.counts.get(key, 0) + 1
     return key if count == 1 else f"{key}-{count}"
+
+
+def _of_schema(row: InputRequest[Any], params: dict[str, Any]) -> dict[str, Any]:
+    """Return the params without properties that the schema does not have: an `elicitationId` of earlier versions, for
+    example, is new in every round."""
+    model: BaseModel = validator(cast(Any, row).params)(params)
+    names = {field.alias or name for name, field in type(model).model_fields.items()}
+    return {name: value for name, value in params.items() if name in names}
 
 
 def _digest(value: object) -> str:

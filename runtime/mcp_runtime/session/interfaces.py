@@ -118,8 +118,9 @@ class Channel(Protocol):
 
     async def send_notification(self, row: Notification, params: Any) -> None: ...
 
-    def close_sse_stream(self) -> None:
-        """Close the HTTP connection of the response, if the client can resume its stream."""
+    def close_sse_stream(self, standalone: bool = False) -> None:
+        """Close the HTTP connection of the response, or that of the session's own stream, if the client can resume
+        the stream."""
         ...
 
 
@@ -148,8 +149,8 @@ class ChannelProxy:
     def scope(self) -> Mapping[str, Any] | None:
         return self._channel.scope
 
-    def close_sse_stream(self) -> None:
-        self._channel.close_sse_stream()
+    def close_sse_stream(self, standalone: bool = False) -> None:
+        self._channel.close_sse_stream(standalone)
 
     async def send_notification(self, row: Notification, params: Any) -> None:
         """Send a notification on the wrapped channel."""

@@ -313,7 +313,7 @@ class Session:
         else:
             self.transport.send(encoded)
 
-    def close_sse_stream(self) -> None:
+    def close_sse_stream(self, standalone: bool = False) -> None:
         """Do nothing: messages of a session itself belong to no HTTP request."""
 
     async def close(self) -> None:

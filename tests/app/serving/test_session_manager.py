@@ -39,5 +39,5 @@ async def test_a_session_manager_of_the_official_sdk_answers_in_the_form_that_it
 
 
 def test_a_session_manager_refuses_what_it_cannot_do() -> None:
-    with pytest.raises(LocalError, match="retry_interval has no counterpart"):
-        StreamableHTTPSessionManager(Server("demo"), retry_interval=100)
+    with pytest.raises(LocalError, match="retry_interval must be"):
+        StreamableHTTPSessionManager(Server("demo"), retry_interval=-1)

@@ -43,6 +43,8 @@ def _rewritten(node: ast.Import | ast.ImportFrom, old: bool) -> list[str] | None
         if module.split(".")[-1] in ("types", "mcp_types") and not module.endswith("utilities.types"):
             return [f"from {COMPAT}.types import {', '.join(map(_alias, node.names))}"]
         return [_from_compat(name, old) for name in node.names]
+    if [name.name for name in node.names] == ["httpx"] and old:
+        return ["import httpx2 as httpx"]  # The HTTP client of 2.x and of this package.
     official = [name for name in node.names if _OFFICIAL.match(name.name)]
     if not official:
         return None

@@ -9,6 +9,7 @@ import pytest
 from support.endpoints import HANDSHAKE, STATELESS, Rev, among, server_of, since
 from support.http.asgi_client import Answer, web
 
+from mcp_generated.http import HTTPLimits
 from mcp_runtime.aio.keepalive import KeepAliveTimer
 from mcp_runtime.transports.http_server.event_store import InMemoryEventStore
 from mcp_runtime.transports.http_server.streams import SSEStream
@@ -97,6 +98,32 @@ async def test_a_server_may_end_a_connection_and_the_client_comes_back_for_the_a
         go.set()
         resumed = await client.answered("GET", headers={"last-event-id": answer.events[0].id})
         assert resumed.json_messages[0]["id"] == 1
+
+
+@among(STATELESS)
+async def test_a_connection_that_cannot_be_resumed_is_not_ended_by_a_handler(rev: Rev) -> None:
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        ctx.close_sse_stream()
+        ctx.close_standalone_sse_stream()
+        await asyncio.sleep(0)
+        return rev.text("now")
+
+    async with web(rev, server_of(rev, call_tool=call_tool)) as client:
+        answer = await client.answered(body=call(rev))
+        assert b'"text":"now"' in answer.content
+
+
+@among(PRIMED)
+async def test_a_handler_may_end_the_connection_of_the_stream_of_a_get(rev: Rev) -> None:
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        ctx.close_standalone_sse_stream()
+        return rev.text("closed")
+
+    async with web(rev, server_of(rev, call_tool=call_tool), limits=HTTPLimits(retry_interval=120)) as client:
+        listening = client.request("GET")
+        await client.answered(body=call(rev))
+        ended = await listening.whole()
+        assert ended.json_messages == [] and b"retry: 120" in ended.content
 
 
 @among(HANDSHAKE)

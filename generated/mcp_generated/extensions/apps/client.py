@@ -13,6 +13,7 @@ from mcp_runtime.bindings.client import (
     NoKeywords,
     RequestKeywords,
     RequestOptions,
+    named_when_missing,
 )
 from mcp_runtime.protocol.revision import Revision
 
@@ -20,6 +21,7 @@ from . import types as t
 from .methods import REVISION, FromClient, FromServer
 
 
+@named_when_missing
 class App(BaseClient):
     """An app of MCP 2026-01-26. Override an `on_…` method to handle a message; this declares its capability."""
 

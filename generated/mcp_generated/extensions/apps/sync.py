@@ -6,12 +6,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.sync import BaseSyncClient, NoKeywords, RequestKeywords, RequestOptions
+from mcp_runtime.bindings.sync import BaseSyncClient, NoKeywords, RequestKeywords, RequestOptions, named_when_missing
 
 from . import types as t
 from .client import App
 
 
+@named_when_missing
 class SyncApp(BaseSyncClient[App]):
     """A synchronous `App`. To handle messages of the host, pass it a subclass of `App` with handlers."""
 

@@ -15,6 +15,7 @@ from mcp_runtime.bindings.client import (
     RequestKeywords,
     RequestOptions,
     Subscription,
+    named_when_missing,
 )
 from mcp_runtime.protocol.revision import Revision
 from typing_extensions import deprecated
@@ -31,6 +32,7 @@ ServerChange: TypeAlias = (
 """The notifications that `listen` yields."""
 
 
+@named_when_missing
 class ClientMixin(BaseClient):
     """The methods that the extension adds to a client; in a list of bases it precedes the class of a client."""
 
@@ -76,6 +78,7 @@ class ClientMixin(BaseClient):
         return self._paginate(FromClient.READ_DIRECTORY, {"uri": uri}, "resources", options, keywords)
 
 
+@named_when_missing
 class Client(ClientMixin):
     """A client of MCP 2026-07-28. Override an `on_…` method to handle a message; this declares its capability."""
 

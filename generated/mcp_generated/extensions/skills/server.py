@@ -14,6 +14,7 @@ from mcp_runtime.bindings.server import (
     RequestKeywords,
     RequestOptions,
     ServerContext,
+    named_when_missing,
 )
 from mcp_runtime.protocol.revision import Revision
 from typing_extensions import deprecated
@@ -22,6 +23,7 @@ from . import types as t
 from .methods import REVISION, FromClient, FromServer
 
 
+@named_when_missing
 class Context(ServerContext):
     """The request that a handler serves, and the requests and notifications that it can send to the client."""
 
@@ -134,6 +136,7 @@ class Context(ServerContext):
         await super().log(level, data, logger)
 
 
+@named_when_missing
 class ServerMixin(BaseServer):
     """The handlers that the extension adds to a server; in a list of bases it precedes the class of a server."""
 
@@ -155,6 +158,7 @@ class ServerMixin(BaseServer):
         raise self._not_handled(FromClient.READ_DIRECTORY)
 
 
+@named_when_missing
 class Server(ServerMixin):
     """A server of MCP 2026-07-28. Override a method to handle a message; this declares its capability."""
 

@@ -5,32 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic
 
-from typing_extensions import TypeVar
-
 from ...protocol.revision import Notification
-from ...session.interfaces import channel_of_connection
 from ...session.options import Params, RequestOptions
 from ...usage.keywords import NoKeywords
 from .own_context import OwnContext
+from .request_details import negotiated_version, received_request
+from .state_attribute import FirstT as FirstT
+from .state_attribute import LifespanStateOwner, StateAttribute
+from .state_attribute import RequestT as RequestT
+from .state_attribute import StateT as StateT
 
 if TYPE_CHECKING:
     from ...http.received_request import ReceivedRequest
-    from .session_view import RequestContext, ServerSession
-
-FirstT = TypeVar("FirstT", default=Any)
-StateT = TypeVar("StateT", default=FirstT)
-RequestT = TypeVar("RequestT", default=Any)
+    from .request_context import RequestContext
+    from .session_view import DeclaredObject, ServerSession
 
 
-class AppContext(OwnContext, Generic[FirstT, StateT, RequestT]):
+class AppContext(OwnContext, LifespanStateOwner[FirstT, StateT, RequestT], Generic[FirstT, StateT, RequestT]):
     """The context of an app's function.
 
-    `Context[State]` types `state`, the value that the lifespan yields. `Context[Session, State]` and
-    `Context[Session, State, Request]` do so as well: the order is that of the official SDK.
+    `Context[State]` types `state`, the value that the lifespan yields. So do the orders of the official SDK:
+    `Context[State, Request]` of 2.x, and `Context[ServerSession, State, Request]` of 1.x, whose third may be omitted.
     """
 
     if TYPE_CHECKING:
-        state: StateT
+        state = StateAttribute()
+        lifespan_context = StateAttribute()
+        """The value that the lifespan yielded; another name of `state`."""
+    else:
+
+        @property
+        def lifespan_context(self) -> Any:
+            """The value that the lifespan yielded; another name of `state`."""
+            return self.state
 
     count_of_reads = 0
     """How often `get_state` was called in this run of the function."""
@@ -38,22 +45,12 @@ class AppContext(OwnContext, Generic[FirstT, StateT, RequestT]):
     # ---- the request and its session ---------------------------------------------------------------------------------
 
     @property
-    def lifespan_context(self) -> StateT:
-        """The value that the lifespan yielded; another name of `state`."""
-        return self.state
-
-    @property
     def request(self) -> ReceivedRequest | None:
         """The HTTP request: its headers, the client's address, method and path; None over stdio and in memory.
 
         Headers are input of the client: they prove no identity.
         """
-        scope = channel_of_connection(self._channel).scope
-        if scope is None:
-            return None
-        from ...http.received_request import ReceivedRequest
-
-        return ReceivedRequest(scope)
+        return received_request(self)
 
     @property
     def headers(self) -> Mapping[str, str] | None:
@@ -81,12 +78,35 @@ class AppContext(OwnContext, Generic[FirstT, StateT, RequestT]):
     @property
     def protocol_version(self) -> str:
         """The protocol version that the client has negotiated. `revision` is that of the app's functions."""
-        return channel_of_connection(self._channel).connection.revision.id
+        return negotiated_version(self)
 
     @property
-    def request_context(self) -> RequestContext[StateT]:
+    def client_capabilities(self) -> DeclaredObject:
+        """The capabilities that the client has declared, as JSON with attributes: `client_capabilities.sampling`."""
+        return self.session.client_capabilities
+
+    @property
+    def input_responses(self) -> Any:
+        """The client's responses to the input requests of an `InputRequiredResult` that the function has returned.
+
+        None in the first round. Functions that call `elicit` and `sample` do not need them.
+        """
+        return getattr(self._message.params, "input_responses", None)
+
+    @property
+    def request_state(self) -> str | None:
+        """The `request_state` of an `InputRequiredResult` that the function has returned, as the client sends it back.
+
+        None in the first round. It is not encrypted: do not trust it. `once` stores values that the client cannot
+        change.
+        """
+        state: str | None = getattr(self._message.params, "request_state", None)
+        return state
+
+    @property
+    def request_context(self) -> RequestContext[FirstT, StateT, RequestT]:
         """The request, as the official SDK shows it: `meta`, `session`, `lifespan_context`, `request` and more."""
-        from .session_view import RequestContext
+        from .request_context import RequestContext
 
         return RequestContext(self)
 

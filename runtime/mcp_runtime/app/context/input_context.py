@@ -224,9 +224,10 @@ class InputContext(LoggingContext):
 
         Raises LocalError if the protocol version of the app has none.
         """
-        return _client_rows(self.revision)[name]
+        return client_rows(self.revision)[name]
 
 
 @cache
-def _client_rows(revision: Revision) -> Mapping[str, Any]:
+def client_rows(revision: Revision) -> Mapping[str, Any]:
+    """Return the rows of the requests and notifications to clients, by the names of the clients' handlers."""
     return {row.name: row for row in revision.rows if row.direction == "server_to_client"}

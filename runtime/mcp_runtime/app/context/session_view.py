@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Final
 
-from ...protocol.capabilities import Capabilities
+from ...errors import ProtocolViolationError
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Notification
 from ...server.context import Level
 from ...session.interfaces import channel_of_connection
 from ...session.options import DEFAULT_OPTIONS
 from .elicitation import NO_TIMEOUT
+from .input_context import client_rows
+from .request_details import negotiated_version
 from .sampling import to_messages, to_preferences
 
-StateT = TypeVar("StateT")
+_log: Final = logging.getLogger(__name__)
+
+_CAPITAL: Final = re.compile(r"_([a-z])")
 
 
 class RequestMeta(dict[str, Any]):
@@ -27,60 +33,29 @@ class RequestMeta(dict[str, Any]):
             return self.get("progressToken")
         raise AttributeError(f"the _meta of the request has no {name!r}")
 
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value of a key; `progress_token` is another name of `progressToken`."""
+        return super().get("progressToken" if key == "progress_token" else key, default)
 
-class RequestContext(Generic[StateT]):
-    """The request of a function, as the official SDK shows it; `ctx` has the same and more."""
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """Return the value as a dict; the options of pydantic are accepted."""
+        return dict(self)
 
-    def __init__(self, ctx: Any) -> None:
-        """Create the view of a context."""
-        self._ctx = ctx
 
-    @property
-    def request_id(self) -> str | int | None:
-        """The id of the request; None for a notification."""
-        id: str | int | None = self._ctx.request_id
-        return id
+class DeclaredObject(dict[str, Any]):
+    """A JSON object that the client has declared, with its keys as attributes; one that is not there is None.
 
-    @property
-    def meta(self) -> RequestMeta | None:
-        """The `_meta` of the request; None if it is empty."""
-        return RequestMeta(self._ctx.meta) if self._ctx.meta else None
+    It is true also if it is empty: a client declares `{"sampling": {}}`.
+    """
 
-    @property
-    def session(self) -> ServerSession:
-        """The client's session."""
-        return ServerSession(self._ctx)
+    def __bool__(self) -> bool:
+        return True
 
-    @property
-    def lifespan_context(self) -> StateT:
-        """The value that the lifespan yielded."""
-        state: StateT = self._ctx.state
-        return state
-
-    @property
-    def request(self) -> Any:
-        """The HTTP request; None over stdio and in memory."""
-        return self._ctx.request
-
-    @property
-    def protocol_version(self) -> str:
-        """The protocol version that the client has negotiated."""
-        return str(self._ctx.protocol_version)
-
-    @property
-    def method(self) -> str:
-        """The method of the request."""
-        return str(self._ctx._message.row.method)
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The params of the request, as JSON."""
-        params = self._ctx._message.params
-        return {} if params is None else dict(params.model_dump())
-
-    async def close_sse_stream(self) -> None:
-        """Close the SSE stream of this request without ending the request."""
-        self._ctx.close_sse_stream()
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        value = self.get(name, self.get(_CAPITAL.sub(lambda match: match[1].upper(), name)))
+        return DeclaredObject(value) if is_object(value) else value
 
 
 class ServerSession:
@@ -95,17 +70,26 @@ class ServerSession:
     @property
     def protocol_version(self) -> str:
         """The protocol version that the client has negotiated."""
-        return str(self._ctx.protocol_version)
+        return negotiated_version(self._ctx)
 
     @property
-    def client_capabilities(self) -> Capabilities:
-        """The capabilities that the client has declared, as JSON."""
-        return dict(self._ctx.capabilities)
+    def client_capabilities(self) -> DeclaredObject:
+        """The capabilities that the client has declared, as JSON with attributes: `client_capabilities.sampling`."""
+        return DeclaredObject(self._ctx.capabilities)
 
     @property
-    def client_info(self) -> dict[str, Any]:
-        """The `clientInfo` of the client, as JSON."""
-        return dict(self._ctx.client_info)
+    def client_info(self) -> DeclaredObject:
+        """The `clientInfo` of the client, as JSON with attributes: `client_info.name`."""
+        return DeclaredObject(self._ctx.client_info)
+
+    @property
+    def client_params(self) -> DeclaredObject:
+        """What the client has declared: `clientInfo`, `capabilities` and `protocolVersion`."""
+        return DeclaredObject(
+            clientInfo=dict(self._ctx.client_info),
+            capabilities=dict(self._ctx.capabilities),
+            protocolVersion=self.protocol_version,
+        )
 
     @property
     def can_send_request(self) -> bool:
@@ -196,7 +180,7 @@ class ServerSession:
     async def _request(self, name: str, params: dict[str, Any]) -> Any:
         ctx = self._ctx
         fields = {key: value for key, value in params.items() if value is not None}
-        return await ctx.send_client_request(name, fields, NO_TIMEOUT)
+        return await ctx._send_request(client_rows(ctx.revision)[name], fields, NO_TIMEOUT)
 
     # ---- notifications -----------------------------------------------------------------------------------------------
 
@@ -222,25 +206,28 @@ class ServerSession:
 
         Raises ValueError for the progress token of another request.
         """
-        if progress_token != self._ctx.meta.get("progressToken"):
+        if progress_token != self._ctx.meta.get("progressToken", progress_token):
             raise ValueError(f"the progress token {progress_token!r} is not that of this request")
         await self._ctx.progress(progress, total, message)
 
     async def send_resource_updated(self, uri: Any) -> None:
         """Notify the clients that have subscribed to a resource that it has changed."""
-        await self._change("on_resource_updated", {"uri": str(uri)})
+        try:
+            await self._ctx.notify_resource_updated(str(uri))
+        except ProtocolViolationError as error:  # The server of a low-level handler may declare no resources.
+            _log.warning("send_resource_updated(%r) sends nothing: %s", str(uri), error)
 
     async def send_resource_list_changed(self) -> None:
         """Notify the clients that the list of resources has changed."""
-        await self._change("on_resource_list_changed", {})
+        await self._ctx.notify_resource_list_changed()
 
     async def send_tool_list_changed(self) -> None:
         """Notify the clients that the list of tools has changed."""
-        await self._change("on_tool_list_changed", {})
+        await self._ctx.notify_tool_list_changed()
 
     async def send_prompt_list_changed(self) -> None:
         """Notify the clients that the list of prompts has changed."""
-        await self._change("on_prompt_list_changed", {})
+        await self._ctx.notify_prompt_list_changed()
 
     async def send_elicit_complete(self, elicitation_id: str, related_request_id: Any = None) -> None:
         """Notify the client that the user has done what a URL is for, in the protocol versions that have this
@@ -250,10 +237,6 @@ class ServerSession:
         row = next(rows, None)
         if isinstance(row, Notification):
             await channel.send_notification(row, {"elicitationId": elicitation_id})
-
-    async def _change(self, name: str, params: dict[str, Any]) -> None:
-        ctx = self._ctx
-        await ctx._announce(ctx.client_row(name), params, None)
 
 
 def _includes(declared: Any, required: Any) -> bool:

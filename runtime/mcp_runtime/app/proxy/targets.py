@@ -72,7 +72,8 @@ class ClientFactory:
             options: dict[str, Any] = {**keywords, "connect_options": target._connect_options}  # pyright: ignore
             return self._client_class(target._connect, revisions=self._revisions, **options)  # pyright: ignore
         if is_object(target):
-            return client_of_entry(self._client_class, target, {"revisions": self._revisions, **settings})
+            stderr = settings.pop("stderr", None)
+            return client_of_entry(self._client_class, target, stderr, {"revisions": self._revisions, **settings})
         return connect(self._client_class, target, self._revisions, settings)
 
     def _check_client(self, client: BaseClient) -> None:

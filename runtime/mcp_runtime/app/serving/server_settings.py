@@ -35,6 +35,7 @@ class ServerKeywords(TypedDict, total=False):
     max_request_body_size: int | None
     session_idle_timeout: float | None
     max_sessions: int | None
+    retry_interval: int | None
     event_store: EventStore | None
     dependencies: Sequence[str]
 
@@ -62,6 +63,8 @@ class ServerSettings:
         max_request_body_size: Bytes of the body of a request. Default None: that of `HTTPLimits`.
         session_idle_timeout: Seconds after its last use at which a session ends. Default None: that of `HTTPLimits`.
         max_sessions: Sessions that are open at the same time. Default None: that of `HTTPLimits`.
+        retry_interval: Milliseconds after which a client reconnects to an SSE stream whose connection was closed.
+            Default None: that of `HTTPLimits`.
         event_store: Stores the messages of SSE streams, to resume them. Default None: in memory.
         dependencies: The packages that the program needs, for commands that install it.
 
@@ -81,6 +84,7 @@ class ServerSettings:
     max_request_body_size: int | None = None
     session_idle_timeout: float | None = None
     max_sessions: int | None = None
+    retry_interval: int | None = None
     event_store: EventStore | None = None
     dependencies: Sequence[str] = field(default_factory=list[str])
 
@@ -116,6 +120,7 @@ class ServerSettings:
             "max_body": self.max_request_body_size,
             "max_sessions": self.max_sessions,
             "session_idle_timeout": self.session_idle_timeout,
+            "retry_interval": self.retry_interval,
         }
         limits: dict[str, Any] = {name: value for name, value in sizes.items() if value is not None}
         settings: dict[str, Any] = {}

@@ -91,9 +91,9 @@ class DeferrableCall(ChannelProxy):
         if self._task is not None:
             await self._task.set_status_message(message)
 
-    def close_sse_stream(self) -> None:
-        if self._task is None:
-            self._channel.close_sse_stream()
+    def close_sse_stream(self, standalone: bool = False) -> None:
+        if self._task is None or standalone:
+            self._channel.close_sse_stream(standalone)
 
     async def send_notification(self, row: Notification, params: Any) -> None:
         """Send a notification; once the call is a task, it is dropped, because tasks have no notifications from

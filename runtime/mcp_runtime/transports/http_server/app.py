@@ -52,6 +52,7 @@ from .sessionless import SessionlessHandler
 from .sessions import SessionStore
 from .stateful import StatefulHandler
 from .stateless import StatelessHandler
+from .streams import RETRY
 
 if TYPE_CHECKING:
     from ...auth.resource_server.protection import Authenticator, ResourceServer
@@ -67,7 +68,7 @@ _STATELESS: Final = RequestKind.STATELESS
 
 @checked_fields(
     rules={
-        **dict.fromkeys(("max_body", "max_sessions", "max_batch"), COUNT),
+        **dict.fromkeys(("max_body", "max_sessions", "max_batch", "retry_interval"), COUNT),
         **dict.fromkeys(("body_timeout", "session_idle_timeout", "keep_alive"), SECONDS),
     }
 )
@@ -83,6 +84,8 @@ class HTTPLimits:
         max_batch: Messages of a JSON-RPC batch. Default 100.
         keep_alive: Seconds without a message on an SSE stream after which a comment is sent, so that proxies do not
             close the connection. Default 15.
+        retry_interval: Milliseconds after which a client reconnects to an SSE stream whose connection was closed.
+            Default 500.
     """
 
     max_body: int = MAX_MESSAGE_BYTES
@@ -91,6 +94,7 @@ class HTTPLimits:
     session_idle_timeout: float = 1800.0
     max_batch: int = 100
     keep_alive: float = KEEP_ALIVE
+    retry_interval: int = RETRY
 
 
 def user_of(scope: Mapping[str, Any]) -> object:
@@ -175,7 +179,9 @@ class MCPASGIApp:
             for server in servers
             if server.revision.id in self._revisions.stateless
         }
-        self._sessions = SessionStore(event_store, limits.max_sessions, limits.session_idle_timeout)
+        self._sessions = SessionStore(
+            event_store, limits.max_sessions, limits.session_idle_timeout, limits.retry_interval
+        )
         stateful = [server for server in servers if server.revision.id in self._revisions.stateful]
         self._stateful = handler_class(stateful, self._lifespans, self._sessions, self._keep_alive, session_responder)
         candidates = [ready_candidate(server.revision, server) for server in stateful]

@@ -22,8 +22,10 @@ class JSONSessionResponder(SessionResponder):
         """Send a notification on the standalone stream."""
         await self._session.send_notification(row, params)
 
-    def close_sse_stream(self) -> None:
-        """Do nothing: there is no stream."""
+    def close_sse_stream(self, standalone: bool = False) -> None:
+        """Close the connection of the session's own stream; the response has none."""
+        if standalone:
+            super().close_sse_stream(standalone)
 
     def _send(self, message: bytes) -> None:
         self._session.transport.send(message)

@@ -18,6 +18,7 @@ from ...session.identity import RequestAuth
 from ...session.options import RequestOptions
 from ...session.session import Session
 from .event_store import InMemoryEventStore
+from .sessions import HTTPSession
 from .streams import SSEStream
 
 # A received POST: message, head of the HTTP request, authentication, and `scope`, `receive` and `send` of ASGI.
@@ -65,10 +66,8 @@ class PostResponder:
         self._waiting = asyncio.get_running_loop().create_future()
         await asyncio.wait([self._waiting], timeout=timeout)
 
-    def close_sse_stream(self) -> None:
-        """Close the connection of this response; the client resumes its stream with `Last-Event-ID`."""
-        if not self.is_done:
-            self.open_stream().close_connection()
+    def close_sse_stream(self, standalone: bool = False) -> None:
+        """Do nothing: without a session the client cannot resume the stream, so the response would be lost."""
 
     def _create_stream(self) -> SSEStream:
         raise NotImplementedError
@@ -111,6 +110,14 @@ class SessionResponder(PostResponder):
             await self._session.send_notification(row, params)
         else:
             await self._put(self._session.connection.send_notification(row, params))
+
+    def close_sse_stream(self, standalone: bool = False) -> None:
+        """Close the connection of this response, or of the session's own stream; the client resumes with
+        `Last-Event-ID`."""
+        if standalone and isinstance(session := self._session.transport, HTTPSession):
+            session.standalone_stream.close_connection()
+        elif not standalone and not self.is_done:
+            self.open_stream().close_connection()
 
     def _send(self, message: bytes) -> None:
         # The stream of this response ends with the response.

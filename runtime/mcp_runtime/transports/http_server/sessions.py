@@ -11,7 +11,7 @@ from typing import Final
 
 from ...session.session import Session
 from .event_store import EventStore
-from .streams import SSEStream
+from .streams import RETRY, SSEStream
 
 _log: Final = logging.getLogger(__name__)
 
@@ -32,18 +32,19 @@ class HTTPSession:
         "close_reason",
         "on_end",
         "_events",
+        "_retry",
         "_standalone_streams",
         "_streams",
     )
 
-    def __init__(self, owner: object, events: EventStore) -> None:
+    def __init__(self, owner: object, events: EventStore, retry: int = RETRY) -> None:
         self.id = secrets.token_urlsafe(24)
         self.owner = owner
         self.session: Session | None = None
         self.on_end: Callable[[], None] | None = None
         self.last_used = float("-inf")
         self.close_reason = "the session was ended"
-        self._events = events
+        self._events, self._retry = events, retry
         self._standalone_streams: list[SSEStream] = []  # In the order of their last connection.
         self._streams: dict[str, SSEStream] | None = None
 
@@ -88,7 +89,7 @@ class HTTPSession:
         """Return a new stream; drop the oldest finished streams without a connection if they exceed the limits."""
         if self._streams is None:
             self._streams = {}
-        stream = SSEStream(self._events)
+        stream = SSEStream(self._events, retry=self._retry)
         self._streams[stream.id] = stream
         finished = [item for item in self._streams.values() if item.finished and not item.is_attached]
         size = sum([item.size for item in finished])
@@ -126,8 +127,9 @@ class HTTPSession:
 class SessionStore:
     """All sessions of an endpoint: at most `max_sessions`, each of which ends `idle` seconds after its last use."""
 
-    def __init__(self, events: EventStore, max_sessions: int, idle: float) -> None:
+    def __init__(self, events: EventStore, max_sessions: int, idle: float, retry: int = RETRY) -> None:
         self.events = events
+        self._retry = retry
         self._max_sessions = max_sessions
         self._idle = idle
         self._precision = idle / 1000  # Seconds: a use this soon after the last one is not recorded, to save time.
@@ -144,7 +146,7 @@ class SessionStore:
         if len(self._open) >= self._max_sessions:
             return None
         self._loop = asyncio.get_running_loop()
-        session = HTTPSession(owner, self.events)
+        session = HTTPSession(owner, self.events, self._retry)
         self._open[session.id] = session
         self._touch(session)
         return session

@@ -40,9 +40,10 @@ class SSEStream:
         "_room",
         "_closed_connection",
         "_resumable",
+        "_retry",
     )
 
-    def __init__(self, store: EventStore, resumable: bool = True) -> None:
+    def __init__(self, store: EventStore, resumable: bool = True, retry: int = RETRY) -> None:
         self.id = secrets.token_urlsafe(16).replace("-", "_")
         self.last = 0
         self.size = 0  # Bytes of all messages.
@@ -56,6 +57,7 @@ class SSEStream:
         self._room: asyncio.Event | None = None
         self._closed_connection = False
         self._resumable = resumable
+        self._retry = retry  # Milliseconds after which the client reconnects.
 
     def put(self, message: bytes) -> None:
         """Send a message; it is stored until the stream is dropped."""
@@ -132,7 +134,7 @@ class SSEStream:
         """
         cursor = self._delivered if after is None else min(after, self.last)
         if priming_event:
-            await write(encode(b"", id=f"{self.id}-{cursor}", retry=RETRY))
+            await write(encode(b"", id=f"{self.id}-{cursor}", retry=self._retry))
         while self._attached is connection:
             self._is_notified = False
             cursor = await self._send_from(connection, write, cursor)
@@ -155,7 +157,7 @@ class SSEStream:
                 if is_silent:
                     await write(KEEP_ALIVE_COMMENT)
         if self._closed_connection and not self.finished and self._attached is connection:
-            await write(b"retry: %d\n\n" % RETRY)
+            await write(b"retry: %d\n\n" % self._retry)
             self._closed_connection = False
         self.release(connection)
 

@@ -1,0 +1,1 @@
+"""The HTTP endpoints of the official SDK: their hosts, their event stores and their keywords."""

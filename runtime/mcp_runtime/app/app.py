@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
@@ -43,6 +44,8 @@ _HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
     "prompts": ("list_prompts", "get_prompt"),
     "completions": ("complete",),
 }
+# Programs that import this module use the context of the current request; all others do not pay for it.
+_CURRENT: Final = f"{__package__}.dependencies.current"
 _LISTS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
 
 
@@ -239,6 +242,8 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
             try:
                 yield states
             finally:
+                if (shared := cast("dict[str, Any]", states).pop("shared values", None)) is not None:
+                    await shared.close()
                 self._loops[loop] -= 1
                 if not self._loops[loop]:
                     del self._loops[loop]
@@ -284,6 +289,9 @@ def _check_mounted(app: object, prefix: object) -> None:
 def _handler(registry: Registry, name: str) -> Callable[..., Any]:
     async def handle(self: BaseServer, ctx: ServerContext, params: Any) -> Any:
         states: LifespanStates = ctx.state or {}
+        current = sys.modules.get(_CURRENT)
+        if current is not None:
+            return await current.handle_current(registry, name, ctx, params, states)
         return await registry.handle(name, ctx, params, states)
 
     return handle

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
 from typing_extensions import TypeVar
 
+from ...protocol.models import is_object
 from ...protocol.revision import Notification
 from ...session.interfaces import channel_of_connection
 from ...session.options import Params, RequestOptions
@@ -54,6 +55,24 @@ class AppContext(OwnContext, Generic[FirstT, StateT, RequestT]):
         from ...http.received_request import ReceivedRequest
 
         return ReceivedRequest(scope)
+
+    @property
+    def transport(self) -> Literal["stdio", "sse", "streamable-http"] | None:
+        """The transport of the request; None in memory."""
+        channel: Any = channel_of_connection(self._channel)
+        kind = getattr(getattr(channel, "transport", None), "kind", None)
+        if kind == "stdio" or kind == "sse":
+            return kind
+        return None if channel.scope is None else "streamable-http"
+
+    def client_supports_extension(self, extension_id: str) -> bool:
+        """Return True if the client has declared an extension of the protocol.
+
+        Args:
+            extension_id: The id of the extension, such as "io.modelcontextprotocol/ui".
+        """
+        extensions = self.capabilities.get("extensions")
+        return is_object(extensions) and extension_id in extensions
 
     @property
     def headers(self) -> Mapping[str, str] | None:

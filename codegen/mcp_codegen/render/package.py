@@ -46,6 +46,7 @@ _AREAS: Final = {
         "HTTP: the ASGI application of a server, its limits, and the options of clients.",
     ),
     "middleware": ("mcp_runtime.app.middleware", "Middleware: what runs around the handlers of an app's messages."),
+    "sampling": ("mcp_runtime.client.sampling", "Sampling: handlers for clients that call the models of a provider."),
     "skills": ("mcp_runtime.extensions.skills", "The skills extension: publish and verify skills."),
     "tasks": ("mcp_runtime.extensions.tasks", "The tasks extension: requests whose result clients poll for."),
     "testing": ("mcp_runtime.testing", "A scripted peer for tests of clients and servers."),

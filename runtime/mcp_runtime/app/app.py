@@ -104,7 +104,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
             tasks: The store of the tasks of tools; by default they are stored in memory.
             session_state_store: The store of `ctx.set_state`; by default in memory.
             middleware: Middleware objects for `add_middleware`, the outermost first.
-            settings: `title`, `description`, `icons`, `website_url`, and the settings of `ServerSettings`.
+            settings: `title`, `description`, `icons`, `website_url`, and those of `ListKeywords` and `ServerSettings`.
         """
         checked_options = check_app(type(self).__name__, self.server_class.revision, lifespan, rate_limits, cache_hints)
         self._server_options = {**checked_options, "keys": keys}
@@ -113,6 +113,8 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
         self._lifespan, self._coerce, self._json_indent, self._declared = lifespan, coerce, json_indent, declare
         self._capabilities, self._tasks, self.session_state_store = capabilities, tasks, session_state_store
         self._registry = self._new_registry((ToolError, ClientCapabilityError, *tool_errors), page_size)
+        self._on_duplicate = settings.get("on_duplicate", "error")
+        self._dereferences = settings.get("dereference_schemas", False)
         self.add_middleware(*middleware)
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, ClassVar, Final, TypeVar, Unpack, overload
@@ -19,12 +20,14 @@ from .prompts import Prompt
 from .registry import CompletionFunction, ListKind, Registry
 from .resource_types import ResourceSource
 from .resources import Resource
+from .serving.server_settings import OnDuplicate
 from .settings import RULES, ResourceSettings, Settings, ToolSettings
 from .tools import Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
 MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
 
+_log: Final = logging.getLogger(__name__)
 _MARK: Final = "__mcp_tool__"
 
 
@@ -35,6 +38,8 @@ class Registrations(Administration):
     name: str
     _coerce: bool
     _json_indent: int | None
+    _on_duplicate: OnDuplicate
+    _dereferences: bool
     _registry: Registry
 
     @overload
@@ -62,15 +67,20 @@ class Registrations(Administration):
             self._add_transformed(function, name, settings)
             return
         check_function(function, "tool", name)
-        tool = Tool(function, name, settings, self.types, self._coerce, self._json_indent)
-        self._add("tools", self._registry.tools, tool.name, tool)
+        self._add_tool(Tool(function, name, settings, self.types, self._coerce, self._json_indent))
 
     def _add_transformed(self, transform: ToolTransform, name: str | None, settings: ToolSettings) -> None:
         if name is not None or settings:
             raise TypeError("add_tool() takes no other arguments with a changed tool: pass them to Tool.from_tool()")
         from .transformation import transformed_tool
 
-        tool = transformed_tool(transform, self._registry, self.types, self._coerce, self._json_indent)
+        self._add_tool(transformed_tool(transform, self._registry, self.types, self._coerce, self._json_indent))
+
+    def _add_tool(self, tool: Tool) -> None:
+        if self._dereferences:
+            from .introspection.dereferencing import dereferenced_definition
+
+            tool.definition = dereferenced_definition(tool.definition)
         self._add("tools", self._registry.tools, tool.name, tool)
 
     def add_tools(self, holder: object) -> None:
@@ -204,10 +214,14 @@ class Registrations(Administration):
         return _decorate("middleware", function, None, add)
 
     def _add(self, kind: ListKind, registered: dict[str, Any], name: str, item: Any) -> None:
-        if name in registered:
+        if name in registered and self._on_duplicate == "ignore":
+            return
+        if name in registered and self._on_duplicate == "error":
             other = "another URI" if kind == "resources" else "another name"
             remedy = f"use {other}, or remove_{kind[:-1]}({name!r})"
             raise LocalError(f"the app {self.name!r} has {name!r} among its {kind} already: {remedy}")
+        if name in registered and self._on_duplicate == "warn":
+            _log.warning("the app %r has %r among its %s already: the new one replaces it", self.name, name, kind)
         registered[name] = item
         self._changed(kind)
 

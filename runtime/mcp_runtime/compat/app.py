@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 
 from ..app.content import AssistantMessage, UserMessage
+from ..app.middleware.hooks import Middleware
 from ..errors import JSONRPCError, LocalError
 from .request import OfficialRequestContext
 from .session_manager import warn_about_event_store
@@ -34,6 +35,8 @@ class OfficialAppMixin:
             raise TypeError(f"{type(self).__name__}() got {', '.join(repeated)} by position and by keyword")
         values = {name: value for name, value in (named | settings).items() if value is not None}
         settings = {name: value for name, value in values.items() if name not in _STRICTER_HERE}
+        self._masks_errors = bool(settings.pop("mask_error_details", False))
+        settings = _renamed(settings)
         tools, middleware = settings.pop("tools", ()), settings.pop("middleware", ())
         if settings.pop("event_store", None) is not None:
             warn_about_event_store(type(self).__name__)
@@ -45,7 +48,10 @@ class OfficialAppMixin:
         for tool in tools:
             self.add_tool(tool)
         for function in middleware:
-            self.middleware.append(function)
+            if isinstance(function, Middleware):
+                self.add_middleware(function)
+            else:
+                self.middleware.append(function)
 
     def add_tool(self, function: Any, name: str | None = None, **settings: Any) -> None:
         """Add a tool, also at run time."""
@@ -53,12 +59,22 @@ class OfficialAppMixin:
             function = settings.pop("fn")
         name = name or getattr(function, "__name__", None)
         parent: Any = super()
-        parent.add_tool(_with_error_text(function, name), name, **settings)
+        parent.add_tool(function if self._masks_errors else _with_error_text(function, name), name, **settings)
 
     def resource(self, uri: Any, **settings: Any) -> Any:
         """Return a decorator that adds a function as a resource or as a resource template."""
         parent: Any = super()
         return parent.resource(str(uri), **settings)
+
+
+def _renamed(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of a constructor with those of FastMCP under the names that they have here."""
+    settings = dict(settings)
+    if "list_page_size" in settings:
+        settings["page_size"] = settings.pop("list_page_size")
+    if "strict_input_validation" in settings:
+        settings["coerce"] = not settings.pop("strict_input_validation")
+    return settings
 
 
 class OfficialMiddleware:

@@ -72,7 +72,15 @@ def types_of(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
 
 # Packages of the official SDK that a program uses by their path: `mcp.server.stdio.stdio_server`.
 _PACKAGES: Final = frozenset("client fastmcp lowlevel mcpserver server shared stdio streamable_http".split())
+# The areas of the generated package, and the names of FastMCP that are in none of them.
+_AREAS: Final = ("middleware", "dependencies", "auth", "http", "sampling", "tasks", "skills", "testing")
+_PREFERRED: Final = {"Progress": "dependencies"}
 _ALIASES: Final = {
+    "AuthContext": "AccessRequest",
+    "ContextManagerLifespan": "lifespan",
+    "PromptResult": "GetPromptResult",
+    "ResourceResult": "ReadResourceResult",
+    "ToolResult": "CallToolResult",
     "ClientRequestContext": "OfficialRequestContext",
     "EventStore": "StreamEventStore",
     "MCPError": "McpError",
@@ -112,8 +120,13 @@ def names_of(package: str, own: Mapping[str, Any]) -> tuple[Callable[[str], Any]
             return own[name]
         if name in adapters.__all__:
             return getattr(adapters, name)
+        if name in _PREFERRED:
+            return getattr(import_module(f"{package}.{_PREFERRED[name]}"), name)
         if name in parent.__all__:
             return getattr(parent, name)
+        for area in _AREAS:
+            if not name.startswith("_") and name in (module := import_module(f"{package}.{area}")).__all__:
+                return getattr(module, name)
         if name in _PACKAGES:
             return PackagePath(get)
         try:

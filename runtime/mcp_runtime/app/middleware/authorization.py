@@ -32,6 +32,16 @@ class AccessRequest:
     tags: frozenset[str]
     ctx: Any
 
+    @property
+    def token(self) -> AuthenticatedUser | None:
+        """The user; FastMCP's name of `user`, which has the `scopes` and `claims` of the token."""
+        return self.user
+
+    @property
+    def component(self) -> AccessRequest:
+        """What the check decides about, with its `name` and `tags`; FastMCP's name."""
+        return self
+
 
 AuthorizationCheck = Callable[[AccessRequest], bool | Awaitable[bool]]
 

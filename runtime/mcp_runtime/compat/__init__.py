@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .initialization import ReadResourceContents as ReadResourceContents
     from .initialization import get_display_name as get_display_name
     from .mcp_errors import McpError as McpError
+    from .mcp_errors import PromptError as PromptError
+    from .mcp_errors import ResourceError as ResourceError
     from .mcp_errors import UrlElicitationRequiredError as UrlElicitationRequiredError
     from .request import OfficialRequestContext as OfficialRequestContext
     from .request import SessionView as SessionView
@@ -35,7 +37,9 @@ __all__ = [
     "McpError",
     "NotificationOptions",
     "OfficialRequestContext",
+    "PromptError",
     "ReadResourceContents",
+    "ResourceError",
     "RoleMessage",
     "SessionView",
     "StdioServerParameters",
@@ -55,6 +59,8 @@ __all__ = [
 _MODULES = {
     "RoleMessage": "app",
     "McpError": "mcp_errors",
+    "PromptError": "mcp_errors",
+    "ResourceError": "mcp_errors",
     "UrlElicitationRequiredError": "mcp_errors",
     "InitializationOptions": "initialization",
     "NotificationOptions": "initialization",

@@ -22,6 +22,7 @@ _STRICTER_HERE: Final = frozenset(
 class OfficialAppMixin:
     """An App that converts arguments, and shows the text of every exception, as the official SDK does."""
 
+    _checks: Any = None
     positional: ClassVar[tuple[str, ...]]
     """The parameters of the constructor that may be given by position, in their order."""
 
@@ -58,13 +59,56 @@ class OfficialAppMixin:
         if "fn" in settings:
             function = settings.pop("fn")
         name = name or getattr(function, "__name__", None)
+        self._add_checks("tool", name, settings)
         parent: Any = super()
         parent.add_tool(function if self._masks_errors else _with_error_text(function, name), name, **settings)
 
     def resource(self, uri: Any, **settings: Any) -> Any:
         """Return a decorator that adds a function as a resource or as a resource template."""
         parent: Any = super()
+        self._add_checks("resource", str(uri), settings)
         return parent.resource(str(uri), **settings)
+
+    def tool(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+        """Add a function as a tool; `auth` are checks that a request must pass, such as `require_scopes("read")`."""
+        parent: Any = super()
+        if "auth" not in settings:
+            return parent.tool(function, name=name, **settings)
+        return self._decorated(self.add_tool, function, name, settings)
+
+    def prompt(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+        """Add a function as a prompt; `auth` are checks that a request must pass."""
+        parent: Any = super()
+        if "auth" not in settings:
+            return parent.prompt(function, name=name, **settings)
+
+        def add(function: Any, name: str | None = None, **settings: Any) -> None:
+            self._add_checks("prompt", name or function.__name__, settings)
+            parent.add_prompt(function, name, **settings)
+
+        return self._decorated(add, function, name, settings)
+
+    def _decorated(self, add: Any, function: Any, name: str | None, settings: dict[str, Any]) -> Any:
+        """Add a function and return it; without one, return the decorator that does so."""
+        if isinstance(function, str):
+            function, name = None, function
+
+        def decorate(function: Any) -> Any:
+            add(function, name, **settings)
+            return function
+
+        return decorate if function is None else decorate(function)
+
+    def _add_checks(self, kind: str, name: str | None, settings: dict[str, Any]) -> None:
+        auth = settings.pop("auth", None)
+        if auth is None or name is None:
+            return
+        if self._checks is None:
+            from .component_checks import ComponentChecks
+
+            self._checks = ComponentChecks()
+            self.add_middleware(self._checks)
+        self._checks.add(kind, name, auth)
 
 
 def _renamed(settings: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,13 @@ def unwrapped(root: Any) -> Any:
     return root
 
 
+class AnyMiddleware:
+    """The type of middleware, for annotations: `ServerMiddleware[State]`."""
+
+    def __class_getitem__(cls, parameters: Any) -> Any:
+        return Any
+
+
 _UNIONS: Final = ("ClientNotification", "ClientRequest", "ClientResult", "ServerNotification", "ServerRequest")
 _CONSTANTS: Final[dict[str, Any]] = {
     "AnyUrl": AnyUrl,
@@ -39,7 +46,8 @@ _CONSTANTS: Final[dict[str, Any]] = {
     "URL_ELICITATION_REQUIRED": URL_ELICITATION_REQUIRED,
     "JSONRPCMessage": Any,
     # Names that programs use in annotations only.
-    **dict.fromkeys(("CallNext", "EventCallback", "EventId", "HandlerResult", "ServerMiddleware", "StreamId"), Any),
+    **dict.fromkeys(("CallNext", "EventCallback", "EventId", "HandlerResult", "StreamId"), Any),
+    "ServerMiddleware": AnyMiddleware,
     **dict.fromkeys((*_UNIONS, "ServerResult"), unwrapped),
 }
 
@@ -76,6 +84,7 @@ _PACKAGES: Final = frozenset("client fastmcp lowlevel mcpserver server shared st
 _AREAS: Final = ("middleware", "dependencies", "auth", "http", "sampling", "tasks", "skills", "testing")
 _PREFERRED: Final = {"Progress": "dependencies"}
 _ALIASES: Final = {
+    "AccessToken": "AuthenticatedUser",
     "AuthContext": "AccessRequest",
     "ContextManagerLifespan": "lifespan",
     "PromptResult": "GetPromptResult",

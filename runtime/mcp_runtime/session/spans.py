@@ -45,10 +45,7 @@ async def traced(
             if span.is_recording():
                 _set_error(span, error)
             raise
-        if isinstance(result, PreSerialized):  # A result that was converted for another protocol version.
-            result = result.value
-        is_error = result.get("isError") if is_object(result) else getattr(result, "is_error", None)
-        if is_error is True and span.is_recording():
+        if span.is_recording() and _is_error(result):
             span.set_attribute("error.type", "tool_error")
             span.set_status(StatusCode.ERROR)
         return result
@@ -69,6 +66,13 @@ def _target(method: str, params: Any) -> tuple[str | None, dict[str, Any]]:
 def _value(params: Any, field: str) -> str | None:
     value = params.get(field) if is_object(params) else getattr(params, field, None)
     return value if isinstance(value, str) else None
+
+
+def _is_error(result: Any) -> bool:
+    """Return True for the result of a tool that has failed, also one that was converted for another version."""
+    if isinstance(result, PreSerialized):
+        result = result.value
+    return (result.get("isError") if is_object(result) else getattr(result, "is_error", None)) is True
 
 
 def _set_error(span: Span, error: Exception) -> None:

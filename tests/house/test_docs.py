@@ -15,7 +15,7 @@ from support.docs.blocks import PAGES, ROOT, Block, blocks_of, chains, run_chain
 
 EXAMPLES: Final = sorted((ROOT / "examples").rglob("*.py"))
 PROSE: Final = [*PAGES, *sorted((ROOT / "examples").rglob("README.md")), ROOT / "benchmarks" / "README.md"]
-AREAS: Final = ("auth", "compat", "dependencies", "http", "middleware", "tasks", "skills", "testing")
+AREAS: Final = ("auth", "compat", "dependencies", "http", "middleware", "sampling", "tasks", "skills", "testing")
 VERSION: Final = re.compile(r"mcp_generated\.v\d{4}_\d\d_\d\d")
 OF_A_VERSION: Final = {"Client", "SyncClient", "Server", "Context", "types", "methods"}
 OF_AN_EXTENSION: Final = {*OF_A_VERSION, "ClientMixin", "ServerMixin", "App", "SyncApp", "Host"}

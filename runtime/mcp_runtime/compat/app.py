@@ -48,9 +48,10 @@ class OfficialAppMixin:
         self.middleware: Any = OfficialMiddleware(super().middleware)  # type: ignore[misc]
         for tool in tools:
             self.add_tool(tool)
+        parent: Any = super()
         for function in middleware:
             if isinstance(function, Middleware):
-                self.add_middleware(function)
+                parent.add_middleware(function)
             else:
                 self.middleware.append(function)
 
@@ -107,7 +108,8 @@ class OfficialAppMixin:
             from .component_checks import ComponentChecks
 
             self._checks = ComponentChecks()
-            self.add_middleware(self._checks)
+            parent: Any = super()
+            parent.add_middleware(self._checks)
         self._checks.add(kind, name, auth)
 
 

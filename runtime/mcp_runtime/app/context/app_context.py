@@ -60,9 +60,13 @@ class AppContext(OwnContext, Generic[FirstT, StateT, RequestT]):
     def transport(self) -> Literal["stdio", "sse", "streamable-http"] | None:
         """The transport of the request; None in memory."""
         channel: Any = channel_of_connection(self._channel)
-        kind = getattr(getattr(channel, "transport", None), "kind", None)
-        if kind == "stdio" or kind == "sse":
-            return kind
+        match getattr(getattr(channel, "transport", None), "kind", None):
+            case "stdio":
+                return "stdio"
+            case "sse":
+                return "sse"
+            case _:
+                pass
         return None if channel.scope is None else "streamable-http"
 
     def client_supports_extension(self, extension_id: str) -> bool:

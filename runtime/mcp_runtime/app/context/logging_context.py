@@ -27,8 +27,8 @@ def log_arguments(arguments: tuple[Any, ...], values: Mapping[str, Any]) -> tupl
     twice = [name for name in positional if values[name] is not None]
     if twice or len(arguments) > len(names) or ("data" not in positional and values["data"] is None):
         raise TypeError(f'log() needs a level and a message{", not two of one" if twice else ""}: log("info", "text")')
-    merged = {**values, **positional}
-    level = merged["level"] or "info"
+    merged: dict[str, Any] = {**values, **positional}
+    level: Any = merged["level"] or "info"
     if level not in LEVELS:
         raise LocalError(f"log() has no level {level!r}; the levels are {', '.join(LEVELS)}")
     return level, merged["data"], merged["logger"]

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from .app.components.argument_changes import ArgTransform as ArgTransform
     from .app.components.argument_changes import forward as forward
     from .app.components.argument_changes import forward_raw as forward_raw
-    from .app.content import AssistantMessage as AssistantMessage
     from .app.components.lifespans import Lifespan as Lifespan
     from .app.components.lifespans import lifespan as lifespan
+    from .app.content import AssistantMessage as AssistantMessage
     from .app.content import Audio as Audio
     from .app.content import File as File
     from .app.content import Image as Image

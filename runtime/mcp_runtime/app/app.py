@@ -113,8 +113,6 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs):
         self._lifespan, self._coerce, self._json_indent, self._declared = lifespan, coerce, json_indent, declare
         self._capabilities, self._tasks, self.session_state_store = capabilities, tasks, session_state_store
         self._registry = self._new_registry((ToolError, ClientCapabilityError, *tool_errors), page_size)
-        self._on_duplicate = settings.get("on_duplicate", "error")
-        self._dereferences = settings.get("dereference_schemas", False)
         self.add_middleware(*middleware)
 
     @classmethod

@@ -76,6 +76,11 @@ class Registrations(Administration):
 
         self._add_tool(transformed_tool(transform, self._registry, self.types, self._coerce, self._json_indent))
 
+    def unlisted_tool(self, function: Callable[..., Any]) -> Tool:
+        """Return a function as a tool that no client sees. Raises LocalError if it cannot be one."""
+        check_function(function, "tool", None)
+        return Tool(function, None, {"coerce": True}, self.types, self._coerce, self._json_indent)
+
     def _add_tool(self, tool: Tool) -> None:
         if self._dereferences:
             from .introspection.dereferencing import dereferenced_definition

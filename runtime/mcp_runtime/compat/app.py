@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..app.content import AssistantMessage, UserMessage
 from ..app.middleware.hooks import Middleware
@@ -70,14 +70,14 @@ class OfficialAppMixin:
         self._add_checks("resource", str(uri), settings)
         return parent.resource(str(uri), **settings)
 
-    def tool(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+    def tool_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
         """Add a function as a tool; `auth` are checks that a request must pass, such as `require_scopes("read")`."""
         parent: Any = super()
         if "auth" not in settings:
             return parent.tool(function, name=name, **settings)
         return self._decorated(self.add_tool, function, name, settings)
 
-    def prompt(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+    def prompt_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
         """Add a function as a prompt; `auth` are checks that a request must pass."""
         parent: Any = super()
         if "auth" not in settings:
@@ -88,6 +88,9 @@ class OfficialAppMixin:
             parent.add_prompt(function, name, **settings)
 
         return self._decorated(add, function, name, settings)
+
+    if not TYPE_CHECKING:  # For type checkers they are those of `App`.
+        tool, prompt = tool_with_checks, prompt_with_checks
 
     def _decorated(self, add: Any, function: Any, name: str | None, settings: dict[str, Any]) -> Any:
         """Add a function and return it; without one, return the decorator that does so."""

@@ -1,7 +1,7 @@
 """OpenTelemetry spans of requests, on the side that sends them and on the side that handles them.
 
-Names and attributes are those of OpenTelemetry's semantic conventions for MCP. Without an SDK of OpenTelemetry, or if the
-application has configured none, nothing is recorded.
+Names and attributes are those of OpenTelemetry's semantic conventions for MCP. Without an SDK of OpenTelemetry, or if
+the application has configured none, nothing is recorded.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def traced(
 
 
 def _target(method: str, params: Any) -> tuple[str | None, dict[str, Any]]:
-    """Return the name of the tool or prompt of a request, which the span's name has, and the attributes of its params."""
+    """Return the name of the tool or prompt of a request, for the span's name, and the attributes of its params."""
     name, uri = (_value(params, field) for field in ("name", "uri"))
     if uri is not None:
         return None, {"mcp.resource.uri": uri}

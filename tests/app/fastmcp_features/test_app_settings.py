@@ -106,18 +106,18 @@ def walk(man: Man, dog: Dog) -> None: ...
 
 
 @pytest.mark.parametrize(
-    "function, left", [(draw, set()), (plant, {"#/$defs/Tree"}), (walk, {"#/$defs/Man", "#/$defs/Dog"})]
+    "function, remaining", [(draw, set()), (plant, {"#/$defs/Tree"}), (walk, {"#/$defs/Man", "#/$defs/Dog"})]
 )
-async def test_only_recursive_definitions_stay(function: Callable[..., Any], left: set[str]) -> None:
+async def test_only_recursive_definitions_stay(function: Callable[..., Any], remaining: set[str]) -> None:
     plain, app = App("plain"), App("app", dereference_schemas=True)
     plain.add_tool(function)
     app.add_tool(function)
     [original], [tool] = await plain.list_tools(), await app.list_tools()
     before, after = original.model_dump(), tool.model_dump()
-    assert references(before) > left or references(before) == left
-    assert references(after) == left
+    assert references(before) > remaining or references(before) == remaining
+    assert references(after) == remaining
     definitions = {name for key in ("inputSchema", "outputSchema") for name in (after.get(key) or {}).get("$defs", {})}
-    assert definitions == {name.removeprefix("#/$defs/") for name in left}
+    assert definitions == {name.removeprefix("#/$defs/") for name in remaining}
     assert after["inputSchema"]["required"] == before["inputSchema"]["required"]
 
 
@@ -179,7 +179,7 @@ async def test_lifespans_are_composed_from_left_to_right_and_end_in_the_opposite
     one, two, three = (lifespan(yields(name, {name: name, "last": name})) for name in ("one", "two", "three"))
     assert await state_in(one | two | three) == {"one": "one", "two": "two", "three": "three", "last": "three"}
     begins = ["one begins", "two begins", "three begins"]
-    assert EVENTS == [*begins, "three ends", "two ends", "one ends"]
+    assert [*begins, "three ends", "two ends", "one ends"] == EVENTS
 
 
 async def test_a_lifespan_alone_yields_any_value_and_one_of_several_may_yield_nothing() -> None:

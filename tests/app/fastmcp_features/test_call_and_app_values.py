@@ -66,11 +66,11 @@ async def test_progress_only_grows(amount: int) -> None:
 class Pool:
     """What all calls share."""
 
-    made = 0
+    opened = 0
     closed = 0
 
     def __init__(self) -> None:
-        type(self).made += 1
+        type(self).opened += 1
 
 
 def plain() -> Pool:
@@ -103,7 +103,7 @@ async def async_generator() -> AsyncIterator[Pool]:
     ],
 )
 async def test_a_shared_value_is_computed_once_and_cleaned_up_at_the_end(kind: str, function: Any) -> None:
-    Pool.made = Pool.closed = 0
+    Pool.opened = Pool.closed = 0
     app = App("app")
 
     @app.tool
@@ -117,7 +117,7 @@ async def test_a_shared_value_is_computed_once_and_cleaned_up_at_the_end(kind: s
     async with connect(app) as client:
         results = await asyncio.gather(*(client.call_tool(name) for name in ("one", "two") * 5))
         assert len({str(result.structured_content) for result in results}) == 1
-        assert (Pool.made, Pool.closed) == (1, 0)
+        assert (Pool.opened, Pool.closed) == (1, 0)
     assert Pool.closed == ("generator" in kind)
 
 

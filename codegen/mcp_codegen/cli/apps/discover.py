@@ -30,7 +30,7 @@ def discover(hosts: tuple[str, ...], as_json: bool) -> None:
     for server in servers:
         if server.problem:
             click.echo(plain(server.problem), err=True)
-    found = [server for server in servers if not server.problem]
+    readable = [server for server in servers if not server.problem]
     if as_json:
         rows = [
             {
@@ -40,15 +40,15 @@ def discover(hosts: tuple[str, ...], as_json: bool) -> None:
                 "variables": list(server.variables),
                 "file": str(server.path),
             }
-            for server in found
+            for server in readable
         ]
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    if not found:
+    if not readable:
         click.echo(f"no servers; the hosts are {', '.join(hosts or HOSTS)}")
         return
     table = Table("host", "server", "command", "variables", box=None, header_style="bold", pad_edge=False)
-    for server in found:
+    for server in readable:
         cells = server.host, server.name, shlex.join(server.words), " ".join(server.variables)
         table.add_row(*(Text(plain(cell)) for cell in cells))
     Console(soft_wrap=True).print(table)

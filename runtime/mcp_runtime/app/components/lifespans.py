@@ -29,7 +29,7 @@ class Lifespan:
         start: Any = function
         if inspect.isasyncgenfunction(function):
             check_accepts_one(function, f"lifespan(): {function.__name__!r}", "app")
-            start = asynccontextmanager(cast("Callable[[Any], AsyncIterator[Any]]", function))
+            start = asynccontextmanager(cast("Callable[[Any], AsyncGenerator[Any]]", function))
         elif not isinstance(function, Lifespan):
             check_lifespan(function, "lifespan")
         self._functions: list[Callable[[Any], AbstractAsyncContextManager[Any]]] = [start]
@@ -43,15 +43,17 @@ class Lifespan:
             if len(values) == 1:
                 yield values[0]
                 return
+            merged: dict[str, Any] = {}
             for function, value in zip(self._functions, values, strict=True):
                 if value is not None and not isinstance(value, Mapping):
                     name = getattr(function, "__name__", "function")
                     raise LocalError(
                         f"lifespan {name!r}: one of several must yield a dict or nothing, not {shown(value)}"
                     )
-            yield {name: value for values_of_one in values for name, value in (values_of_one or {}).items()}
+                merged |= dict(cast("Mapping[str, Any]", value or {}))
+            yield merged
 
-    def __or__(self, other: Lifespan) -> Lifespan:
+    def __or__(self, other: object) -> Lifespan:
         """Return a lifespan that enters this one, then the other one. Raises TypeError for another object."""
         if not isinstance(other, Lifespan):
             raise TypeError(f"{shown(other)} is no Lifespan: write first | lifespan(second)")

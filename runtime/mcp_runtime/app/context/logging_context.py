@@ -59,7 +59,7 @@ class LoggingContext(ServerContext):
         logger_name: str | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None: ...
-    async def log(
+    async def log(  # pyright: ignore[reportInconsistentOverload]
         self,
         *arguments: Any,
         level: Level | None = None,

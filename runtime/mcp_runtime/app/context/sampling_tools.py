@@ -14,12 +14,10 @@ _MAX_ROUNDS: Final = 25  # Messages of the model in a row that call tools.
 
 
 class SamplingTools:
-    """The tools of one sampling request; those that are functions are called when the model calls them."""
+    """The tools of one sampling request. Those that are functions are called when the model calls them."""
 
     def __init__(self, ctx: Any, tools: Sequence[Any]) -> None:
         """Make a tool of each function. Raises LocalError for a function that cannot be a tool, and a name twice."""
-        from ..tools import Tool
-
         if not is_list(tools) and not isinstance(tools, tuple):
             raise LocalError(f"sample(): tools must be a list of functions or definitions, not {type(tools).__name__}")
         self._ctx = ctx
@@ -30,13 +28,13 @@ class SamplingTools:
             if isinstance(item, BaseModel) or not callable(item):
                 self.definitions.append(item)
                 continue
-            tool = Tool(item, None, {"coerce": True}, ctx.app.types, True, 2)
+            tool = ctx.app.unlisted_tool(item)
             if tool.name in self._functions:
                 raise LocalError(f"sample(): two of the tools have the name {tool.name!r}: rename one")
             self._functions[tool.name] = tool
             fields = tool.definition.model_dump()
             fields.pop("outputSchema", None)
-            self.definitions.append(type(tool.definition).model_validate(fields))
+            self.definitions.append(tool.definition.model_validate(fields))
 
     async def converse(self, send: Callable[[list[Any]], Any], history: list[Any]) -> Any:
         """Return the first message of the model that calls no function; the messages are added to the history.
@@ -54,7 +52,7 @@ class SamplingTools:
         raise InvalidResponseError(f"sample(): the model has called tools in {_MAX_ROUNDS} messages in a row")
 
     async def _result(self, call: Any) -> dict[str, Any]:
-        """Return the result of a call. A function that runs again, because the client has answered, does not repeat it."""
+        """Return the result of a call, which a function that runs again does not repeat."""
         ctx, tool = self._ctx, self._functions[call.name]
 
         async def run() -> dict[str, Any]:

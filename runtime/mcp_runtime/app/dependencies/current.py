@@ -14,10 +14,8 @@ from ...errors import LocalError
 if TYPE_CHECKING:
     from ...http.received_request import ReceivedRequest
     from ...session.identity import AuthenticatedUser
-    from ..context.app_context import AppContext
-    from ..registry import LifespanStates, Registry
 
-_current: Final[ContextVar[AppContext | None]] = ContextVar("mcp_context", default=None)
+_current: Final[ContextVar[Any]] = ContextVar("mcp_context", default=None)
 
 # Headers that belong to one connection or one body, or that prove who the client is: nobody forwards them by accident.
 _NOT_FORWARDED: Final = frozenset(
@@ -27,7 +25,7 @@ _NOT_FORWARDED: Final = frozenset(
 )
 
 
-async def handle_current(registry: Registry, name: str, ctx: Any, params: Any, states: LifespanStates) -> Any:
+async def handle_current(registry: Any, name: str, ctx: Any, params: Any, states: Any) -> Any:
     """Return the result of a request, whose context `get_context` returns meanwhile."""
     token = _current.set(ctx)
     try:
@@ -36,8 +34,8 @@ async def handle_current(registry: Registry, name: str, ctx: Any, params: Any, s
         _current.reset(token)
 
 
-def get_context() -> AppContext:
-    """Return the context of the request that is handled now.
+def get_context() -> Any:
+    """Return the context of the request that is handled now, the `Context` of its function.
 
     Raises LocalError outside of a request, and in the request in which this function is first imported.
     """
@@ -57,7 +55,8 @@ def get_server() -> Any:
 
 def get_http_request() -> ReceivedRequest:
     """Return the HTTP request: `headers`, `client`, `method`, `path`. Raises LocalError outside of HTTP."""
-    request = None if (ctx := _current.get()) is None else ctx.request
+    ctx = _current.get()
+    request: ReceivedRequest | None = None if ctx is None else ctx.request
     if request is None:
         raise LocalError("get_http_request(): there is no HTTP request; get_http_headers() returns {} then")
     return request
@@ -76,7 +75,7 @@ def get_http_headers(include_all: bool = False, include: Collection[str] | None 
     if isinstance(include, str):
         raise LocalError(f"get_http_headers(): include must be a list of names: write [{include!r}]")
     ctx = _current.get()
-    headers = (None if ctx is None else ctx.headers) or {}
+    headers: Mapping[str, str] = (None if ctx is None else ctx.headers) or {}
     hidden = frozenset[str]() if include_all else _NOT_FORWARDED - {name.lower() for name in include or ()}
     return {name.lower(): value for name, value in headers.items() if name.lower() not in hidden}
 
@@ -84,4 +83,5 @@ def get_http_headers(include_all: bool = False, include: Collection[str] | None 
 def get_access_token() -> AuthenticatedUser | None:
     """Return the user of the access token; None without authentication and outside of a request."""
     ctx = _current.get()
-    return None if ctx is None else ctx.user
+    user: AuthenticatedUser | None = None if ctx is None else ctx.user
+    return user

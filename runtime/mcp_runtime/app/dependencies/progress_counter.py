@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import LocalError
 from ...server.context import ServerContext
 from .markers import Dependency
-
-if TYPE_CHECKING:
-    from ..context.app_context import AppContext
 
 
 class ProgressCounter(Dependency):
@@ -18,10 +15,10 @@ class ProgressCounter(Dependency):
     Each call gets a counter of its own. A change sends a progress notification, if the client has requested progress.
     """
 
-    def __init__(self) -> None:
-        """Create the marker of a parameter."""
+    def __init__(self, *, ctx: ServerContext | None = None) -> None:
+        """Create the marker of a parameter; the runtime creates the counters of calls, with their context."""
         super().__init__(_counter_of)
-        self._ctx: AppContext | None = None
+        self._ctx = ctx
         self._current: float | None = None
         self._total: float | None = None
         self._message: str | None = None
@@ -61,13 +58,11 @@ class ProgressCounter(Dependency):
     async def _report(self, progress: float) -> None:
         if self._ctx is None:
             raise LocalError("Progress() is a dependency: write it as the default of a tool's parameter")
-        await self._ctx.report_progress(progress, self._total, self._message)
+        await self._ctx.progress(progress, self._total, self._message)
 
 
 async def _counter_of(ctx: ServerContext) -> Any:
-    counter = ProgressCounter()
-    counter._ctx = ctx  # type: ignore[assignment]
-    return counter
+    return ProgressCounter(ctx=ctx)
 
 
 Progress = ProgressCounter

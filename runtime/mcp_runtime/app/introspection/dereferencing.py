@@ -15,7 +15,8 @@ _MAX_PARTS: Final = 20_000  # Objects and arrays of the result; definitions that
 def dereference(schema: Mapping[str, Any], description: str) -> dict[str, Any]:
     """Return a schema with the definitions in the place of their references.
 
-    References of a definition to itself stay, and so does that definition. Raises LocalError if the result is too large.
+    References of a definition to itself stay, and so does that definition. Raises LocalError for a result that is too
+    large.
 
     Args:
         schema: The JSON Schema.
@@ -37,7 +38,7 @@ def dereferenced_definition(definition: Any) -> Any:
     for name in ("inputSchema", "outputSchema"):
         if fields.get(name) is not None:
             fields[name] = dereference(fields[name], f"the tool {definition.name!r}")
-    return type(definition).model_validate(fields)
+    return definition.model_validate(fields)
 
 
 class _Rewriting:
@@ -73,10 +74,10 @@ class _Rewriting:
     def _is_recursive(self, name: str) -> bool:
         reached, open_names = set[str](), [name]
         while open_names:
-            for found in _references(self._definitions[open_names.pop()]):
-                if found in self._definitions and found not in reached:
-                    reached.add(found)
-                    open_names.append(found)
+            for name_inside in _references(self._definitions[open_names.pop()]):
+                if name_inside in self._definitions and name_inside not in reached:
+                    reached.add(name_inside)
+                    open_names.append(name_inside)
         return name in reached
 
 

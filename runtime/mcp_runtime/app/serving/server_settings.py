@@ -44,8 +44,8 @@ class ListKeywords(TypedDict, total=False):
     """The keywords of `App(…)` for what it adds to its lists.
 
     `on_duplicate` is what happens with a name or URI that is in use: "error" refuses it (the default), "replace" takes
-    the new one, "warn" does so and logs a warning, and "ignore" leaves the old one. `dereference_schemas=True` lists JSON
-    Schemas without `$ref`, for clients that do not resolve it.
+    the new one, "warn" does so and logs a warning, and "ignore" leaves the old one. `dereference_schemas=True` lists
+    JSON Schemas without `$ref`, for clients that do not resolve it.
     """
 
     on_duplicate: OnDuplicate

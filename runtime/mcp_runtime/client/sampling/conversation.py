@@ -90,8 +90,9 @@ def result_text(block: dict[str, Any]) -> str:
 
 def tool_choice(fields: dict[str, Any]) -> str | None:
     """Return how the model chooses tools: "auto", "required" or "none"; None if the request does not say it."""
-    choice: str | None = (fields.get("toolChoice") or {}).get("mode")
-    return choice
+    choice: Any = fields.get("toolChoice")
+    mode: str | None = None if choice is None else choice.get("mode")
+    return mode
 
 
 STOP_REASONS: Final = {

@@ -117,12 +117,12 @@ async def test_headers_that_belong_to_the_connection_are_left_out(kind: Any) -> 
     web_app = app.asgi()
     options = HTTPOptions(client=asking(web_app), headers=headers)
     async with kind.http("http://localhost/mcp", http=options) as client:
-        found = (await client.call_tool("web")).structured_content
-        assert found is not None
-        assert found["path"] == "/mcp"
-        assert found["some"]["x-tenant"] == "a"
-        assert found["some"].keys().isdisjoint({"authorization", "cookie", "host", "content-type", "content-length"})
-        assert found["all"]["authorization"] == "Bearer secret"
+        seen = (await client.call_tool("web")).structured_content
+        assert seen is not None
+        assert seen["path"] == "/mcp"
+        assert seen["some"]["x-tenant"] == "a"
+        assert seen["some"].keys().isdisjoint({"authorization", "cookie", "host", "content-type", "content-length"})
+        assert seen["all"]["authorization"] == "Bearer secret"
         some = (await client.call_tool("chosen")).structured_content
         assert some is not None
         assert some["authorization"] == "Bearer secret"

@@ -63,9 +63,9 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 
 def spans(exporter: InMemorySpanExporter, method: str) -> dict[SpanKind, ReadableSpan]:
     """Return the spans of one request of this method, by kind."""
-    found = [span for span in exporter.get_finished_spans() if (span.attributes or {}).get("mcp.method.name") == method]
-    assert len(found) == 2, [span.name for span in found]
-    return {span.kind: span for span in found}
+    seen = [span for span in exporter.get_finished_spans() if (span.attributes or {}).get("mcp.method.name") == method]
+    assert len(seen) == 2, [span.name for span in seen]
+    return {span.kind: span for span in seen}
 
 
 @pytest.mark.parametrize("kind", CLIENTS)

@@ -60,7 +60,7 @@ def researching(tools: Any, **settings: Any) -> App:
     app = App("research", tool_errors=(Exception,))
 
     @app.tool
-    async def ask(ctx: Context) -> str:
+    async def research(ctx: Context) -> str:
         result = await ctx.sample("What is it?", tools=tools, **settings)
         return json.dumps([result.text, result.result, len(result.history)])
 
@@ -78,7 +78,7 @@ async def test_the_model_calls_functions_until_it_answers(kind: Any) -> None:
     ]
     client_class = scripted(kind, answers, requests)
     async with client_class.memory(researching([add, weather]), capabilities=TOOLS) as client:
-        result = await client.call_tool("ask")
+        result = await client.call_tool("research")
     assert json.loads(result.content[0].text) == ["done", "done", 6]
     assert CALLS == [(1, 2), (5, 1)], "a function that runs again does not call them again"
     [first, second, third] = requests
@@ -103,7 +103,7 @@ async def test_a_call_that_fails_is_an_error_result_for_the_model() -> None:
     ]
     client_class = scripted(StatelessClient, answers, requests)
     async with client_class.memory(researching([add, weather]), capabilities=TOOLS) as client:
-        await client.call_tool("ask")
+        await client.call_tool("research")
     blocks = requests[1]["messages"][-1]["content"]
     assert [block["isError"] for block in blocks] == [True, True]
     assert "no such city" in blocks[1]["content"][0]["text"]
@@ -113,7 +113,7 @@ async def test_a_result_type_is_read_from_the_message_after_the_calls() -> None:
     answers = [called("1", "add", a=1), {"type": "text", "text": "[2]"}]
     client_class = scripted(HandshakeClient, answers, [])
     async with client_class.memory(researching([add], result_type=list[int]), capabilities=TOOLS) as client:
-        result = await client.call_tool("ask")
+        result = await client.call_tool("research")
     assert json.loads(result.content[0].text)[1] == [2]
 
 
@@ -121,14 +121,14 @@ async def test_calls_of_a_tool_that_is_only_a_definition_go_to_the_function() ->
     definition = {"name": "other", "inputSchema": {"type": "object"}}
     client_class = scripted(HandshakeClient, [called("1", "other")], [])
     async with client_class.memory(researching([add, definition]), capabilities=TOOLS) as client:
-        result = await client.call_tool("ask")
+        result = await client.call_tool("research")
     assert json.loads(result.content[0].text)[0] is None
 
 
 async def test_a_model_that_never_answers_is_stopped() -> None:
     client_class = scripted(HandshakeClient, [called(str(number), "add", a=1) for number in range(30)], [])
     async with client_class.memory(researching([add]), capabilities=TOOLS) as client:
-        result = await client.call_tool("ask")
+        result = await client.call_tool("research")
     assert result.is_error
     assert "25 messages in a row" in result.content[0].text
 
@@ -142,7 +142,7 @@ def variadic(*numbers: int) -> None: ...
 async def test_wrong_tools_are_refused(tools: Any, text: str) -> None:
     client_class = scripted(HandshakeClient, [], [])
     async with client_class.memory(researching(tools), capabilities=TOOLS) as client:
-        result = await client.call_tool("ask")
+        result = await client.call_tool("research")
     assert result.is_error
     assert text in result.content[0].text
 
@@ -204,12 +204,12 @@ async def test_a_handler_answers_with_the_text_of_the_model(provider: str, kind:
     app, results = App("app"), list[Any]()
 
     @app.tool
-    async def ask(ctx: Context) -> None:
+    async def research(ctx: Context) -> None:
         results.append(await ctx.sample("How is it?", 20, system_prompt="Be short.", model_preferences="big"))
 
     handler = handler_class("small", recorded, models=["big-one"])
     async with with_handler(kind, handler).memory(app) as client:
-        assert not (await client.call_tool("ask")).is_error
+        assert not (await client.call_tool("research")).is_error
     [request] = recorded.requests
     assert request["model"] == "big-one"
     assert "How is it?" in json.dumps(request)
@@ -224,7 +224,7 @@ async def test_a_handler_passes_tools_calls_and_results_on(provider: str) -> Non
     handler = handler_class("model", recorded)
     client_class = with_handler(HandshakeClient, handler)
     async with client_class.memory(researching([add], tool_choice={"mode": "auto"}), capabilities=TOOLS) as client:
-        result = await client.call_tool("ask")
+        result = await client.call_tool("research")
     assert json.loads(result.content[0].text)[0] == "five"
     first, second = (json.dumps(request) for request in recorded.requests)
     assert "Add two numbers." in first
@@ -281,4 +281,4 @@ def test_without_the_package_the_message_says_what_to_install(provider: str, mon
 async def test_without_a_model_the_error_names_the_capability() -> None:
     async with connect(researching([add])) as client:
         with pytest.raises(RemoteJSONRPCError, match="client.sampling.tools"):
-            await client.call_tool("ask")
+            await client.call_tool("research")

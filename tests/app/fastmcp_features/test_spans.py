@@ -37,7 +37,7 @@ def fail() -> None:
 
 
 @app.tool
-async def ask(ctx: Context) -> str:
+async def research(ctx: Context) -> str:
     return str((await ctx.sample("x")).text)
 
 
@@ -129,8 +129,8 @@ async def test_input_requests_are_no_errors(kind: Any, exporter: InMemorySpanExp
             return types.CreateMessageResult(role="assistant", content=content, model="m")
 
     async with Sampling.memory(app) as client:
-        assert (await client.call_tool("ask")).content[0].text == "fine"
-    calls = [span for span in exporter.get_finished_spans() if span.name == "tools/call ask"]
+        assert (await client.call_tool("research")).content[0].text == "fine"
+    calls = [span for span in exporter.get_finished_spans() if span.name == "tools/call research"]
     assert calls
     assert {span.status.status_code for span in calls} == {StatusCode.UNSET}
 

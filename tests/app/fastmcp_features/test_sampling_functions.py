@@ -261,11 +261,11 @@ async def test_content_that_a_provider_does_not_accept_is_named(provider: str) -
     app = App("app", tool_errors=(Exception,))
 
     @app.tool
-    async def hear(ctx: Context) -> str:
+    async def listen(ctx: Context) -> str:
         return str((await ctx.sample([UserMessage(Audio(data=b"\x01", format="ogg"))])).text)
 
     async with with_handler(HandshakeClient, handler_class("model", Recorded())).memory(app) as client:
-        result = await client.call_tool("hear")
+        result = await client.call_tool("listen")
     assert "do not accept content of type 'audio'" in result.content[0].text
 
 

@@ -31,7 +31,7 @@ class Published(NamedTuple):
 
 
 # What an App has no counterpart of: docs/migration.md says to leave it out.
-LEFT_OUT = re.compile(r"\bsubscriptions=False\b,?")
+OMITTED = re.compile(r"\bsubscriptions=False\b,?")
 
 
 SERVERS = [
@@ -83,7 +83,7 @@ def rewritten(server: Published, site: Path, folder: Path) -> int:
         count += changed_lines(source)
         changed = rewrite(source)
         lines = changed.splitlines(keepends=True)
-        code = [LEFT_OUT.sub("", line) if not line.lstrip().startswith("#") else line for line in lines]
+        code = [OMITTED.sub("", line) if not line.lstrip().startswith("#") else line for line in lines]
         count += sum(line != old for line, old in zip(code, lines, strict=True))
         changed = "".join(code)
         copy = folder / path.relative_to(site)

@@ -10,8 +10,11 @@ if TYPE_CHECKING:
     from .app.components.argument_changes import ArgTransform as ArgTransform
     from .app.components.argument_changes import forward as forward
     from .app.components.argument_changes import forward_raw as forward_raw
+    from .app.components.lifespans import Lifespan as Lifespan
+    from .app.components.lifespans import lifespan as lifespan
     from .app.content import AssistantMessage as AssistantMessage
     from .app.content import Audio as Audio
+    from .app.content import File as File
     from .app.content import Image as Image
     from .app.content import Message as Message
     from .app.content import UserMessage as UserMessage
@@ -117,6 +120,7 @@ __all__ = [
     "DirectoryResource",
     "Elicit",
     "ElicitationResult",
+    "File",
     "FileResource",
     "FileRoots",
     "HTTPOptions",
@@ -129,6 +133,7 @@ __all__ = [
     "InvalidSchemaError",
     "JSONRPCError",
     "KeyRing",
+    "Lifespan",
     "ListRoots",
     "LocalError",
     "MCPError",
@@ -170,6 +175,7 @@ __all__ = [
     "forward_raw",
     "is_https_url",
     "is_within",
+    "lifespan",
     "negotiate",
     "paginate",
     "path_to_root",
@@ -211,6 +217,9 @@ _MODULES = {
     "tool": "app.registrations",
     "AssistantMessage": "app.content",
     "Audio": "app.content",
+    "File": "app.content",
+    "Lifespan": "app.components.lifespans",
+    "lifespan": "app.components.lifespans",
     "Image": "app.content",
     "Message": "app.content",
     "UserMessage": "app.content",

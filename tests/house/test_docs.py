@@ -17,7 +17,7 @@ EXAMPLES: Final = sorted((ROOT / "examples").rglob("*.py"))
 PROSE: Final = [*PAGES, *sorted((ROOT / "examples").rglob("README.md")), ROOT / "benchmarks" / "README.md"]
 AREAS: Final = (
     *("auth", "compat", "dependencies", "http", "middleware", "providers"),
-    *("tasks", "skills", "testing", "transforms"),
+    *("sampling", "tasks", "skills", "testing", "transforms"),
 )
 VERSION: Final = re.compile(r"mcp_generated\.v\d{4}_\d\d_\d\d")
 OF_A_VERSION: Final = {"Client", "SyncClient", "Server", "Context", "types", "methods"}

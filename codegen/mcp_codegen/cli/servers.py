@@ -1,4 +1,4 @@
-"""The commands `tools`, `lock` and `check`."""
+"""The commands `tools`, `generate-cli`, `lock` and `check`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from ..errors import CodegenError
 from ..output import write_files
 from ..paths import template_folders
 from ..servers.changes import SEVERITIES, ContractSeverity
@@ -40,6 +41,33 @@ def tools(
         return
     write_files({output: text})
     click.echo(f"{output}: {_counts(contract)}")
+
+
+@click.command("generate-cli", short_help="Write a command line for a server.")
+@with_target
+@click.option("--output", type=FILE, metavar="FILE", help="The program to write. Default: standard output.")
+@click.option("--templates", "overrides", type=FOLDER, metavar="DIR", help="Templates that override the built-in ones.")
+@report_errors
+def generate_cli(target: ServerTarget, timeout: float, output: Path | None, overrides: Path | None) -> None:
+    r"""Write a program with a command for each tool of a server.
+
+    \b
+    mcp-codegen generate-cli --from server.py --output weather.py
+    python weather.py forecast --city Rome
+
+    The values of variables and headers are not written: set the variables, and pass --header to the program.
+    """
+    from ..servers.tool_command import tool_command  # Imports black.
+
+    if target.saved is not None:
+        raise CodegenError(f"{target}: is a saved list, which cannot be called; pass a Python file, a URL or a command")
+    contract = probe(target, timeout)
+    text = tool_command(contract, target, shlex.quote(str(target)), template_folders(overrides))
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    write_files({output: text})
+    click.echo(f"{output}: {_counts(contract)}; to run next: python {shlex.quote(str(output))} --help")
 
 
 @click.command("lock", short_help="Record the contract of a server.")

@@ -47,6 +47,7 @@ _AREAS: Final = {
     ),
     "middleware": ("mcp_runtime.app.middleware", "Middleware: what runs around the handlers of an app's messages."),
     "providers": ("mcp_runtime.app.providers", "Providers: sources of tools, resources and prompts of an app."),
+    "sampling": ("mcp_runtime.client.sampling", "Sampling: handlers for clients that call the models of a provider."),
     "skills": ("mcp_runtime.extensions.skills", "The skills extension: publish and verify skills."),
     "tasks": ("mcp_runtime.extensions.tasks", "The tasks extension: requests whose result clients poll for."),
     "transforms": ("mcp_runtime.app.transforms", "Transforms: what changes what the clients of an app see."),

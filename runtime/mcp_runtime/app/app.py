@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
@@ -44,6 +45,8 @@ _HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
     "prompts": ("list_prompts", "get_prompt"),
     "completions": ("complete",),
 }
+# Programs that import this module use the context of the current request; all others do not pay for it.
+_CURRENT: Final = f"{__package__}.dependencies.current"
 _LISTS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
 
 
@@ -101,7 +104,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             tasks: The store of the tasks of tools; by default they are stored in memory.
             session_state_store: The store of `ctx.set_state`; by default in memory.
             middleware: Middleware objects for `add_middleware`, the outermost first.
-            settings: `title`, `description`, `icons`, `website_url`, and the settings of `ServerSettings`.
+            settings: `title`, `description`, `icons`, `website_url`, and those of `ListKeywords` and `ServerSettings`.
         """
         checked_options = check_app(type(self).__name__, self.server_class.revision, lifespan, rate_limits, cache_hints)
         self._server_options = {**checked_options, "keys": keys}
@@ -259,6 +262,8 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             try:
                 yield states
             finally:
+                if (shared := cast("dict[str, Any]", states).pop("shared values", None)) is not None:
+                    await shared.close()
                 self._loops[loop] -= 1
                 if not self._loops[loop]:
                     del self._loops[loop]
@@ -304,6 +309,9 @@ def _check_mounted(app: object, prefix: object) -> None:
 def _handler(registry: Registry, name: str) -> Callable[..., Any]:
     async def handle(self: BaseServer, ctx: ServerContext, params: Any) -> Any:
         states: LifespanStates = ctx.state or {}
+        current = sys.modules.get(_CURRENT)
+        if current is not None:
+            return await current.handle_current(registry, name, ctx, params, states)
         return await registry.handle(name, ctx, params, states)
 
     return handle

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import mimetypes
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Final, Literal, cast
+from urllib.parse import quote
 
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
@@ -30,6 +32,14 @@ _MIME_TYPES: Final = {
     ".png": "image/png",
     ".wav": "audio/wav",
     ".webp": "image/webp",
+}
+
+
+# The types of text that a table of the operating system may lack or name otherwise.
+_TEXT_TYPES: Final = {
+    **dict.fromkeys((".txt", ".text", ".plain"), "text/plain"),
+    **dict.fromkeys((".md", ".markdown"), "text/markdown"),
+    ".csv": "text/csv",
 }
 
 
@@ -87,6 +97,66 @@ class Audio(_Media):
 
 
 @dataclass(frozen=True, slots=True)
+class File:
+    """A file that a tool returns, as bytes (`data`) or from a path: an embedded resource.
+
+    Attributes:
+        path: The path of the file, also by position.
+        data: The bytes of the file.
+        format: The MIME type, or a short name such as "pdf"; by default from the extension of the name.
+        name: The name of the file in its URI, for bytes; a path has its own.
+        annotations: The annotations of the block: a dict such as `{"audience": ["user"]}`.
+
+    Text, which is any `text/…` in UTF-8, is sent as text, other bytes in base64.
+    """
+
+    path: str | Path | None = None
+    data: bytes | None = None
+    format: str | None = None
+    name: str | None = None
+    annotations: Any = None
+
+    def __post_init__(self) -> None:
+        if (self.data is None) is (self.path is None):
+            raise LocalError("File needs either `data` or `path`")
+        if self.path is not None and self.name is not None:
+            raise LocalError("File: `name` is for `data`; a path has a name of its own")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any, /) -> Any:
+        raise PydanticSchemaGenerationError(f"{cls.__name__} is content, which has no JSON Schema")
+
+    @property
+    def mime_type(self) -> str:
+        """The MIME type: from `format`, else from the name, else `application/octet-stream`."""
+        if self.format is not None and "/" in self.format:
+            return self.format
+        name = f"file.{self.format}" if self.format is not None else str(self.path or self.name or "")
+        suffix = Path(name).suffix.lower()
+        guessed = _TEXT_TYPES.get(suffix) or mimetypes.guess_type(name)[0]
+        return guessed or (f"application/{self.format.lower()}" if self.format else "application/octet-stream")
+
+    def block(self, t: ModuleType) -> Any:
+        """Return the content block. Raises OSError if the file cannot be read."""
+        if self.data is not None:
+            name = self.name or "file"
+            extension = "" if Path(name).suffix else mimetypes.guess_extension(self.mime_type) or ""
+            data, uri = self.data, f"file:///{quote(name + extension)}"
+        else:
+            path = Path(self.path or "").expanduser().resolve()
+            data, uri = path.read_bytes(), path.as_uri()
+        contents: Any = None
+        if self.mime_type.startswith("text/"):
+            with suppress(UnicodeDecodeError):
+                contents = t.TextResourceContents(uri=uri, mime_type=self.mime_type, text=data.decode())
+        if contents is None:
+            blob = base64.b64encode(data).decode()
+            contents = t.BlobResourceContents(uri=uri, mime_type=self.mime_type, blob=blob)
+        fields = {"type": "resource", "resource": contents.model_dump(), "annotations": self.annotations}
+        return t.EmbeddedResource.model_validate({name: value for name, value in fields.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """A message of a prompt: text, an image, a content block, or another value, which becomes JSON text."""
 
@@ -120,6 +190,8 @@ def to_content_blocks(value: Any, t: ModuleType, indent: int | None = None) -> l
             return [t.ImageContent(data=value.encoded(), mime_type=value.mime_type)]
         case Audio():
             return [t.AudioContent(data=value.encoded(), mime_type=value.mime_type)]
+        case File():
+            return [value.block(t)]
         case t.ResourceContents():
             return [t.EmbeddedResource(resource=value)]
         case WireModel() if isinstance(getattr(value, "type", None), str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, overload
@@ -19,6 +20,7 @@ from .prompts import Prompt
 from .providers.marks import TOOL_MARK
 from .registry import CompletionFunction, ListKind, Registry
 from .resources import Resource
+from .serving.server_settings import OnDuplicate
 from .settings import RULES, ResourceSettings, Settings, ToolSettings
 from .tools import Tool
 
@@ -29,6 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
 
 _MARK: Final = TOOL_MARK
+_log: Final = logging.getLogger(__name__)
 
 
 class Registrations(Administration):
@@ -38,6 +41,8 @@ class Registrations(Administration):
     name: str
     _coerce: bool
     _json_indent: int | None
+    _on_duplicate: OnDuplicate
+    _dereferences: bool
     _registry: Registry
 
     @overload
@@ -65,8 +70,7 @@ class Registrations(Administration):
             self._add_transformed(function, name, settings)
             return
         check_function(function, "tool", name)
-        tool = Tool(function, name, settings, self.types, self._coerce, self._json_indent)
-        self._add("tools", self._registry.tools, tool.name, tool)
+        self._add_tool(Tool(function, name, settings, self.types, self._coerce, self._json_indent))
 
     def make_tool(self, function: Callable[..., Any]) -> Tool:
         """Return a function as a tool that is not added. Raises LocalError if it cannot be a tool."""
@@ -78,7 +82,18 @@ class Registrations(Administration):
             raise TypeError("add_tool() takes no other arguments with a changed tool: pass them to Tool.from_tool()")
         from .transformation import transformed_tool
 
-        tool = transformed_tool(transform, self._registry, self.types, self._coerce, self._json_indent)
+        self._add_tool(transformed_tool(transform, self._registry, self.types, self._coerce, self._json_indent))
+
+    def unlisted_tool(self, function: Callable[..., Any]) -> Tool:
+        """Return a function as a tool that no client sees. Raises LocalError if it cannot be one."""
+        check_function(function, "tool", None)
+        return Tool(function, None, {"coerce": True}, self.types, self._coerce, self._json_indent)
+
+    def _add_tool(self, tool: Tool) -> None:
+        if self._dereferences:
+            from .introspection.dereferencing import dereferenced_definition
+
+            tool.definition = dereferenced_definition(tool.definition)
         self._add("tools", self._registry.tools, tool.name, tool)
 
     def add_tools(self, holder: object) -> None:
@@ -215,10 +230,14 @@ class Registrations(Administration):
         return _decorate("middleware", function, None, add)
 
     def _add(self, kind: ListKind, registered: dict[str, Any], name: str, item: Any) -> None:
-        if name in registered:
+        if name in registered and self._on_duplicate == "ignore":
+            return
+        if name in registered and self._on_duplicate == "error":
             other = "another URI" if kind == "resources" else "another name"
             remedy = f"use {other}, or remove_{kind[:-1]}({name!r})"
             raise LocalError(f"the app {self.name!r} has {name!r} among its {kind} already: {remedy}")
+        if name in registered and self._on_duplicate == "warn":
+            _log.warning("the app %r has %r among its %s already: the new one replaces it", self.name, name, kind)
         registered[name] = item
         self._changed(kind)
 

@@ -18,7 +18,7 @@ from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import WireModel, format_validation_error
 from ..server.context import ServerContext
 from .components.uri_templates import URITemplate
-from .content import Audio, Image, as_list, json_text
+from .content import Audio, File, Image, as_list, json_text
 from .settings import ResourceSettings, tags_of, to_definition, to_wire
 from .signature import Signature, function_name
 
@@ -153,4 +153,4 @@ def _mime_type_of(returns: Any) -> str | None:
 
 
 def _has_own_type(hint: Any) -> bool:
-    return isinstance(hint, type) and not get_args(hint) and issubclass(hint, (WireModel, Image, Audio))
+    return isinstance(hint, type) and not get_args(hint) and issubclass(hint, (WireModel, Image, Audio, File))

@@ -15,13 +15,13 @@ from pydantic_core import PydanticSerializationError, SchemaError
 from ..errors import InvalidMessageError, LocalError
 from ..json_schema.validator import compile_schema
 from ..protocol.models import WireModel, format_validation_error, is_object
-from .content import Audio, Image, require_finite
+from .content import Audio, File, Image, require_finite
 from .introspection.type_hints import RESULT, UNREADABLE, attribute_model, is_dataclass_type, readable_hint
 from .signature import JsonSchema
 
 WRAPPED_KEY: Final = "result"
 
-_CONTENT: Final = (Image, Audio, WireModel)
+_CONTENT: Final = (Image, Audio, File, WireModel)
 _WRAPPED: Final = (str, int, float, bool, bytes, NoneType)
 _SCALARS: Final = (str, int)
 _SEQUENCES: Final = (list, tuple, Sequence)

@@ -119,6 +119,8 @@ def _are_values(value: Any, accepts: Callable[[Any], bool]) -> bool:
 
 _LISTS: Final = ("tools", "resources", "prompts")
 
+_POLICIES: Final = ("error", "warn", "replace", "ignore")
+
 # What the arguments of the constructor of an app must be.
 APP_RULES: Final[Mapping[str, Rule]] = {
     "name": NAME,
@@ -127,6 +129,10 @@ APP_RULES: Final[Mapping[str, Rule]] = {
     "instructions": TEXT.or_none(),
     "version": TEXT,
     "coerce": FLAG,
+    "dereference_schemas": FLAG,
+    "on_duplicate": Rule(
+        lambda value: isinstance(value, str) and value in _POLICIES, 'one of "error", "warn", "replace" and "ignore"'
+    ),
     "tool_errors": Rule(_are_exceptions, "a tuple of exception classes, such as (KeyError,)"),
     "page_size": COUNT,
     "declare": Rule(

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from .initialization import ReadResourceContents as ReadResourceContents
     from .initialization import get_display_name as get_display_name
     from .mcp_errors import McpError as McpError
+    from .mcp_errors import PromptError as PromptError
+    from .mcp_errors import ResourceError as ResourceError
     from .mcp_errors import UrlElicitationRequiredError as UrlElicitationRequiredError
     from .request import OfficialRequestContext as OfficialRequestContext
     from .request_states import RequestStateSecurity as RequestStateSecurity
@@ -81,10 +83,12 @@ __all__ = [
     "OfficialRequestContext",
     "OfficialTokenStorage",
     "OfficialTokenVerifier",
+    "PromptError",
     "ProviderTokenVerifier",
     "ReadResourceContents",
     "RegistrationError",
     "RequestStateSecurity",
+    "ResourceError",
     "RevocationOptions",
     "RoleMessage",
     "StdioServerParameters",
@@ -142,12 +146,14 @@ _MODULES = {
     "TransportSecuritySettings": "http.accepted_hosts",
     "EventMessage": "http.stored_events",
     "StreamEventStore": "http.stored_events",
+    "McpError": "mcp_errors",
+    "PromptError": "mcp_errors",
+    "ResourceError": "mcp_errors",
+    "UrlElicitationRequiredError": "mcp_errors",
     "InitializationOptions": "initialization",
     "NotificationOptions": "initialization",
     "ReadResourceContents": "initialization",
     "get_display_name": "initialization",
-    "McpError": "mcp_errors",
-    "UrlElicitationRequiredError": "mcp_errors",
     "OfficialRequestContext": "request",
     "RequestStateSecurity": "request_states",
     "StdioServerParameters": "stream_ends",

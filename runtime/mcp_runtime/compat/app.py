@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..app.content import AssistantMessage, Audio, Image, UserMessage
+from ..app.middleware.hooks import Middleware
 from ..errors import JSONRPCError, LocalError
 from ..protocol.models import is_list
 from .app_protection import Protection
@@ -30,6 +31,7 @@ class OfficialAppMixin:
 
     settings: Any
     """How the app is served."""
+    _checks: Any = None
     positional: ClassVar[tuple[str, ...]]
     """The parameters of the constructor that may be given by position, in their order."""
 
@@ -42,9 +44,10 @@ class OfficialAppMixin:
         if repeated := named.keys() & settings.keys():
             raise TypeError(f"{type(self).__name__}() got {', '.join(repeated)} by position and by keyword")
         settings = {name: value for name, value in (named | settings).items() if name not in _STRICTER_HERE}
+        self._masks_errors = bool(settings.pop("mask_error_details", False))
         tools, middleware = settings.pop("tools", None) or (), settings.pop("middleware", None) or ()
         protection = Protection.from_settings(type(self).__name__, settings)
-        settings = translated(settings)
+        settings = _renamed(translated(settings))
         settings.setdefault("name", type(self).__name__)
         if not settings.get("version"):
             settings["version"] = "0"
@@ -55,8 +58,12 @@ class OfficialAppMixin:
             self.middleware(protection.middleware)
         for tool in tools:
             self.add_tool(tool)
+        parent: Any = super()
         for function in middleware:
-            self.middleware.append(function)
+            if isinstance(function, Middleware):
+                parent.add_middleware(function)
+            else:
+                self.middleware.append(function)
 
     if not TYPE_CHECKING:  # Checkers report attributes that do not exist.
 
@@ -69,8 +76,9 @@ class OfficialAppMixin:
         if "fn" in settings:
             function = settings.pop("fn")
         name = name or getattr(function, "__name__", None)
+        self._add_checks("tool", name, settings)
         parent: Any = super()
-        parent.add_tool(_with_error_text(function, name), name, **settings)
+        parent.add_tool(function if self._masks_errors else _with_error_text(function, name), name, **settings)
 
     def add_prompt(self, function: Any, name: str | None = None, **settings: Any) -> None:
         """Add a prompt, also at run time. Without a description and a docstring its description is an empty text."""
@@ -100,7 +108,63 @@ class OfficialAppMixin:
     def resource(self, uri: Any, **settings: Any) -> Any:
         """Return a decorator that adds a function as a resource or as a resource template."""
         parent: Any = super()
+        self._add_checks("resource", str(uri), settings)
         return parent.resource(str(uri), **settings)
+
+    def tool_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+        """Add a function as a tool; `auth` are checks that a request must pass, such as `require_scopes("read")`."""
+        parent: Any = super()
+        if "auth" not in settings:
+            return parent.tool(function, name=name, **settings)
+        return self._decorated(self.add_tool, function, name, settings)
+
+    def prompt_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+        """Add a function as a prompt; `auth` are checks that a request must pass."""
+        parent: Any = super()
+        if "auth" not in settings:
+            return parent.prompt(function, name=name, **settings)
+
+        def add(function: Any, name: str | None = None, **settings: Any) -> None:
+            self._add_checks("prompt", name or function.__name__, settings)
+            parent.add_prompt(function, name, **settings)
+
+        return self._decorated(add, function, name, settings)
+
+    if not TYPE_CHECKING:  # For type checkers they are those of `App`.
+        tool, prompt = tool_with_checks, prompt_with_checks
+
+    def _decorated(self, add: Any, function: Any, name: str | None, settings: dict[str, Any]) -> Any:
+        """Add a function and return it; without one, return the decorator that does so."""
+        if isinstance(function, str):
+            function, name = None, function
+
+        def decorate(function: Any) -> Any:
+            add(function, name, **settings)
+            return function
+
+        return decorate if function is None else decorate(function)
+
+    def _add_checks(self, kind: str, name: str | None, settings: dict[str, Any]) -> None:
+        auth = settings.pop("auth", None)
+        if auth is None or name is None:
+            return
+        if self._checks is None:
+            from .component_checks import ComponentChecks
+
+            self._checks = ComponentChecks()
+            parent: Any = super()
+            parent.add_middleware(self._checks)
+        self._checks.add(kind, name, auth)
+
+
+def _renamed(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of a constructor with those of FastMCP under the names that they have here."""
+    settings = dict(settings)
+    if "list_page_size" in settings:
+        settings["page_size"] = settings.pop("list_page_size")
+    if "strict_input_validation" in settings:
+        settings["coerce"] = not settings.pop("strict_input_validation")
+    return settings
 
 
 class OfficialMiddleware:

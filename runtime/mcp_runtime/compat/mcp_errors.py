@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, Self
 from pydantic import BaseModel
 
 from ..errors import ConnectionClosedError, JSONRPCError, RemoteJSONRPCError, RequestTimeoutError
+from ..protocol.jsonrpc import INTERNAL_ERROR
 
 URL_ELICITATION_REQUIRED: Final = -32042
 REQUEST_TIMEOUT: Final = 408
@@ -21,6 +22,18 @@ class ErrorFields(NamedTuple):
     code: int
     message: str
     data: Any = None
+
+
+class ResourceError(JSONRPCError):
+    """An error of a resource whose text the client gets, as FastMCP has it."""
+
+    def __init__(self, message: str = "", data: Any = None) -> None:
+        """Create the error, with the JSON-RPC code for internal errors."""
+        super().__init__(INTERNAL_ERROR, message, data)
+
+
+class PromptError(ResourceError):
+    """An error of a prompt whose text the client gets, as FastMCP has it."""
 
 
 class McpError(JSONRPCError):

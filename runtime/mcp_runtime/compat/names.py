@@ -26,6 +26,13 @@ def unwrapped(root: Any) -> Any:
     return root
 
 
+class AnyMiddleware:
+    """The type of middleware, for annotations: `ServerMiddleware[State]`."""
+
+    def __class_getitem__(cls, parameters: Any) -> Any:
+        return Any
+
+
 _UNIONS: Final = ("ClientNotification", "ClientRequest", "ClientResult", "ServerNotification", "ServerRequest")
 _CONSTANTS: Final[dict[str, Any]] = {
     "AnyUrl": AnyUrl,
@@ -39,7 +46,8 @@ _CONSTANTS: Final[dict[str, Any]] = {
     "URL_ELICITATION_REQUIRED": URL_ELICITATION_REQUIRED,
     "JSONRPCMessage": Any,
     # Names that programs use in annotations only.
-    **dict.fromkeys(("CallNext", "EventCallback", "EventId", "HandlerResult", "ServerMiddleware", "StreamId"), Any),
+    **dict.fromkeys(("CallNext", "EventCallback", "EventId", "HandlerResult", "StreamId"), Any),
+    "ServerMiddleware": AnyMiddleware,
     **dict.fromkeys((*_UNIONS, "ServerResult"), unwrapped),
 }
 
@@ -74,10 +82,21 @@ def types_of(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
 _PACKAGES: Final = frozenset(
     "auth client exceptions fastmcp lowlevel mcpserver server shared stdio streamable_http".split()
 )
+# The areas of the generated package, and the names of FastMCP that are in none of them.
+_AREAS: Final = (
+    *("middleware", "dependencies", "providers", "transforms", "auth", "http", "sampling", "tasks", "skills"),
+    "testing",
+)
+_PREFERRED: Final = {"Progress": "dependencies"}
 _ALIASES: Final = {
     "AccessToken": "OfficialAccessToken",
+    "AuthContext": "AccessRequest",
     "AuthorizationCode": "StoredAuthorizationCode",
     "ClientRequestContext": "RequestContext",
+    "ContextManagerLifespan": "lifespan",
+    "PromptResult": "GetPromptResult",
+    "ResourceResult": "ReadResourceResult",
+    "ToolResult": "CallToolResult",
     "EventStore": "StreamEventStore",
     "MCPError": "McpError",
     "Message": "RoleMessage",
@@ -119,8 +138,13 @@ def names_of(package: str, own: Mapping[str, Any]) -> tuple[Callable[[str], Any]
             return own[name]
         if name in adapters.__all__:
             return getattr(adapters, name)
+        if name in _PREFERRED:
+            return getattr(import_module(f"{package}.{_PREFERRED[name]}"), name)
         if name in parent.__all__:
             return getattr(parent, name)
+        for area in _AREAS:
+            if not name.startswith("_") and name in (module := import_module(f"{package}.{area}")).__all__:
+                return getattr(module, name)
         if name in _PACKAGES:
             return PackagePath(get)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final, TypeVar, cast
@@ -44,6 +44,8 @@ class Requester:
             options = self._with_keywords(row.name.removeprefix("on_"), options, keywords)
         try:
             channel = self._require_channel()
+            if OPENTELEMETRY in sys.modules and isinstance(row, Request):
+                return await self._send_in_span(channel, row, params, options)
             result = await channel.send_request(
                 cast("Request[Any]", row), self._build_params(row, params, options), options
             )
@@ -51,6 +53,20 @@ class Requester:
             refuse_missing(row.name.removeprefix("on_"), params)
             raise
         return cast("ResultT", result)
+
+    async def _send_in_span(
+        self, channel: Channel, row: Request[ResultT], params: Params, options: RequestOptions
+    ) -> ResultT:
+        """Send a request in a span of its own, whose trace its params have."""
+        from ..session.spans import traced
+
+        attributes = {"mcp.protocol.version": channel.connection.revision.id}
+
+        def send() -> Awaitable[Any]:
+            return channel.send_request(row, self._build_params(row, params, options), options)
+
+        result: ResultT = await traced("client", row.method, params, attributes, send)
+        return result
 
     def _with_keywords(self, method: str, options: RequestOptions | None, keywords: RequestKeywords) -> RequestOptions:
         """Return options with other values. Raises TypeError for a keyword that the method does not have."""

@@ -99,6 +99,11 @@ class ConnectionState:
         """True if a stateless protocol version is used; over HTTP, all its clients share this object."""
         return False
 
+    @property
+    def session_channel(self) -> Channel | None:
+        """The channel for messages that belong to no request; None without a session."""
+        return None
+
     async def notify_lists_changed(self, lists: Iterable[str]) -> None:
         """Notify the client that some of its lists, such as "tools", have changed, if the server declares that."""
 

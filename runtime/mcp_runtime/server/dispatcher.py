@@ -64,6 +64,11 @@ class ServerDispatcher(ConnectionState):
         """Set the session that change notifications are sent over, once the connection is initialized."""
         self._session = channel
 
+    @property
+    def session_channel(self) -> Channel | None:
+        """The channel of the session; None without one, and until the connection is initialized."""
+        return self._session
+
     def detach(self) -> None:
         """Stop sending change notifications, and end the open listen streams."""
         self._server._subscription_bus.unsubscribe(self)  # pyright: ignore[reportPrivateUsage]

@@ -41,13 +41,22 @@ def with_trace_context(handle: Handle) -> Handle:
 
 
 async def handle_in_trace(handle: Handle, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
-    """Handle a message with the trace of its `_meta` as the current one."""
+    """Handle a message with the trace of its `_meta` as the current one, and in a span of its own."""
+    from .spans import traced
+
+    method, revision = message.row.method, channel.connection.revision.id
+    id = str(message.id) if isinstance(message, RequestReceived) else None
+    attributes = {"mcp.protocol.version": revision, "jsonrpc.request.id": id}
+
+    def handle_in_span() -> Awaitable[Any]:
+        return traced("server", method, message.params, attributes, lambda: handle(channel, message))
+
     meta = request_meta(message)
     carrier = {
         key: value for key in _KEYS if isinstance(value := meta.get(key), str) and len(value) <= _MAX_VALUE_LENGTH
     }
     if not carrier:
-        return await handle(channel, message)
+        return await handle_in_span()
     from opentelemetry.context import attach, detach, get_current
 
     context = get_current()
@@ -55,7 +64,7 @@ async def handle_in_trace(handle: Handle, channel: Channel, message: RequestRece
         context = propagator.extract(carrier, context)
     token = attach(context)
     try:
-        return await handle(channel, message)
+        return await handle_in_span()
     finally:
         detach(token)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
+from ...protocol.models import is_object
 from ...protocol.revision import Notification
+from ...session.interfaces import channel_of_connection
 from ...session.options import Params, RequestOptions
 from ...usage.keywords import NoKeywords
 from .own_context import OwnContext
@@ -51,6 +53,28 @@ class AppContext(OwnContext, LifespanStateOwner[FirstT, StateT, RequestT], Gener
         Headers are input of the client: they prove no identity.
         """
         return received_request(self)
+
+    @property
+    def transport(self) -> Literal["stdio", "sse", "streamable-http"] | None:
+        """The transport of the request; None in memory."""
+        channel: Any = channel_of_connection(self._channel)
+        match getattr(getattr(channel, "transport", None), "kind", None):
+            case "stdio":
+                return "stdio"
+            case "sse":
+                return "sse"
+            case _:
+                pass
+        return None if channel.scope is None else "streamable-http"
+
+    def client_supports_extension(self, extension_id: str) -> bool:
+        """Return True if the client has declared an extension of the protocol.
+
+        Args:
+            extension_id: The id of the extension, such as "io.modelcontextprotocol/ui".
+        """
+        extensions = self.capabilities.get("extensions")
+        return is_object(extensions) and extension_id in extensions
 
     @property
     def headers(self) -> Mapping[str, str] | None:

@@ -185,7 +185,8 @@ class InputContext(LoggingContext):
             include_context: Which servers' context the client adds: "none", "thisServer" or "allServers".
             stop_sequences: Texts that end the message.
             metadata: JSON values for the client's provider.
-            tools: The definitions of tools that the model may use; the client needs the capability for them.
+            tools: Functions that the model may call, and definitions of tools; the client needs the capability for
+                them. Functions are called with what the model sends, and it gets their results, until it calls none.
             tool_choice: How the model chooses tools.
             keywords: The options of the request, such as `timeout` in seconds; by default there is no time-out.
 

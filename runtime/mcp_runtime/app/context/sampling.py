@@ -15,6 +15,7 @@ from ...errors import InvalidResponseError
 from ...protocol.models import format_validation_error, is_list, is_object
 from ...session.options import RequestKeywords
 from .elicitation import NO_TIMEOUT, ClientRequester
+from .sampling_tools import SamplingTools
 
 T = TypeVar("T")
 
@@ -89,13 +90,19 @@ async def sample(
     adapter = None if result_type in (None, str) else _adapter(result_type)
     if adapter is not None:
         params["systemPrompt"] = _with_schema(params.get("systemPrompt"), adapter)
+    tools = SamplingTools(ctx, params.get("tools", ()))
+    if tools.definitions:
+        params["tools"] = tools.definitions
     history = to_messages(messages)
+
+    async def send(history: list[Any]) -> Any:
+        request = {**params, "messages": list(history), "maxTokens": max_tokens}
+        return await ctx.send_client_request("on_create_message", request, options, keywords)
+
     error = "there was no attempt"
     for _ in range(_ATTEMPTS):
-        request = {**params, "messages": list(history), "maxTokens": max_tokens}
-        message: Any = await ctx.send_client_request("on_create_message", request, options, keywords)
+        message: Any = await tools.converse(send, history)
         text = text_of(message.content)
-        history.append({"role": message.role, "content": message.content})
         if adapter is None:
             return SampleResult(text, text or "", history, message)
         try:
@@ -131,9 +138,7 @@ def _block(content: Any) -> Any:
     if isinstance(content, str):
         return {"type": "text", "text": content}
     if hasattr(content, "encoded"):  # An Image or Audio.
-        family = type(content).__name__.lower()
-        default = "image/png" if family == "image" else "audio/wav"
-        return {"type": family, "data": content.encoded(), "mimeType": content.mime_type(family, default)}
+        return {"type": content.family, "data": content.encoded(), "mimeType": content.mime_type}
     return content
 
 

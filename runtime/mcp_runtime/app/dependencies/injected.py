@@ -14,6 +14,11 @@ def CurrentContext() -> Any:
     return Depends(_context)
 
 
+def CurrentFastMCP() -> Any:
+    """Inject the app that serves the request; the same as `ctx.app`."""
+    return Depends(_app)
+
+
 def CurrentRequest() -> Any:
     """Inject the HTTP request with its headers; the call fails over stdio, which has none."""
     return Depends(_request)
@@ -40,6 +45,10 @@ def TokenClaim(name: str) -> Any:
 
 async def _context(ctx: ServerContext) -> ServerContext:
     return ctx
+
+
+async def _app(ctx: ServerContext) -> Any:
+    return getattr(ctx, "app", None)
 
 
 async def _request(ctx: ServerContext) -> Any:

@@ -216,6 +216,11 @@ async def _enter(node: _Node, values: dict[str, Any], stack: AsyncExitStack) -> 
     return value
 
 
+async def enter_function(function: Callable[..., Any], stack: AsyncExitStack) -> Any:
+    """Return the value of a function without parameters; its clean-up is added to the stack."""
+    return await _enter(_Node(function, _name_of(function)), {}, stack)
+
+
 @asynccontextmanager
 async def _in_threads(manager: AbstractContextManager[Any]) -> AsyncGenerator[Any]:
     """Enter and exit a context manager in worker threads."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .hooks import MiddlewareContext as MiddlewareContext
     from .message_log import LoggingMiddleware as LoggingMiddleware
     from .message_log import StructuredLoggingMiddleware as StructuredLoggingMiddleware
+    from .ping_interval import PingMiddleware as PingMiddleware
     from .rate_limiting import RateLimitingMiddleware as RateLimitingMiddleware
     from .rate_limiting import SlidingWindowRateLimitingMiddleware as SlidingWindowRateLimitingMiddleware
     from .response_caching import ResponseCachingMiddleware as ResponseCachingMiddleware
@@ -35,6 +36,7 @@ __all__ = [
     "LoggingMiddleware",
     "Middleware",
     "MiddlewareContext",
+    "PingMiddleware",
     "RateLimitingMiddleware",
     "ResponseCachingMiddleware",
     "ResponseLimitingMiddleware",
@@ -57,6 +59,7 @@ _MODULES = {
     "LoggingMiddleware": "message_log",
     "Middleware": "hooks",
     "MiddlewareContext": "hooks",
+    "PingMiddleware": "ping_interval",
     "RateLimitingMiddleware": "rate_limiting",
     "ResponseCachingMiddleware": "response_caching",
     "ResponseLimitingMiddleware": "response_limiting",

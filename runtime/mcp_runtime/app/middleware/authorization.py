@@ -32,6 +32,16 @@ class AccessRequest:
     tags: frozenset[str]
     ctx: Any
 
+    @property
+    def token(self) -> AuthenticatedUser | None:
+        """The user; FastMCP's name of `user`, which has the `scopes` and `claims` of the token."""
+        return self.user
+
+    @property
+    def component(self) -> AccessRequest:
+        """What the check decides about, with its `name` and `tags`; FastMCP's name."""
+        return self
+
 
 AuthorizationCheck = Callable[[AccessRequest], bool | Awaitable[bool]]
 
@@ -137,14 +147,15 @@ class AuthMiddleware(Middleware):
 
     async def _refusals(self, context: MiddlewareContext, kind: ComponentKind, name: str) -> list[AuthorizationCheck]:
         """Return the checks that refuse a component."""
-        user = context.ctx.user
-        request = AccessRequest(user, kind, name, _tags(context.app, kind, name), context.ctx)
-        refusals: list[AuthorizationCheck] = []
-        for check in self._checks:
-            allowed = check(request)
-            if not (await allowed if inspect.isawaitable(allowed) else allowed):
-                refusals.append(check)
-        return refusals
+        return [check for check in self._checks if not await self.allows(check, context, kind, name)]
+
+    async def allows(
+        self, check: AuthorizationCheck, context: MiddlewareContext, kind: ComponentKind, name: str
+    ) -> bool:
+        """Return True if a check allows a component to the user of a request."""
+        tags = _tags(context.app, kind, name)
+        allowed = check(AccessRequest(context.ctx.user, kind, name, tags, context.ctx))
+        return bool(await allowed if inspect.isawaitable(allowed) else allowed)
 
 
 def _has_no_users(context: MiddlewareContext) -> bool:

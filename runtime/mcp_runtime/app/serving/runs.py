@@ -11,7 +11,7 @@ from ...bindings.server import BaseServer, HTTPTransport
 from ...bindings.settings import ASGISettings, HTTPServerSettings
 from ...errors import LocalError
 from ...session.interfaces import RevisionChoice
-from .server_settings import AppKeywords, ServerKeywords, ServerSettings, take_settings
+from .server_settings import AppKeywords, OnDuplicate, ServerKeywords, ServerSettings, take_settings
 
 if TYPE_CHECKING:
     from ...transports.http_server.app import MCPASGIApp
@@ -40,6 +40,8 @@ class Serving(Generic[ServerT]):
     icons: Sequence[Any] | None
     website_url: str | None
     _routes: list[Any]
+    _on_duplicate: OnDuplicate
+    _dereferences: bool
     _session_manager: SessionManager | None = None
 
     if TYPE_CHECKING:
@@ -58,6 +60,8 @@ class Serving(Generic[ServerT]):
         values: dict[str, Any] = dict(keywords)
         self.settings = ServerSettings(**take_settings(values))
         self._routes = []
+        self._on_duplicate = values.get("on_duplicate", "error")
+        self._dereferences = values.get("dereference_schemas", False)
         for attribute in _IDENTITY:
             setattr(self, attribute, values.get(attribute))
 

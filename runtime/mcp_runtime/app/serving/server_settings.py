@@ -14,6 +14,7 @@ from ...server.server_info import IdentityKeywords
 if TYPE_CHECKING:
     from ...transports.http_server.event_store import EventStore
 
+OnDuplicate = Literal["error", "warn", "replace", "ignore"]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -40,8 +41,20 @@ class ServerKeywords(TypedDict, total=False):
     dependencies: Sequence[str]
 
 
-class AppKeywords(IdentityKeywords, ServerKeywords, total=False):
-    """The further keywords of `App(…)`: what users see of the server, and how it is served."""
+class ListKeywords(TypedDict, total=False):
+    """The keywords of `App(…)` for what it adds to its lists.
+
+    `on_duplicate` is what happens with a name or URI that is in use: "error" refuses it (the default), "replace" takes
+    the new one, "warn" does so and logs a warning, and "ignore" leaves the old one. `dereference_schemas=True` lists
+    JSON Schemas without `$ref`, for clients that do not resolve it.
+    """
+
+    on_duplicate: OnDuplicate
+    dereference_schemas: bool
+
+
+class AppKeywords(IdentityKeywords, ServerKeywords, ListKeywords, total=False):
+    """The further keywords of `App(…)`: what users see of the server, its lists, and how it is served."""
 
 
 @dataclass(kw_only=True, slots=True)

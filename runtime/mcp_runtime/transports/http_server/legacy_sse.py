@@ -30,6 +30,7 @@ Body = Callable[[], Awaitable[bytes | HTTPError]]
 class _LegacySSETransport:
     """The transport of one connection: receives posted messages, and sends messages on the SSE stream."""
 
+    kind = "sse"
     close_reason = "the client closed its SSE stream"
 
     def __init__(self, auth: RequestAuth) -> None:

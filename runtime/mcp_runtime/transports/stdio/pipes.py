@@ -27,6 +27,7 @@ _MAX_READY: Final = 4096  # Messages read but not delivered above which reading 
 class PipeTransport:
     """Messages from one descriptor and to another, one per line. Closing the transport closes both descriptors."""
 
+    kind = "stdio"
     close_reason = "the peer closed the connection"
 
     def __init__(

@@ -20,6 +20,7 @@ import tempfile  # noqa: F401
 import threading  # noqa: F401
 import types
 import uuid
+from importlib import import_module
 import zoneinfo  # noqa: F401
 from asyncio import selector_events, unix_events
 from pathlib import Path
@@ -96,6 +97,10 @@ class Popen(_RealPopen):  # type: ignore[type-arg]
     def __init__(self, args: Any, *, creationflags: int = 0, env: Any = None, **settings: Any) -> None:
         if settings.get("start_new_session") or settings.get("preexec_fn") or settings.get("pass_fds"):
             _write_and_exit("Popen got an option of POSIX systems")
+        if isinstance(args, list) and args[0].endswith("\\taskkill.exe"):
+            for pid in members(_marks[int(args[-1])]):
+                _end(pid, 9)
+            args = ["true"]
         own = uuid.uuid4().hex
         variables = dict(os.environ if env is None else env)
         variables[MARK] = f"{os.environ.get(MARK, '')}:{own}"
@@ -178,7 +183,9 @@ class _Function:
 
 
 def emulate() -> None:
-    """Change the modules of this process."""
+    """Change the modules of this process. Packages in EMULATED_IMPORTS are those of Linux, as the standard library is."""
+    for name in os.environ.get("EMULATED_IMPORTS", "").split():
+        import_module(name)
     vars(selectors)["select"] = types.SimpleNamespace(**vars(select))  # The event loop of Linux needs it.
     for module, names in _MISSING.items():
         for name in names.split():

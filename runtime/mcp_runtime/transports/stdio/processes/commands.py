@@ -7,6 +7,7 @@ subprocess quotes arguments for programs. cmd.exe reads them by other rules, so 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,12 +28,16 @@ def popen_arguments(
 ) -> tuple[str | list[str], str | None]:
     """Return what `subprocess.Popen` takes: the arguments, and the program to execute if they do not name it.
 
-    Raises LocalError if the program is a batch file and an argument has a line end or a NUL.
+    Raises LocalError if the program is a batch file and an argument has a line end or a NUL, and FileNotFoundError if
+    there is no such batch file.
     """
-    program = find_program(command[0], env, cwd)
+    name = command[0].rstrip(". ") or command[0]  # As Windows reads it.
+    program = find_program(name, env, cwd)
     if program is None:
+        if name.lower().endswith(_BATCH):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))  # Windows would run one that it finds.
         return list(command), None  # Windows reports the error, or finds the program where only it searches.
-    if program.rstrip(". ").lower().endswith(_BATCH):
+    if program.lower().endswith(_BATCH):
         return batch_command_line(program, command[1:]), system_program("cmd.exe")
     return [program, *command[1:]], None
 

@@ -56,8 +56,9 @@ TREE = """
     from sitecustomize import _marks, members
     from mcp_runtime.transports.stdio.processes.windows import JobTree
 
-    grandchild = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
-    command = (sys.executable, "-c", grandchild + "; print(1, flush=True); " + sys.argv[1])
+    grandchild = "print(1, flush=True); import time; time.sleep(60)"
+    child = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {grandchild!r}]); {sys.argv[1]}"
+    command = (sys.executable, "-c", child)
     tree = JobTree(command, dict(os.environ), None)
     tree.child.stdout.readline()
     before = len(members(_marks[tree.child.pid]))

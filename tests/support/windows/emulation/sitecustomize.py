@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import logging.handlers  # noqa: F401
 import os
 import select
 import selectors
-import shutil  # noqa: F401
 import signal
 import subprocess
 import sys
-import tempfile  # noqa: F401
-import threading  # noqa: F401
 import types
 import uuid
-from importlib import import_module
-import zoneinfo  # noqa: F401
 from asyncio import selector_events, unix_events
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+# Modules that look at the platform when they are imported: they are those of Linux.
+EARLY = "logging.handlers shutil tempfile threading zoneinfo " + os.environ.get("EMULATED_IMPORTS", "")
 MARK = "EMULATED_TREE"
 CTRL_BREAK_EVENT = 1
 NO_WINDOW, NEW_GROUP = 0x08000000, 0x00000200
@@ -36,7 +33,7 @@ _reading: set[int] = set()
 _MISSING: dict[Any, str] = {
     select: "poll epoll EPOLLIN POLLIN POLLOUT POLLHUP POLLRDHUP POLLNVAL PIPE_BUF",
     os: "killpg waitid fork forkpty setsid getpgid getpgrp setpgid geteuid getuid getegid sched_yield P_PID CLD_EXITED "
-    "WEXITED WNOWAIT O_NONBLOCK O_NOFOLLOW set_blocking mkfifo",
+    "WEXITED WNOWAIT set_blocking mkfifo",
     signal: "SIGKILL SIGHUP SIGUSR1 SIGUSR2 SIGALRM SIGCHLD SIGPIPE SIGSTOP SIGCONT SIGTSTP SIGQUIT",
     selectors: "EpollSelector PollSelector",
 }
@@ -183,8 +180,8 @@ class _Function:
 
 
 def emulate() -> None:
-    """Change the modules of this process. Packages in EMULATED_IMPORTS are those of Linux, as the standard library is."""
-    for name in os.environ.get("EMULATED_IMPORTS", "").split():
+    """Change the modules of this process."""
+    for name in EARLY.split():
         import_module(name)
     vars(selectors)["select"] = types.SimpleNamespace(**vars(select))  # The event loop of Linux needs it.
     for module, names in _MISSING.items():

@@ -133,7 +133,7 @@ async def test_closing_while_nobody_reads_ends_in_time(kind: Kind) -> None:
         pipes.transport.send(b"y")
     os.close(pipes.out)  # A thread that still writes ends now, and closes its descriptor.
     os.close(pipes.into)
-    await until_no_thread_is_left()
+    await until_threads_end()
 
 
 @BOTH
@@ -210,7 +210,7 @@ def test_another_mode_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         uses_threads()
 
 
-async def until_no_thread_is_left() -> None:
+async def until_threads_end() -> None:
     """Wait for the threads of transports."""
     while any(thread.name in ("mcp reader", "mcp writer") for thread in threading.enumerate()):
         await asyncio.sleep(0.001)

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Final
 
-from .client import OnLine, SubprocessTransport
+from .child import OnLine, SubprocessTransport
 from .processes.tree import ProcessTree
 
 if sys.platform != "win32":

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...protocol.framing import MAX_MESSAGE_BYTES
+from .io_threads import ReaderThread, WriterThread
 from .lines import HIGH_WATER, LineTransport
-from .threads import ReaderThread, WriterThread
 
 
 class ThreadedTransport(LineTransport):

@@ -6,10 +6,10 @@ import asyncio
 from threading import Thread
 from typing import Final
 
-from .client import OnLine, SubprocessTransport
+from .child import OnLine, SubprocessTransport
+from .io_threads import ReaderThread
 from .processes.tree import ProcessTree
 from .threaded import ThreadedTransport
-from .threads import ReaderThread
 
 _LAST_LINES_SECONDS: Final = 0.1  # Longer if a process that the child has started writes on.
 _END_SECONDS: Final = 1.0  # For threads to end, after all processes of the tree have ended.

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-
-from .environment import child_environment
 
 Child = subprocess.Popen[bytes]
 
@@ -32,24 +28,3 @@ class ProcessTree(ABC):
     @abstractmethod
     def release(self) -> None:
         """Release what the system holds for the tree, after the child has ended."""
-
-
-def start_tree(command: tuple[str, ...], env: Mapping[str, str] | None, cwd: str | None) -> ProcessTree:
-    """Start a command without a shell.
-
-    Args:
-        command: Program and arguments.
-        env: Variables to add to those that a child inherits.
-        cwd: Working directory; None is that of this process.
-
-    Raises OSError if it cannot be started, and LocalError for an argument that no batch file can take.
-    """
-    variables = child_environment(env)
-    if sys.platform == "win32":
-        from .windows import JobTree
-
-        return JobTree(command, variables, cwd)
-    else:
-        from .posix import GroupTree
-
-        return GroupTree(command, variables, cwd)

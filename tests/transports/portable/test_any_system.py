@@ -93,3 +93,28 @@ async def test_a_program_that_is_not_there_is_one_clear_error(tmp_path: Path) ->
         with pytest.raises(ConnectionClosedError, match="cannot be started"):
             async with client_of(name):
                 pass
+
+
+WAKEUP = """
+import signal
+from mcp_generated import App
+
+app = App("wakeup")
+
+@app.tool
+async def descriptor() -> int:
+    number = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(number)
+    return number
+
+app.run("stdio")
+"""
+
+
+@pytest.mark.parametrize("mode", ["", "threads"])
+async def test_a_signal_wakes_an_event_loop_that_is_about_to_wait(mode: str) -> None:
+    """Without a descriptor to write to, a signal that arrives just before the loop waits is handled much later."""
+    path = os.pathsep.join(filter(None, sys.path))
+    env = {"PYTHONPATH": path, "MCP_STDIO": mode}
+    async with connect([sys.executable, "-c", WAKEUP], env=env) as client:
+        assert (await client.call_tool("descriptor")).structured_content["result"] >= 0

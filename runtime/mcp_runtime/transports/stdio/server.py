@@ -136,6 +136,11 @@ class _SignalHandling:
         self._main: asyncio.Task[None] | None = None
         self._signal: int | None = None
         numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+        for number in numbers:
+            # A signal that arrives just before the event loop waits would not wake it otherwise; on Windows, the
+            # Proactor loop takes care of that itself. The handler below replaces the one of the event loop.
+            with contextlib.suppress(NotImplementedError):
+                loop.add_signal_handler(number, _nothing)
         self._previous_handlers = {number: signal.signal(number, self._on_signal) for number in numbers}
 
     async def run_until_signal(self, coro: Coroutine[Any, Any, None]) -> None:
@@ -157,6 +162,8 @@ class _SignalHandling:
     def exit(self) -> None:
         """Close the event loop; exit the process if handlers still run."""
         for number, previous in self._previous_handlers.items():
+            with contextlib.suppress(NotImplementedError):
+                self._loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_DFL if self._signal is not None else previous)
         stuck = asyncio.all_tasks(self._loop)
         if self._signal is not None:
@@ -169,3 +176,7 @@ class _SignalHandling:
             sys.stderr.flush()
             os._exit(0)
         self._loop.close()
+
+
+def _nothing() -> None:
+    """Do nothing in the event loop when a signal has arrived: the handler of the signal has done all."""

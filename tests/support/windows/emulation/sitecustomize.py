@@ -14,6 +14,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import types
 import uuid
 from asyncio import selector_events, unix_events
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 # Modules that look at the platform when they are imported: they are those of Linux.
-EARLY = "logging.handlers shutil tempfile threading zoneinfo " + os.environ.get("EMULATED_IMPORTS", "")
+EARLY = "logging.handlers shutil tempfile zoneinfo " + os.environ.get("EMULATED_IMPORTS", "")
 MARK = "EMULATED_TREE"
 CTRL_BREAK_EVENT = 1
 NO_WINDOW, NEW_GROUP = 0x08000000, 0x00000200
@@ -179,6 +180,21 @@ class _Function:
         return self._function(*arguments)
 
 
+_OF_POSIX_LOOPS = "add_reader add_writer remove_reader remove_writer add_signal_handler remove_signal_handler".split()
+
+
+class ProactorEventLoop(asyncio.SelectorEventLoop):
+    """An event loop that signals wake, as they wake the Proactor loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        if threading.current_thread() is threading.main_thread():
+            signal.set_wakeup_fd(self._csock.fileno())
+
+    def _process_self_data(self, data: bytes) -> None:
+        """Ignore the numbers of signals."""
+
+
 def emulate() -> None:
     """Change the modules of this process."""
     for name in EARLY.split():
@@ -189,9 +205,9 @@ def emulate() -> None:
             if hasattr(module, name):
                 delattr(module, name)
     for loop in (selector_events.BaseSelectorEventLoop, unix_events._UnixSelectorEventLoop):
-        for name in ("add_reader", "add_writer", "remove_reader", "remove_writer", "add_signal_handler"):
+        for name in _OF_POSIX_LOOPS:
             setattr(loop, name, _refuse(name))
-    assert asyncio.SelectorEventLoop is unix_events._UnixSelectorEventLoop
+    vars(asyncio)["new_event_loop"] = ProactorEventLoop
     console = types.ModuleType("msvcrt")
     vars(console)["setmode"] = lambda descriptor, flags: 0x8000
     sys.modules["msvcrt"] = console

@@ -37,6 +37,8 @@ def check(session: nox.Session) -> None:
         ("-m", "ruff", "check", "."),
         ("-m", "black", "--check", "--quiet", "--diff", "."),
         ("-m", "mypy"),
+        ("-m", "mypy", "--platform", "win32", "--cache-dir", ".mypy_cache/win32"),
+        ("-m", "mypy", "--platform", "darwin", "--cache-dir", ".mypy_cache/darwin"),
         ("-m", "pyright", "--pythonpath", sys.executable),  # Pyright looks for an activated environment otherwise.
     ):
         session.run(sys.executable, *arguments, external=True)
@@ -60,6 +62,21 @@ def plain(session: nox.Session) -> None:
     """Run the tests of features and transports without the fast paths."""
     session.env["MCP_FAST_PATHS"] = "0"
     python(session, "-m", "pytest", "-q", "-n", "auto", "tests/features", "tests/transports", "tests/unit/aio")
+
+
+@nox.session
+def portable(session: nox.Session) -> None:
+    """Run the tests of stdio with the transport of threads, which Windows uses."""
+    session.env["MCP_STDIO"] = "threads"
+    folders = ("tests/transports/stdio", "tests/transports/portable", "tests/unit/stdio")
+    without_pipes = "--ignore=tests/transports/stdio/test_floods_and_envelopes.py"
+    python(session, "-m", "pytest", "-q", "-n", "auto", *folders, without_pipes)
+
+
+@nox.session
+def system(session: nox.Session) -> None:
+    """Run the tests of stdio with what this system has of its own: Linux, macOS or Windows."""
+    python(session, "-m", "pytest", "-q", "tests/transports/portable/test_any_system.py")
 
 
 @nox.session

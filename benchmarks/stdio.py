@@ -40,6 +40,9 @@ TYPESCRIPT = {
 }
 PEER = "mcp 2.3.0"
 BARE = "bare"
+THREADS = (
+    "ours, threads"  # The transport of Windows: at least 8 times the pipelined calls of the peer, and 2 times others.
+)
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "stdio.md"
 
@@ -72,6 +75,7 @@ def servers(sdk: Path) -> tuple[dict[str, Command], list[str]]:
     """Return the command of each server, and the reasons for missing ones."""
     commands: dict[str, Command] = {
         OURS: [ours(), HERE / "servers" / "stdio_ours_server.py"],
+        THREADS: [ours(), HERE / "servers" / "stdio_threads_server.py"],
         PEER: [sdk, HERE / "servers" / "stdio_sdk_server.py"],
     }
     reasons: list[str] = []

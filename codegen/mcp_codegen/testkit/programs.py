@@ -15,8 +15,9 @@ from ..errors import CodegenError
 from ..json_types import Json
 from .messages import MessageFactory
 from .mock import Mock, Verdict, check_all_methods
+from .processes import Process
 from .replay import Replay
-from .stdio import LineReader, Process, end_on_sigterm, start_process, stop_process, write_line
+from .stdio import LineReader, end_on_sigterm, start_process, stop_process, write_line
 from .transcript import ANYTHING, TranscriptStep, read_steps, text_of
 
 _STDIN: Final = 0

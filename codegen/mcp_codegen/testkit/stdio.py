@@ -13,8 +13,7 @@ from types import FrameType
 from typing import Final, NoReturn
 
 from ..errors import CodegenError
-
-Process = subprocess.Popen[bytes]
+from .processes import Process, kill_group, start_group
 
 _BLOCK: Final = 65536
 _EXIT_TIMEOUT: Final = 5.0  # Seconds that a process has to exit after its input is closed.
@@ -64,7 +63,7 @@ def write_line(target: int, line: bytes) -> bool:
 def start_process(command: Sequence[str]) -> Generator[Process]:
     """Run a program with pipes to its input and output; on exit, end it and all processes that it started."""
     try:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+        process = start_group(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except OSError as error:
         raise CodegenError(f"{command[0]}: cannot be started: {error.strerror}; check COMMAND") from error
     try:
@@ -80,8 +79,7 @@ def stop_process(process: Process) -> int:
         process.stdin.close()
     with suppress(subprocess.TimeoutExpired):
         process.wait(_EXIT_TIMEOUT)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    kill_group(process)
     code = process.wait()
     process.stdout.close()
     return code

@@ -1,4 +1,4 @@
-"""A selector that runs callbacks of readable descriptors itself: a fast path of the event loop."""
+"""A selector that runs callbacks of readable descriptors itself: a fast path of the event loop on Linux."""
 
 from __future__ import annotations
 
@@ -9,26 +9,13 @@ import selectors
 import sys
 from collections.abc import Callable
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
 
-from . import fast_paths
+assert sys.platform == "linux"  # Other systems use the selector of asyncio.
 
 _log: Final = logging.getLogger(__name__)
 
 _SPIN_SECONDS: Final = 50e-6  # Seconds to poll for the next message before sleeping, if the last one came that soon.
-
-
-def inline_selector() -> InlineSelector | None:
-    """Return an inline selector, or None to use asyncio's own: on platforms other than Linux, or without fast paths."""
-    return InlineSelector(fast_paths.BUSY_POLL) if sys.platform == "linux" and fast_paths.ENABLED else None
-
-
-class ReaderRegistry(Protocol):
-    """Calls back when a descriptor is readable: an event loop, or its selector."""
-
-    def add_reader(self, fd: int, callback: Callable[[], None], /) -> object: ...
-
-    def remove_reader(self, fd: int, /) -> object: ...
 
 
 class InlineSelector(selectors.DefaultSelector):

@@ -54,9 +54,9 @@ class BaseClient(ClientCore):
         check_command(f"{cls.__name__}.stdio", command)
 
         async def start() -> Transport:
-            from ..transports.stdio.client import SubprocessTransport
+            from ..transports.stdio.client import start_server
 
-            return await SubprocessTransport.start(command, env, cwd, stderr)
+            return start_server(command, env, cwd, stderr)
 
         return cls(start, **settings)
 

@@ -18,6 +18,7 @@ import click
 from ...errors import CodegenError
 from ...servers.hosts.env_files import variables_of
 from ...servers.local import launch_command
+from ...testkit.processes import kill_group, start_group, terminate_group
 from ..options import FOLDER, report_errors
 from .file_watcher import FileWatcher
 from .run import chosen_server, with_env, with_env_file
@@ -103,7 +104,7 @@ def _supervise(
 
 
 def _start(command: tuple[str, ...], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, start_new_session=os.name != "nt")
+    return start_group(command, stdin=subprocess.DEVNULL, env=env)
 
 
 def _start_inspector(url: str, env: Mapping[str, str]) -> subprocess.Popen[bytes] | None:
@@ -120,22 +121,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """End a process and its children."""
     if process.poll() is not None:
         return
-    _signal(process, signal.SIGTERM)
+    terminate_group(process)
     try:
         process.wait(_GRACE)
     except subprocess.TimeoutExpired:
-        _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+        kill_group(process)
         process.wait()
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    if os.name == "nt":
-        process.terminate()
-        return
-    try:
-        os.killpg(process.pid, number)
-    except ProcessLookupError:
-        return  # It ended meanwhile.
 
 
 def _free_port(host: str) -> int:

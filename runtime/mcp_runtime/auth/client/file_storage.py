@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import stat
+import sys
 import tempfile
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import asdict
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 from ...errors import LocalError
 from ...protocol.models import is_object
+from .file_access import restrict_to_owner
 from .storage import StoredCredentials, credentials_from_json
 
 _LOCK_TIMEOUT: Final = 10.0  # Seconds to wait for another process that writes.
@@ -22,7 +24,7 @@ _GROUP_AND_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 class FileTokenStorage:
-    """Stores credentials in a file that only its owner can read (mode 0600).
+    """Stores credentials in a file that only its owner can read: by mode 0600, on Windows by an access control list.
 
     Every write replaces the whole file. Several processes may share it: they lock files in the same folder, with names
     that begin with a dot. Methods raise LocalError if others can read the file, if another user owns it, or if it is a
@@ -70,6 +72,7 @@ class FileTokenStorage:
         handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
+                restrict_to_owner(name)
                 file.write(text)
             os.replace(name, self._path)
         except BaseException:
@@ -99,9 +102,11 @@ class FileTokenStorage:
     def _check(self, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
             raise LocalError(f"{self._path}: is not a regular file")
-        if os.name == "posix" and status.st_uid != os.geteuid():
+        if sys.platform == "win32":
+            return  # An access control list restricts it: see restrict_to_owner.
+        if status.st_uid != os.geteuid():
             raise LocalError(f"{self._path}: belongs to another user")
-        if os.name == "posix" and status.st_mode & _GROUP_AND_OTHERS:
+        if status.st_mode & _GROUP_AND_OTHERS:
             raise LocalError(f"{self._path}: others can read or change it; chmod 600 it, or remove it to log in again")
 
 

@@ -8,26 +8,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import io
 import logging
 import os
-import select
 import signal
 import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ...aio import fast_paths
-from ...aio.selector import ReaderRegistry, inline_selector
+from ...aio.stdio_mode import uses_threads
 from ...session.interfaces import Transport
-from .pipes import PipeTransport
+
+if TYPE_CHECKING:
+    from .lines import ReaderRegistry
 
 _log: Final = logging.getLogger(__name__)
 
 _GRACE: Final = 1.5  # Seconds after a signal until the process exits even if handlers still run.
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGBREAK")  # Windows has the last: Ctrl-Break, and a closed console.
 
 
 def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
@@ -38,8 +40,7 @@ def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
     incoming, outgoing = _take_descriptors()
     if fast_paths.ENABLED:
         gc.freeze()  # Loaded modules live until the process exits: exclude them from garbage collection.
-    readers = inline_selector()
-    loop = asyncio.SelectorEventLoop(readers)
+    loop, readers = _new_event_loop(threaded=uses_threads(incoming, outgoing))
     signals = _SignalHandling(loop)
     try:
         loop.run_until_complete(signals.run_until_signal(_run_session(serve, incoming, outgoing, readers)))
@@ -56,31 +57,51 @@ async def serve_in_loop(serve: Callable[[Transport], Awaitable[None]]) -> None:
     await _run_session(serve, incoming, outgoing, None)
 
 
-def _watch(loop: asyncio.AbstractEventLoop, incoming: int, remote_closed: Callable[[], None]) -> None:
-    """Wait until the client closes its end; then exit the process if the event loop is blocked.
+def _new_event_loop(threaded: bool) -> tuple[asyncio.AbstractEventLoop, ReaderRegistry | None]:
+    """Return an event loop, and its selector if that runs the callbacks of readable descriptors itself."""
+    if sys.platform == "linux" and fast_paths.ENABLED and not threaded:
+        from ...aio.selector import InlineSelector
+
+        readers = InlineSelector(fast_paths.BUSY_POLL)
+        return asyncio.SelectorEventLoop(readers), readers
+    return asyncio.new_event_loop(), None
+
+
+async def _run_session(
+    serve: Callable[[Transport], Awaitable[None]], incoming: int, outgoing: int, readers: ReaderRegistry | None
+) -> None:
+    loop = asyncio.get_running_loop()
+    if sys.platform != "win32" and not uses_threads(incoming, outgoing):
+        from .pipes import PipeTransport, wait_for_close
+
+        transport = PipeTransport(incoming, outgoing, readers=readers)
+
+        def watch() -> None:
+            wait_for_close(incoming)
+            with contextlib.suppress(RuntimeError):  # The event loop is closed: the process is about to exit.
+                loop.call_soon_threadsafe(transport.remote_closed)
+            _exit_if_blocked(loop)
+
+        threading.Thread(target=watch, name="mcp client watch", daemon=True).start()
+        await serve(transport)
+    else:
+        from .threaded import ThreadedTransport
+
+        await serve(ThreadedTransport(incoming, outgoing, at_end=lambda: _exit_if_blocked(loop)))
+
+
+def _exit_if_blocked(loop: asyncio.AbstractEventLoop) -> None:
+    """Exit the process if the event loop is blocked; the client has closed its end. Return when the loop is closed.
 
     A handler can block the event loop for ever by writing to a standard error that nobody reads any more.
     """
-    client = select.poll()
-    client.register(incoming, getattr(select, "POLLRDHUP", 0))
-    client.poll()
     with contextlib.suppress(RuntimeError):  # The event loop is closed: the process is about to exit.
-        loop.call_soon_threadsafe(remote_closed)
         while True:
             responsive = threading.Event()
             loop.call_soon_threadsafe(responsive.set)
             if not responsive.wait(_GRACE):
                 os._exit(1)
             time.sleep(_GRACE / 10)
-
-
-async def _run_session(
-    serve: Callable[[Transport], Awaitable[None]], incoming: int, outgoing: int, readers: ReaderRegistry | None
-) -> None:
-    transport = PipeTransport(incoming, outgoing, readers=readers)
-    arguments = (asyncio.get_running_loop(), incoming, transport.remote_closed)
-    threading.Thread(target=_watch, args=arguments, name="mcp client watch", daemon=True).start()
-    await serve(transport)
 
 
 def _take_descriptors() -> tuple[int, int]:
@@ -91,7 +112,20 @@ def _take_descriptors() -> tuple[int, int]:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
+    _use_bytes_and_utf8(incoming, outgoing)
     return incoming, outgoing
+
+
+def _use_bytes_and_utf8(*descriptors: int) -> None:
+    """On Windows, read and write bytes as they are, without CRLF and Ctrl-Z, and print UTF-8 whatever the code page."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        for descriptor in descriptors:
+            msvcrt.setmode(descriptor, os.O_BINARY)
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(encoding="utf-8", errors="replace")
 
 
 class _SignalHandling:
@@ -101,7 +135,13 @@ class _SignalHandling:
         self._loop = loop
         self._main: asyncio.Task[None] | None = None
         self._signal: int | None = None
-        self._previous_handlers = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+        numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+        for number in numbers:
+            # A signal that arrives just before the event loop waits would not wake it otherwise; on Windows, the
+            # Proactor loop takes care of that itself. The handler below replaces the one of the event loop.
+            with contextlib.suppress(NotImplementedError):
+                loop.add_signal_handler(number, _nothing)
+        self._previous_handlers = {number: signal.signal(number, self._on_signal) for number in numbers}
 
     async def run_until_signal(self, coro: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine, which a signal cancels. Raises what the coroutine raises."""
@@ -122,13 +162,21 @@ class _SignalHandling:
     def exit(self) -> None:
         """Close the event loop; exit the process if handlers still run."""
         for number, previous in self._previous_handlers.items():
+            with contextlib.suppress(NotImplementedError):
+                self._loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_DFL if self._signal is not None else previous)
         stuck = asyncio.all_tasks(self._loop)
         if self._signal is not None:
             sys.stderr.flush()
+            if sys.platform == "win32":
+                os._exit(128 + self._signal)  # os.kill would be no signal there.
             os.kill(os.getpid(), self._signal)
         if stuck:
             _log.warning("%d handlers did not end; the process exits without them", len(stuck))
             sys.stderr.flush()
             os._exit(0)
         self._loop.close()
+
+
+def _nothing() -> None:
+    """Do nothing in the event loop when a signal has arrived: the handler of the signal has done all."""

@@ -1,0 +1,141 @@
+"""A transport to a child process, which ends with all that it has started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from .lines import LineTransport
+from .processes.tree import ProcessTree
+
+_GRACE: Final = 2.0  # Seconds a child has to exit after its standard input was closed, and again after SIGTERM.
+_STEP: Final = 0.01
+_TAIL: Final = 12  # Last lines of standard error that an error message includes.
+_MAX_LINE: Final = 400  # Characters of such a line.
+_MAX_PART: Final = 1 << 16  # Bytes of a line of standard error after which the rest is another line.
+
+OnLine = Callable[[str], None]
+
+
+class SubprocessTransport(LineTransport):
+    """A transport to a child process; the processes that it starts end with it. A subclass reads and writes."""
+
+    def __init__(self, tree: ProcessTree, stderr: OnLine | None) -> None:
+        child = tree.child
+        assert child.stdin is not None and child.stdout is not None and child.stderr is not None
+        super().__init__(*(os.dup(stream.fileno()) for stream in (child.stdout, child.stdin)))
+        self._stderr = os.dup(child.stderr.fileno())
+        for stream in (child.stdin, child.stdout, child.stderr):
+            stream.close()
+        self._tree = tree
+        self._child = child
+        self._on_line = stderr or _write_stderr
+        self._tail: deque[str] = deque(maxlen=_TAIL)
+        self._part = b""
+        self._code: int | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def close_reason(self) -> str:  # type: ignore[override]
+        """The exit code or signal that the server ended with, and the last lines of its standard error."""
+        state = "closed its output" if self._code is None else _described(self._code)
+        lines = "\n  ".join(self._tail)
+        return f"the server {state}" + (f"; its standard error ended with:\n  {lines}" if lines else "")
+
+    def _deliver_end(self, deliver: Callable[[bytes | None], None]) -> None:
+        """Wait up to 0.25 s for the child to exit, so that `close_reason` can include its exit code."""
+
+        async def wait() -> None:
+            if not self._closed:
+                await self._ended_within(0.25)
+            deliver(None)
+
+        self._waiting = self._loop.create_task(wait())
+
+    async def close(self, timeout: float = 0.3) -> None:
+        """Close the child's standard input and wait until it has exited; if it does not, send SIGTERM, then SIGKILL.
+
+        `timeout` is the number of seconds to send buffered messages. All calls wait for the same end, which a
+        cancelled call does not interrupt.
+        """
+        if self._closing is None:
+            self._closing = self._loop.create_task(self._close_and_reap(timeout))
+        await asyncio.shield(self._closing)
+
+    async def _close_and_reap(self, timeout: float) -> None:
+        try:
+            await super().close(timeout)
+            await self._end_child()
+        finally:
+            self._stop_reading()
+            if self._child.returncode is None:  # The event loop ends, and has cancelled this task.
+                self._tree.kill()
+            self._tree.release()
+
+    async def _end_child(self) -> None:
+        for end in (self._tree.terminate, self._tree.kill):
+            if await self._ended_within(_GRACE):
+                break
+            end()
+        # The child is not reaped yet, so no other process group can have its id.
+        self._tree.kill()
+        while self._child.poll() is None:  # noqa: ASYNC110 - no event says that a child has ended
+            await asyncio.sleep(_STEP)
+
+    async def _ended_within(self, seconds: float) -> bool:
+        """Return True if the child exits within this time."""
+        deadline = self._loop.time() + seconds
+        while not self._has_ended():
+            if self._loop.time() >= deadline:
+                return False
+            await asyncio.sleep(_STEP)
+        await self._read_last_lines()
+        return True
+
+    def _has_ended(self) -> bool:
+        """Return True if the child has exited, and store its exit code."""
+        if self._code is None:
+            self._code = self._tree.exit_code()
+        return self._code is not None
+
+    # ---- descriptors -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Close the child's standard input, and drop its output: a child that writes while it exits would get SIGPIPE
+        if its output were closed."""
+
+    @abstractmethod
+    async def _read_last_lines(self) -> None:
+        """Read what a child that has exited wrote to its standard error, as far as that takes no time."""
+
+    @abstractmethod
+    def _stop_reading(self) -> None:
+        """Close the child's standard output and standard error."""
+
+    def _receive_stderr(self, data: bytes) -> None:
+        """Call the function of the user with each line; no data is the end."""
+        *lines, self._part = (self._part + data).split(b"\n")
+        if not data or len(self._part) > _MAX_PART:
+            lines, self._part = [*lines, self._part], b""
+        for line in filter(None, lines):
+            text = line.decode(errors="replace").rstrip("\r")
+            self._tail.append(text[:_MAX_LINE])
+            with suppress(Exception):  # An error of the callback must not end the connection.
+                self._on_line(text)
+
+
+def _described(code: int) -> str:
+    if code < 0:
+        return f"was ended by signal {-code}"
+    return f"ended with exit code {code if code < 1 << 31 else hex(code)}"  # Windows lists the large ones in hex.
+
+
+def _write_stderr(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,193 @@
+"""A transport of newline-delimited messages, without the I/O: framing, delivery, and when to stop reading."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from ...errors import ConnectionClosedError
+from ...protocol.framing import MAX_MESSAGE_BYTES, LineDecoder
+
+HIGH_WATER: Final = 1 << 20  # Bytes of unsent messages above which `drain` waits.
+_MAX_READY: Final = 4096  # Messages read but not delivered above which reading pauses.
+
+
+class ReaderRegistry(Protocol):
+    """Calls back when a descriptor is readable: an event loop, or its selector."""
+
+    def add_reader(self, fd: int, callback: Callable[[], None], /) -> object: ...
+
+    def remove_reader(self, fd: int, /) -> object: ...
+
+
+class LineTransport(ABC):
+    """Messages from one descriptor and to another, one per line. Closing the transport closes both descriptors.
+
+    A subclass reads and writes: it calls `_read` with what it has read, and `_end` when no more can be sent. The
+    descriptors stay blocking, because other processes may share them.
+    """
+
+    kind = "stdio"
+    close_reason = "the peer closed the connection"
+
+    def __init__(self, incoming: int, outgoing: int, limit: int = MAX_MESSAGE_BYTES) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._incoming, self._outgoing = incoming, outgoing
+        self._lines = LineDecoder(limit)
+        self._ready: deque[bytes] = deque()
+        self._deliver: Callable[[bytes | None], None] | None = None
+        self._wake: asyncio.Future[None] | None = None
+        self._ended = self._closed = self._broken = False
+        self._remote_closed = False
+        self._paused = False
+        self._unsent = bytearray()
+        self._scheduled = self._flushing = False
+        # True while messages are delivered: messages sent meanwhile are written together after the last delivery.
+        self._delivering = False
+        self._room = asyncio.Event()
+        self._room.set()
+
+    # ---- receiving ---------------------------------------------------------------------------------------------------
+
+    async def receive(self) -> bytes | None:
+        """Return the next message, or None at the end of the input."""
+        while not self._ready:
+            if self._ended:
+                return None
+            self._wake = self._loop.create_future()
+            await self._wake
+        line = self._ready.popleft()
+        self._adjust_reading()
+        return line
+
+    def set_receiver(self, deliver: Callable[[bytes | None], None]) -> None:
+        """Call `deliver` with each message as it is read, and with None at the end, instead of using `receive`."""
+        self._deliver = deliver
+        self._loop.call_soon(self._deliver_ready)
+
+    def pause(self) -> None:
+        """Deliver no messages until `resume`."""
+        self._paused = True
+        self._adjust_reading()
+
+    def resume(self) -> None:
+        """Deliver messages again."""
+        self._paused = False
+        self._deliver_ready()
+        self._adjust_reading()
+
+    def remote_closed(self) -> None:
+        """Note that the peer has closed its end: the input is read to its end even if the peer reads no output."""
+        self._remote_closed = True
+        self._adjust_reading()
+
+    def _deliver_ready(self) -> None:
+        if self._deliver is None:
+            if (self._ready or self._ended) and self._wake is not None and not self._wake.done():
+                self._wake.set_result(None)
+            return
+        outermost, self._delivering = not self._delivering, True
+        try:
+            while self._ready and not self._paused and (self._room.is_set() or self._remote_closed or self._ended):
+                self._deliver(self._ready.popleft())
+                if len(self._unsent) > HIGH_WATER:
+                    self._flush()
+        finally:
+            self._delivering = not outermost
+        if outermost and self._unsent and not self._flushing and not self._scheduled:
+            self._flush()
+        if self._ended and not self._ready:
+            deliver, self._deliver = self._deliver, _nothing
+            self._deliver_end(deliver)
+
+    def _deliver_end(self, deliver: Callable[[bytes | None], None]) -> None:
+        deliver(None)
+
+    def _may_read(self) -> bool:
+        """Return False while delivery is paused, or while too much is undelivered or unsent."""
+        room = (self._room.is_set() or self._remote_closed) and len(self._ready) <= _MAX_READY
+        return not self._ended and not self._paused and room
+
+    @abstractmethod
+    def _adjust_reading(self) -> None:
+        """Begin or stop to call `_read`, as `_may_read` returns."""
+
+    def _read(self, data: bytes) -> None:
+        if data:
+            self._ready.extend(self._lines.feed(data))
+            self._deliver_ready()
+            if self._ready:
+                self._adjust_reading()
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        self._ended = True
+        self._adjust_reading()
+        self._deliver_ready()
+
+    # ---- sending -----------------------------------------------------------------------------------------------------
+
+    def send(self, message: bytes, more: bool = False) -> None:
+        """Buffer a message and write it as soon as possible; never blocks. With `more`, further messages are expected
+        in the same iteration of the event loop, and written together. Raises ConnectionClosedError."""
+        if self._broken or self._closed:
+            raise ConnectionClosedError(self.close_reason)
+        self._unsent += message
+        self._unsent += b"\n"  # Encoded JSON contains no line break.
+        if self._delivering and self._ready:
+            return
+        if self._delivering or not more or self._flushing:
+            self._flush()
+        elif not self._scheduled:
+            # More messages follow in this iteration of the event loop: write them together.
+            self._scheduled = True
+            self._loop.call_soon(self._flush)
+
+    @abstractmethod
+    def _flush(self) -> None:
+        """Write unsent messages, or have them written; never blocks."""
+
+    async def drain(self) -> None:
+        """Wait until fewer than HIGH_WATER bytes are unsent. Raises ConnectionClosedError."""
+        await self._room.wait()
+        if self._broken:
+            raise ConnectionClosedError(self.close_reason)
+
+    # ---- closing -----------------------------------------------------------------------------------------------------
+
+    def _set_room(self, room: bool) -> None:
+        """Stop reading while more than HIGH_WATER bytes are unsent."""
+        if room == self._room.is_set():
+            return
+        self._room.set() if room else self._room.clear()
+        self._adjust_reading()
+        if room and self._ready:
+            self._loop.call_soon(self._deliver_ready)
+
+    async def close(self, timeout: float = 0.3) -> None:
+        """Write unsent messages for at most `timeout` seconds, then close both descriptors."""
+        if self._closed:
+            return
+        self._flush()
+        deadline = self._loop.time() + timeout
+        while self._has_unsent() and not self._broken and self._loop.time() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        self._closed = self._broken = True
+        self._end()
+        self._room.set()
+        self._release()
+
+    def _has_unsent(self) -> bool:
+        return bool(self._unsent)
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Close both descriptors."""
+
+
+def _nothing(message: bytes | None) -> None:
+    """Ignore a message that is delivered after the end."""

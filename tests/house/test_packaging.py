@@ -120,65 +120,82 @@ def test_each_hint_names_an_extra_that_there_is() -> None:
         paths = [ROOT / folder] if (ROOT / folder).is_file() else sorted((ROOT / folder).rglob("*"))
         for path in paths:
             if path.suffix in (".py", ".jinja2", ".md"):
-                for name, wanted in re.findall(r"(mcp[-_](?:codegen|generated))\[([\w,]+)\]", path.read_text()):
-                    hints.setdefault(name, set()).update(wanted.split(","))
+                for name, named in re.findall(r"(mcp[-_](?:codegen|generated))\[([\w,]+)\]", path.read_text()):
+                    hints.setdefault(name, set()).update(named.split(","))
     assert hints.keys() == {"mcp-generated"}
     assert {"app", "auth", "codegen", "http", "skills"} <= hints["mcp-generated"] <= extras.keys()
 
 
-@pytest.mark.long
-def test_an_empty_environment_needs_little_and_serves_and_is_told_what_else_to_install(
-    built: Path, tmp_path: Path
-) -> None:
-    wheel = next(built.glob("*.whl"))
-    venv.create(tmp_path / "env", with_pip=True)
-    programs = tmp_path / "env" / "bin"
-    server = tmp_path / "server.py"
-    server.write_text(HELLO)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+class Environment:
+    """An empty virtual environment."""
 
-    def run(*command: str | Path, code: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run([*command], capture_output=True, text=True, cwd=tmp_path, env=environment, **options)
+    def __init__(self, folder: Path) -> None:
+        venv.create(folder / "env", with_pip=True)
+        self.folder = folder
+        self.programs = folder / "env" / "bin"
+        self._variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+    def run(
+        self, program: str, *arguments: str | Path, code: int = 0, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [self.programs / program, *arguments],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=self._variables,
+            **options,
+        )
         assert done.returncode == code, done.stdout + done.stderr
         return done
 
-    def installed_packages() -> set[str]:
-        listed = json.loads(run(programs / "pip", "list", "--format", "json").stdout)
+    def packages(self) -> set[str]:
+        listed = json.loads(self.run("pip", "list", "--format", "json").stdout)
         return {package["name"] for package in listed} - {"pip", "setuptools"}
 
-    run(programs / "pip", "install", "-q", "--no-compile", wheel)
-    packages = installed_packages()
-    assert "mcp-generated" in packages and len(packages) <= 6, packages
-    site = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
-    size = sum(
-        path.stat().st_size
-        for path in site.rglob("*")
-        if path.is_file()
-        and path.relative_to(site).parts[0].partition("-")[0] not in ("pip", "setuptools", "pkg_resources")
-    )
-    assert size <= 11 * 2**20, size  # 5 MiB of these are pydantic-core.
+    def size(self) -> int:
+        """The bytes of all packages but those that come with the environment."""
+        site = next((self.folder / "env" / "lib").glob("python*/site-packages"))
+        first = {path: path.relative_to(site).parts[0].partition("-")[0] for path in site.rglob("*") if path.is_file()}
+        return sum(
+            path.stat().st_size for path, name in first.items() if name not in ("pip", "setuptools", "pkg_resources")
+        )
 
+
+@pytest.mark.long
+def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Path) -> None:
+    environment = Environment(tmp_path)
+    environment.run("pip", "install", "-q", "--no-compile", next(built.glob("*.whl")))
+    packages = environment.packages()
+    assert "mcp-generated" in packages and len(packages) <= 6, packages
+    assert environment.size() <= 11 * 2**20, environment.size()  # 5 MiB of these are pydantic-core.
+    (tmp_path / "server.py").write_text(HELLO)
     opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     messages: list[dict[str, Any]] = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1, "b": 2}}},
     ]
-    served = run(programs / "python", server, input="".join(json.dumps(message) + "\n" for message in messages))
+    served = environment.run("python", "server.py", input="".join(json.dumps(message) + "\n" for message in messages))
     assert json.loads(served.stdout.splitlines()[-1])["result"]["structuredContent"] == {"result": 3}
 
-    refused = run(programs / "mcp-codegen", "--revision", "2025-03-26", code=2)
+
+@pytest.mark.long
+def test_the_command_says_what_to_install(built: Path, tmp_path: Path) -> None:
+    environment, wheel = Environment(tmp_path), next(built.glob("*.whl"))
+    (tmp_path / "server.py").write_text(HELLO)
+    environment.run("pip", "install", "-q", wheel)
+    refused = environment.run("mcp-codegen", "--revision", "2025-03-26", code=2)
     assert refused.stderr == "mcp-codegen needs click: pip install 'mcp-generated[codegen]'\n"
-    refused = run(programs / "mcp-codegen", "run", "server.py", code=2)
+    refused = environment.run("mcp-codegen", "run", "server.py", code=2)
     assert refused.stderr == "mcp-codegen needs click: pip install 'mcp-generated[cli]'\n"
 
-    run(programs / "pip", "install", "-q", f"{wheel}[cli]")
-    called = run(programs / "mcp-codegen", "call", "server.py", "add", "a=1", "b=2")
-    assert "3" in called.stdout
-    run(programs / "mcp-codegen", "create", "shop")
-    refused = run(programs / "mcp-codegen", "--revision", "2025-03-26", code=2)
+    environment.run("pip", "install", "-q", f"{wheel}[cli]")
+    assert "3" in environment.run("mcp-codegen", "call", "server.py", "add", "a=1", "b=2").stdout
+    environment.run("mcp-codegen", "create", "shop")
+    refused = environment.run("mcp-codegen", "--revision", "2025-03-26", code=2)
     assert refused.stderr.endswith("pip install 'mcp-generated[codegen]'\n")
 
-    run(programs / "pip", "install", "-q", f"{wheel}[codegen]")
-    run(programs / "mcp-codegen", "--revision", "2025-03-26")
+    environment.run("pip", "install", "-q", f"{wheel}[codegen]")
+    environment.run("mcp-codegen", "--revision", "2025-03-26")
     assert (tmp_path / "mcp_bindings" / "v2025_03_26" / "client.py").is_file()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import LocalError
 from ..server.visibility import ComponentKind, Texts, VisibilityRule, visibility_rule, with_rule
+from ..usage.keywords import checked
 from ..usage.rules import shown
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ class Administration:
                 f"{method}(): the server of this app exists already: call {method} before `server` or `run`"
             )
 
+    @checked(example='await app.get_resource("scheme://path")')
     async def get_resource(self, uri: str) -> Any:
         """Return the resource of this app or of a mounted one that serves a URI, also a disabled one.
 
@@ -139,6 +141,7 @@ class Administration:
             raise LocalError(f"there is no resource {uri!r}; {self._names_of('resources')}")
         return match[1]
 
+    @checked(example='await app.get_resource_template("scheme://{name}")')
     async def get_resource_template(self, uri_template: str) -> Any:
         """Return a resource template of this app or of a mounted one, also a disabled one.
 
@@ -152,6 +155,7 @@ class Administration:
     def _names_of(self, kind: str) -> str:
         return f"the {kind} are {', '.join(map(repr, self._listed()[kind])) or 'none'}"
 
+    @checked(example='await app.get_tool("name")')
     async def get_tool(self, name: str) -> Any:
         """Return a tool of this app or of a mounted one, also a disabled one, for `Tool.from_tool`.
 

@@ -121,9 +121,11 @@ class BaseClient(ClientCore):
     ) -> str:
         """Return the URI of the resource or the resource template with this name."""
         from ..client.resources.named_resource import uri_of
+        from ..usage.required import refuse_missing
 
         if keywords:
             options = self._with_keywords("get_resource", options or self._options, keywords)
+        refuse_missing("get_resource", {"name": name})
         listing: Any = self
         return await uri_of(
             name,

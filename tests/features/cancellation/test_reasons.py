@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import ALL_REVISIONS, Rev, Tap, among
-from support.servers.observed_clients import CELLS, observed_client, text_of
+from support.http.observed_clients import CELLS, observed_client, text_of
 
 from mcp_generated import App, Context, RequestTimeoutError
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import Rev
-from support.servers.observed_clients import CELLS, observed_client, text_of, wants_logs
+from support.http.observed_clients import CELLS, observed_client, text_of, wants_logs
 
 from mcp_generated import App, ClientLogHandler, LocalError
 from mcp_generated.v2025_11_25 import Client

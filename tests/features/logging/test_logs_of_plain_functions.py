@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import Rev
-from support.servers.observed_clients import CELLS, observed_client, text_of, wants_logs
+from support.http.observed_clients import CELLS, observed_client, text_of, wants_logs
 
 from mcp_generated import App, Context, LocalError, connect
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import ALL_REVISIONS, Rev, among
-from support.servers.observed_clients import CELLS, observed_client
+from support.http.observed_clients import CELLS, observed_client
 
 from mcp_generated import App, JSONRPCError
 from mcp_runtime.server.dispatcher import ServerDispatcher

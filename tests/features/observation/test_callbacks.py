@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, raw_server
-from support.servers.observed_clients import CELLS, observed_client, origin
+from support.http.observed_clients import CELLS, observed_client, origin
 
 from mcp_generated import App, ConnectionClosedError, Context, JSONRPCError, LocalError, MultiClient, connect
 from mcp_generated.v2026_07_28 import SyncClient

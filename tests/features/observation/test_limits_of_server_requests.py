@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import ALL_REVISIONS, Rev, among
-from support.servers.observed_clients import observed_client, text_of
+from support.http.observed_clients import observed_client, text_of
 
 from mcp_generated import App, Context, JSONRPCError, LocalError, RateLimit, RemoteJSONRPCError, connect
 from mcp_generated.v2026_07_28 import Client

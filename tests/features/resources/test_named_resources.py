@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import Rev
-from support.servers.observed_clients import CELLS, observed_client
+from support.http.observed_clients import CELLS, observed_client
 
 from mcp_generated import App, LocalError, MultiClient, connect
 from mcp_generated.v2026_07_28 import SyncClient

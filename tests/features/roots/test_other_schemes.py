@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import Rev
-from support.servers.observed_clients import CELLS, observed_client
+from support.http.observed_clients import CELLS, observed_client
 
 CONCEPT_PAGE = [
     ("file:///home/user/projects/frontend", "Frontend Repository"),

@@ -38,7 +38,8 @@ def test_one_revision_is_written_as_a_package_of_its_own(tmp_path: Path) -> None
     result = run("--revision", "2025-03-26", "--output", tmp_path / "bindings")
     assert result.exit_code == 0, result.output
     files = {f"v2025_03_26/{name}.py" for name in ("__init__", "client", "methods", "server", "sync", "types")}
-    areas = {f"{area}.py" for area in ("auth", "dependencies", "http", "middleware", "skills", "tasks", "testing")}
+    names = "auth dependencies http middleware providers sampling skills tasks testing transforms"
+    areas = {f"{area}.py" for area in names.split()}
     assert contents(tmp_path / "bindings").keys() == {"__init__.py", "py.typed", *areas, *files}
     code = (
         "from bindings.v2025_03_26 import Client, Server, types, methods; "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -50,6 +51,9 @@ def no_opentelemetry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure without OpenTelemetry, which other tests of this process may have imported: trace context costs calls."""
     monkeypatch.delitem(sys.modules, "opentelemetry", raising=False)
     monkeypatch.setattr(FORWARDING, "is_on", False)  # Other tests of this process may have a ClientLogHandler.
+    for side in ("client", "server"):  # Or they may have set the level of all loggers to DEBUG.
+        monkeypatch.setattr(logging.getLogger(f"mcp_runtime.{side}.calls"), "level", logging.WARNING)
+        monkeypatch.setattr(logging.getLogger(f"mcp_runtime.{side}.calls"), "_cache", {})
 
 
 class Trace:

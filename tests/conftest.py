@@ -22,6 +22,11 @@ hypothesis.settings.load_profile("any machine")
 DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no marker gives it more.
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Start two workers a processor with `-n auto`: many tests wait for a process or for time to pass."""
+    return 2 * (os.cpu_count() or 1)
+
+
 def pytest_sessionfinish() -> None:
     """Leave no process behind."""
     end_shared()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..app.content import AssistantMessage, Audio, Image, UserMessage
 from ..app.middleware.hooks import Middleware
+from ..app.settings import version_of
 from ..errors import JSONRPCError, LocalError
 from ..protocol.models import is_list
 from .app_protection import Protection
@@ -144,7 +145,7 @@ class OfficialAppMixin:
 
         return decorate if function is None else decorate(function)
 
-    def _add_checks(self, kind: str, name: str | None, settings: dict[str, Any]) -> None:
+    def _add_checks(self, kind: str, name: str | None, settings: Any) -> None:
         auth = settings.pop("auth", None)
         if auth is None or name is None:
             return
@@ -154,7 +155,7 @@ class OfficialAppMixin:
             self._checks = ComponentChecks()
             parent: Any = super()
             parent.add_middleware(self._checks)
-        self._checks.add(kind, name, auth)
+        self._checks.add(kind, name, version_of(settings), auth)
 
 
 def _renamed(settings: dict[str, Any]) -> dict[str, Any]:

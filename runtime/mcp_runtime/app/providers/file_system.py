@@ -20,6 +20,7 @@ from ...errors import LocalError
 from .marks import PROMPT_MARK, RESOURCE_MARK, TOOL_MARK
 from .provider import Provider
 
+_LISTS: Final = ("tools", "resources", "prompts")
 _log: Final = logging.getLogger(__name__)
 
 _Signature = Mapping[Path, tuple[int, int]]
@@ -140,10 +141,12 @@ def _add_functions(app: Any, module: ModuleType) -> None:
 
 def _replace(app: Any, loaded: Any) -> None:
     """Give an app the functions of another one, and notify clients of lists that have changed."""
-    for kind in ("tools", "resources", "prompts"):
-        own, new = getattr(app._registry, kind), getattr(loaded._registry, kind)
-        before = [item.definition for item in own.values()]
+    registry, new = app._registry, loaded._registry
+    before = {kind: [item.definition for item in registry.all_versions(kind)] for kind in _LISTS}
+    registry.versions = new.versions
+    for kind in _LISTS:
+        own = getattr(registry, kind)
         own.clear()
-        own.update(new)
-        if before != [item.definition for item in own.values()]:
+        own.update(getattr(new, kind))
+        if before[kind] != [item.definition for item in registry.all_versions(kind)]:
             app._changed(kind)

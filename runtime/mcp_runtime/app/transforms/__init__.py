@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .tool_search import BM25SearchTransform as BM25SearchTransform
     from .tool_search import RegexSearchTransform as RegexSearchTransform
     from .transform import Transform as Transform
+    from .version_filter import VersionFilter as VersionFilter
 
 __all__ = [
     "BM25SearchTransform",
@@ -17,6 +18,7 @@ __all__ = [
     "RegexSearchTransform",
     "ResourcesAsTools",
     "Transform",
+    "VersionFilter",
 ]
 
 _MODULES = {
@@ -25,6 +27,7 @@ _MODULES = {
     "RegexSearchTransform": "tool_search",
     "ResourcesAsTools": "as_tools",
     "Transform": "transform",
+    "VersionFilter": "version_filter",
 }
 
 __getattr__, __dir__ = lazy_module(__name__, names=_MODULES)

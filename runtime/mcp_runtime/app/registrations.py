@@ -148,7 +148,7 @@ class Registrations(Administration):
         if not isinstance(uri, str):
             from .resource_types import ResourceSource  # Most resources are functions.
 
-            if isinstance(uri, ResourceSource):
+            if isinstance(uri, ResourceSource):  # pyright: ignore[reportUnnecessaryIsInstance]
                 function, settings = uri.function, {**uri.settings(), **settings}
                 uri = uri.uri
         _check_uri(uri)

@@ -131,11 +131,15 @@ def names_of(package: str, own: Mapping[str, Any]) -> tuple[Callable[[str], Any]
     """
     adapters = import_module(__name__.rpartition(".")[0])
     parent: ModuleType = import_module(package)
+    bound: dict[str, Any] = {}
 
     def get(name: str) -> Any:
         name = _ALIASES.get(name, name)
         if name in own:
             return own[name]
+        if name == "LocalProvider" and "FastMCP" in own:
+            bound.setdefault(name, type(name, (adapters.LocalProvider,), {"app_class": own["FastMCP"]}))
+            return bound[name]
         if name in adapters.__all__:
             return getattr(adapters, name)
         if name in _PREFERRED:

@@ -210,7 +210,10 @@ class Catalog:
         if own is not None:
             return [VersionCandidate(version, own_kind, (name,)) for version in self._versions_of(kind, name, own)]
         for inner, rest in self._in_mounted(name, kind):
-            return [VersionCandidate(item, own_kind, (name,)) for item in inner._enabled_of(inner._candidates_for(kind, rest))]
+            return [
+                VersionCandidate(item, own_kind, (name,))
+                for item in inner._enabled_of(inner._candidates_for(kind, rest))
+            ]
         return []
 
     def _candidates_at(self, uri: str) -> list[VersionCandidate]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from ...protocol.models import is_object
@@ -64,11 +63,9 @@ def requested_version(params: Any) -> str | None:
     Args:
         params: The params of the request, or a definition.
     """
-    meta = getattr(params, "meta", None)
-    fields = meta if isinstance(meta, Mapping) else getattr(meta, "model_extra", None)
-    namespace: Any = (fields or {}).get(
-        NAMESPACE
-    )  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    meta: Any = getattr(params, "meta", None)
+    fields: Any = meta if is_object(meta) else getattr(meta, "model_extra", None) or {}
+    namespace: Any = fields.get(NAMESPACE)
     version: Any = namespace.get("version") if is_object(namespace) else None
     return version if isinstance(version, str) and version else None
 

@@ -32,22 +32,20 @@ class FileSystemProvider(Provider):
     Files whose names begin with `_` or `.` are left out. A file is imported as a module of its own, without a package.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, reload: bool = False, poll_interval: float = 1.0) -> None:
+    def __init__(self, root: str | os.PathLike[str], *, reload: bool = False, poll_interval: float = 1.0) -> None:
         """Create the provider of a folder.
 
         Args:
-            folder: The folder.
+            root: The folder.
             reload: Whether the files are loaded again when one has changed. Clients are notified; a file that cannot be
                 loaded is logged, and changes nothing.
             poll_interval: The seconds between two looks at the folder, while the app is served.
 
         Raises LocalError if there is no such folder, and unless `poll_interval` is above 0.
         """
-        self._folder = Path(folder)
+        self._folder = Path(root)
         if not self._folder.is_dir():
-            raise LocalError(
-                f"FileSystemProvider(): there is no folder {str(folder)!r}: create it, or pass another one"
-            )
+            raise LocalError(f"FileSystemProvider(): there is no folder {str(root)!r}: create it, or pass another one")
         if not poll_interval > 0:
             raise LocalError(f"FileSystemProvider(): poll_interval must be above 0 seconds; {poll_interval!r} is not")
         self._reload, self._poll_interval = reload, poll_interval

@@ -7,6 +7,7 @@ from ..._lazy import lazy_module
 if TYPE_CHECKING:
     from .as_tools import PromptsAsTools as PromptsAsTools
     from .as_tools import ResourcesAsTools as ResourcesAsTools
+    from .namespace import Namespace as Namespace
     from .tool_search import BM25SearchTransform as BM25SearchTransform
     from .tool_search import RegexSearchTransform as RegexSearchTransform
     from .transform import Transform as Transform
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BM25SearchTransform",
+    "Namespace",
     "PromptsAsTools",
     "RegexSearchTransform",
     "ResourcesAsTools",
@@ -23,6 +25,7 @@ __all__ = [
 
 _MODULES = {
     "BM25SearchTransform": "tool_search",
+    "Namespace": "namespace",
     "PromptsAsTools": "as_tools",
     "RegexSearchTransform": "tool_search",
     "ResourcesAsTools": "as_tools",

@@ -32,9 +32,7 @@ class VersionFilter(Transform):
             include_unversioned: False leaves out what has no version.
         """
         for name, limit in (("version_gte", version_gte), ("version_lt", version_lt)):
-            if limit is not None and (
-                not isinstance(limit, str) or not limit
-            ):  # pyright: ignore[reportUnnecessaryIsInstance]
+            if limit is not None and not _is_text(limit):
                 raise LocalError(f'VersionFilter(): {name} must be a text such as "2.0"; {shown(limit)} is not')
         if version_gte is None and version_lt is None:
             raise LocalError('VersionFilter() needs a limit: write VersionFilter(version_lt="2.0") or version_gte=…')
@@ -57,3 +55,7 @@ class VersionFilter(Transform):
         """Add the range to the rules of an app, which select the version of a request."""
         app._registry.version_ranges.append(self)
         return super().adapter(app)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())

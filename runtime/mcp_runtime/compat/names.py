@@ -69,6 +69,11 @@ def types_of(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
             for module in modules:
                 if hasattr(types := import_module(module), name):
                     return getattr(types, name)
+            if name.isupper():
+                for module in modules:
+                    constants = import_module(f"{module.removesuffix('.types')}.methods").REVISION.constants
+                    if name in constants:
+                        return constants[name]
         raise AttributeError(f"there is no type {name!r} in any protocol version")
 
     def directory() -> list[str]:

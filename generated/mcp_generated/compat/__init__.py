@@ -10,6 +10,7 @@ from mcp_runtime.bindings.client import BaseClient
 from mcp_runtime.bindings.server import BaseServer, ServerContext
 from mcp_runtime.compat.app import OfficialAppMixin
 from mcp_runtime.compat.client_session import SessionBase, connected_session
+from mcp_runtime.compat.fastmcp.target_clients import TargetClients
 from mcp_runtime.compat.lowlevel import LowLevelServer, RequestDataT, StateT
 from mcp_runtime.compat.names import names_of as _names_of
 from mcp_runtime.compat.request import OfficialContextMixin
@@ -20,7 +21,7 @@ from ..app import App
 from ..app import Context as Context
 from ..v2025_11_25.server import Server as _Handshake
 from ..v2026_07_28 import types as _types
-from ..v2026_07_28.client import Client
+from ..v2026_07_28.client import Client as _Client
 from ..v2026_07_28.server import Server as _Newest
 from . import types as types
 
@@ -60,6 +61,10 @@ def create_proxy(target: Any, **settings: Any) -> FastMCP:
     return FastMCP.proxy(target, **settings)
 
 
+class Client(_Client, metaclass=TargetClients):
+    """A client of what it is created from: a server of this process, a URL, or the words of a command in a list."""
+
+
 class Server(LowLevelServer[StateT, RequestDataT]):
     """A server made of one handler for each kind of request."""
 
@@ -72,7 +77,7 @@ class Server(LowLevelServer[StateT, RequestDataT]):
 class ClientSession(SessionBase):
     """A client over the two streams of a transport: `initialize`, then send requests."""
 
-    client_class: ClassVar[type[BaseClient]] = Client
+    client_class: ClassVar[type[BaseClient]] = _Client
     types: ClassVar[ModuleType] = types
     handshakes: ClassVar[tuple[str, ...]] = tuple(id for id in REVISIONS if LIFECYCLES[id] == "handshake")
 

@@ -131,40 +131,45 @@ class Administration:
             )
 
     @checked(example='await app.get_resource("scheme://path")')
-    async def get_resource(self, uri: str) -> Any:
+    async def get_resource(self, uri: str, version: str | None = None) -> Any:
         """Return the resource of this app or of a mounted one that serves a URI, also a disabled one.
 
-        `definition` of the resource is its item in the list. Raises LocalError if there is none.
+        `definition` of the resource is its item in the list. Without `version` it is the highest one. Raises LocalError
+        if there is none.
         """
-        match = self._registry.resource_at(uri)
-        if match is None:
-            raise LocalError(f"there is no resource {uri!r}; {self._names_of('resources')}")
-        return match[1]
+        return self._with_version(self._registry.resource_at(uri), f"resource {uri!r}", version)
 
     @checked(example='await app.get_resource_template("scheme://{name}")')
-    async def get_resource_template(self, uri_template: str) -> Any:
+    async def get_resource_template(self, uri_template: str, version: str | None = None) -> Any:
         """Return a resource template of this app or of a mounted one, also a disabled one.
 
-        `definition` of the template is its item in the list. Raises LocalError if there is none.
+        `definition` of the template is its item in the list. Without `version` it is the highest one. Raises LocalError
+        if there is none.
         """
         match = self._registry.template_at(uri_template)
-        if match is None or not match[1].is_template:
-            raise LocalError(f"there is no resource template {uri_template!r}; {self._names_of('resources')}")
-        return match[1]
+        match = match if match is not None and match[1].is_template else None
+        return self._with_version(match, f"resource template {uri_template!r}", version)
+
+    def _with_version(self, match: Any, description: str, version: str | None) -> Any:
+        if match is None:
+            raise LocalError(f"there is no {description}; {self._names_of('resources')}")
+        owner = next(registry for registry in self._registry.all_registries() if registry.has_item(match[1]))
+        return owner.version_named("resources", match[1].uri, version)
 
     def _names_of(self, kind: str) -> str:
         return f"the {kind} are {', '.join(map(repr, self._listed()[kind])) or 'none'}"
 
     @checked(example='await app.get_tool("name")')
-    async def get_tool(self, name: str) -> Any:
+    async def get_tool(self, name: str, version: str | None = None) -> Any:
         """Return a tool of this app or of a mounted one, also a disabled one, for `Tool.from_tool`.
 
         Args:
             name: Its name. `definition` of the tool is its item in the list of tools.
+            version: Its version; by default the highest one.
 
         Raises LocalError if there is none.
         """
-        return self._registry.find_tool(name)[1]
+        return self._registry.find_tool(name, version)[1]
 
     def _add_rules(self, rules: list[VisibilityRule]) -> None:
         before = self._listed()

@@ -272,7 +272,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
         return kind in self._declared or any(app._registry.has_any(kind) for app in self._all_apps())
 
     def _has_tasks(self) -> bool:
-        tools = (tool for app in self._all_apps() for tool in app._registry.tools.values())
+        tools = (tool for app in self._all_apps() for tool in app._registry.all_versions("tools"))
         return self._tasks is not None or any(tool.task is not None for tool in tools)
 
     def _all_apps(self) -> list[BaseApp[Any]]:

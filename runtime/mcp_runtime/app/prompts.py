@@ -14,7 +14,7 @@ from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import format_validation_error, is_object
 from ..server.context import ServerContext
 from .content import Message, as_list, to_content_blocks
-from .settings import Settings, tags_of, to_definition, to_wire
+from .settings import Settings, tags_of, to_definition, to_wire, version_of
 from .signature import Signature, function_name
 
 
@@ -31,6 +31,7 @@ class Prompt:
         self._indent = indent
         self.scopes = check_scopes(settings.get("scopes", ()))
         self.tags = tags_of(settings, self._description)
+        self.version = version_of(settings)
         self._signature = Signature(function, self._description, settings.get("thread"))
         schema = self._signature.schema()
         required = schema.get("required", [])

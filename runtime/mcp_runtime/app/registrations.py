@@ -14,6 +14,7 @@ from ..usage.functions import check_accepts, check_function
 from ..usage.keywords import checked
 from ..usage.rules import shown
 from .administration import Administration
+from .components.added_versions import add_version
 from .components.argument_changes import ToolTransform
 from .middleware.call_chain import Middleware
 from .prompts import Prompt
@@ -147,7 +148,7 @@ class Registrations(Administration):
         if not isinstance(uri, str):
             from .resource_types import ResourceSource  # Most resources are functions.
 
-            if isinstance(uri, ResourceSource):
+            if isinstance(uri, ResourceSource):  # pyright: ignore[reportUnnecessaryIsInstance]
                 function, settings = uri.function, {**uri.settings(), **settings}
                 uri = uri.uri
         _check_uri(uri)
@@ -198,18 +199,18 @@ class Registrations(Administration):
 
         return _decorate("completion", function, None, add)
 
-    def remove_tool(self, name: str) -> None:
-        """Remove a tool, also at run time. Raises LocalError if there is no tool with this name."""
-        self._remove("tools", self._registry.tools, name)
+    def remove_tool(self, name: str, version: str | None = None) -> None:
+        """Remove a tool, or one version of it, also at run time. Raises LocalError if there is none."""
+        self._remove("tools", self._registry.tools, name, version)
 
-    def remove_resource(self, uri: str) -> None:
-        """Remove a resource or a resource template, also at run time. Raises LocalError if there is none at this
-        URI."""
-        self._remove("resources", self._registry.resources, uri)
+    def remove_resource(self, uri: str, version: str | None = None) -> None:
+        """Remove a resource or a resource template, or one version of it, also at run time. Raises LocalError if there
+        is none at this URI."""
+        self._remove("resources", self._registry.resources, uri, version)
 
-    def remove_prompt(self, name: str) -> None:
-        """Remove a prompt, also at run time. Raises LocalError if there is no prompt with this name."""
-        self._remove("prompts", self._registry.prompts, name)
+    def remove_prompt(self, name: str, version: str | None = None) -> None:
+        """Remove a prompt, or one version of it, also at run time. Raises LocalError if there is none."""
+        self._remove("prompts", self._registry.prompts, name, version)
 
     @overload
     def middleware(self, function: MiddlewareT, /) -> MiddlewareT: ...
@@ -230,6 +231,11 @@ class Registrations(Administration):
         return _decorate("middleware", function, None, add)
 
     def _add(self, kind: ListKind, registered: dict[str, Any], name: str, item: Any) -> None:
+        existing = registered.get(name)
+        if item.version is not None or (existing is not None and existing.version is not None):
+            if add_version(self._registry, self.name, self._on_duplicate, kind, name, item):
+                self._changed(kind)
+            return
         if name in registered and self._on_duplicate == "ignore":
             return
         if name in registered and self._on_duplicate == "error":
@@ -241,11 +247,15 @@ class Registrations(Administration):
         registered[name] = item
         self._changed(kind)
 
-    def _remove(self, kind: ListKind, registered: dict[str, Any], name: str) -> None:
+    def _remove(self, kind: ListKind, registered: dict[str, Any], name: str, version: str | None) -> None:
         if name not in registered:
             existing = ", ".join(map(repr, registered)) or "none"
             raise LocalError(f"the app {self.name!r} has no {name!r} among its {kind}; it has {existing}")
-        del registered[name]
+        others = self._registry.without_version(kind, name, version)
+        if others:
+            registered[name] = others[0]
+        else:
+            del registered[name]
         self._changed(kind)
 
     def _changed(self, kind: ListKind) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
-from ..endpoint.subscription_filter import filter_of
 from ..errors import InvalidMessageError, JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_PARAMS
-from ..protocol.models import is_list
 from ..server.context import ServerContext
 from ..server.lists import paginate
-from .components.catalog import NamedList
+from .components.catalog import ListKind as ListKind
 from .components.failures import ShownExceptions, ToolFailures
 from .components.prefixes import strip_prefix, with_prefixed_uri
+from .components.versions import requested_version, with_requested_version
 from .middleware.call_chain import CallNext, Middleware, chain
 from .prompts import Prompt
 from .providers.provided import ProvidedItems
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 CompletionFunction = Callable[[Any, Any, Any], Awaitable[Any]]
 LifespanStates = Mapping[Any, Any]  # By registry or provider.
-ListKind = Literal["tools", "resources", "prompts"]
 
 _MAX_COMPLETIONS: Final = 100  # The limit of the schema for one result.
 
@@ -111,51 +109,32 @@ class Registry(ProvidedItems):
         finally:
             ctx._failures = None  # pyright: ignore[reportPrivateUsage]
 
-    def required_scopes(self, name: str, params: Any) -> tuple[str, ...]:
-        """Return the OAuth scopes that a request needs; `name` is the name of the handler."""
-        match name:
-            case "call_tool":
-                return self._scopes("tools", params.name)
-            case "get_prompt":
-                return self._scopes("prompts", params.name)
-            case "read_resource":
-                return self._scopes_at(params.uri)
-            case "complete":
-                uri: str | None = getattr(params.ref, "uri", None)
-                return self._scopes("prompts", params.ref.name) if uri is None else self._scopes_at(uri)
-            case "subscribe":
-                return self._scopes_at(params.uri)
-            case "subscriptions_listen":
-                watched = (uri for uris in filter_of(params).values() if is_list(uris) for uri in uris)
-                return tuple(scope for uri in watched for scope in self._scopes_at(uri))
-            case _:
-                return ()
+    def _select(self, kind: ListKind, name: str, ctx: ServerContext, params: Any, unknown: str) -> tuple[Any, Any]:
+        """Return the params of a request, and the component of this app that serves it, in the version that it gets.
 
-    def _scopes(self, kind: NamedList, name: str) -> tuple[str, ...]:
-        registered: Mapping[str, Tool | Prompt] = getattr(self, kind)
-        if name in registered:
-            return registered[name].scopes
-        return next((inner._scopes(kind, rest) for inner, rest in self._in_mounted(name, kind)), ())
-
-    def _scopes_at(self, uri: str) -> tuple[str, ...]:
-        """Return the scopes of a resource, or of a resource template given by its URI template."""
-        match = self._resource(uri)
-        resource = self.resources.get(uri) if match is None else match[0]
-        if resource is not None:
-            return resource.scopes
-        for prefix, inner in self.mounted:
-            rest = strip_prefix(prefix, uri)
-            if rest is not None and (inner.has_resource(rest) or rest in inner.resources):
-                return inner._scopes_at(rest)
-        return ()
+        Without such a component, the params name the version of a mounted app. Raises JSONRPCError (invalid params) if
+        there is something with this name that the client cannot get.
+        """
+        exists, item = self.selected(kind, name, params, self._rules(ctx))
+        if not exists:
+            return params, None
+        if item is None:
+            requested = requested_version(params)
+            text = unknown if requested is None else f"{unknown} in the version {requested!r}"
+            raise JSONRPCError(INVALID_PARAMS, text, {"uri": name} if kind == "resources" else None)
+        if item.version is None:
+            return params, item
+        ctx.require_scopes(*item.scopes)
+        return with_requested_version(params, item.version), item
 
     # ---- tools ------------------------------------------------------------------------------------------------------
 
     async def call_tool(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         tool = self.tools.get(params.name)
         state = ctx._connection_state  # pyright: ignore[reportPrivateUsage]
-        if (self.visibility or state.visibility) and self._is_hidden(ctx, "tool", params.name):
-            raise JSONRPCError(INVALID_PARAMS, f"unknown tool: {params.name!r}")
+        if self.visibility or state.visibility or self.versions or self.version_ranges:
+            params, item = self._select("tools", params.name, ctx, params, f"unknown tool: {params.name!r}")
+            tool = None if tool is None else item
         if tool is not None:
             return await tool.call(ctx, params.arguments, self._result_types["call_tool"], self.shown_exceptions)
         for inner, name in self._in_mounted(params.name, "tools"):
@@ -179,8 +158,9 @@ class Registry(ProvidedItems):
     async def get_prompt(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         prompt = self.prompts.get(params.name)
         state = ctx._connection_state  # pyright: ignore[reportPrivateUsage]
-        if (self.visibility or state.visibility) and self._is_hidden(ctx, "prompt", params.name):
-            raise JSONRPCError(INVALID_PARAMS, f"unknown prompt: {params.name!r}")
+        if self.visibility or state.visibility or self.versions or self.version_ranges:
+            params, item = self._select("prompts", params.name, ctx, params, f"unknown prompt: {params.name!r}")
+            prompt = None if prompt is None else item
         if prompt is not None:
             return await prompt.get(ctx, params.arguments, self._result_types["get_prompt"])
         for inner, name in self._in_mounted(params.name, "prompts"):
@@ -204,8 +184,10 @@ class Registry(ProvidedItems):
     async def read_resource(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         match = self._resource(params.uri)
         state = ctx._connection_state  # pyright: ignore[reportPrivateUsage]
-        if (self.visibility or state.visibility) and self._is_hidden(ctx, "resource", params.uri):
-            raise JSONRPCError(INVALID_PARAMS, f"resource not found: {params.uri!r}", {"uri": params.uri})
+        if self.visibility or state.visibility or self.versions or self.version_ranges:
+            unknown = f"resource not found: {params.uri!r}"
+            params, item = self._select("resources", params.uri, ctx, params, unknown)
+            match = None if match is None else (item, match[1])
         if match is not None:
             resource, values = match
             return await resource.read(ctx, params.uri, values, self._result_types["read_resource"])
@@ -295,14 +277,19 @@ class Registry(ProvidedItems):
         for _, inner in self.mounted:
             yield from inner.all_completions()
 
-    def find_tool(self, name: str) -> tuple[Registry, Tool]:
+    def find_tool(self, name: str, version: str | None = None) -> tuple[Registry, Tool]:
         """Return a tool of this app or of a mounted one, also a disabled one, with its registry. Raises LocalError."""
         if name in self.tools:
-            return self, self.tools[name]
+            return self, self.version_named("tools", name, version)
         for inner, rest in self._in_mounted(name, "tools"):
-            return inner.find_tool(rest)
+            return inner.find_tool(rest, version)
         names = ", ".join(repr(definition.name) for definition in self.all("tools")) or "none"
         raise LocalError(f"there is no tool {name!r}; the tools are {names}")
+
+    def all_versions(self, kind: ListKind) -> Iterator[Any]:
+        """Yield all versions of what this app itself has in a list."""
+        for name, item in getattr(self, kind).items():
+            yield from self._versions_of(kind, name, item)
 
     def all_registries(self) -> Iterator[Registry]:
         """Yield this registry and those of all mounted apps."""

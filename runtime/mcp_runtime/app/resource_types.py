@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +30,8 @@ class ResourceSource:
         icons: Its icons, as Icon objects or dicts.
         annotations: Annotations or a dict.
         meta: The `_meta` of its definition.
+        tags: Names for `app.disable(tags=…)`.
+        version: Its version.
     """
 
     uri: str
@@ -40,6 +42,8 @@ class ResourceSource:
     icons: Sequence[Any] | None = None
     annotations: Any = None
     meta: Mapping[str, Any] | None = None
+    tags: Collection[str] = ()
+    version: str | None = None
 
     def __post_init__(self) -> None:
         self.uri = str(self.uri)
@@ -54,6 +58,8 @@ class ResourceSource:
             "icons": self.icons,
             "annotations": self.annotations,
             "meta": self.meta,
+            "tags": self.tags,
+            "version": self.version,
         }
 
     @property

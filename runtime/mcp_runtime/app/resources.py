@@ -19,7 +19,7 @@ from ..protocol.models import WireModel, format_validation_error
 from ..server.context import ServerContext
 from .components.uri_templates import URITemplate
 from .content import Audio, File, Image, as_list, json_text
-from .settings import ResourceSettings, tags_of, to_definition, to_wire
+from .settings import ResourceSettings, tags_of, to_definition, to_wire, version_of
 from .signature import Signature, function_name
 
 _UNTYPED: Final = (Any, object, NoneType, inspect.Signature.empty)
@@ -45,6 +45,7 @@ class Resource:
         self._mime_type = settings.get("mime_type")
         self.scopes = check_scopes(settings.get("scopes", ()))
         self.tags = tags_of(settings, self._description)
+        self.version = version_of(settings)
         self.template = URITemplate(uri)
         self._signature = Signature(function, self._description, settings.get("thread"))
         self._check(self._signature)

@@ -17,19 +17,18 @@ from ..server.task_options import TaskOptions
 from ..server.visibility import text_set
 from ..usage.functions import check_lifespan
 from ..usage.keywords import nearest
-from ..usage.rules import COUNT, FLAG, HOST, MAPPING, NAME, PORT, TEXT, Rule, are_texts, is_items
+from ..usage.rules import COUNT, FLAG, HOST, MAPPING, NAME, PORT, TEXT, Rule, are_texts, is_items, is_number
+from .components.versions import NAMESPACE
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
-
-# The namespace of FastMCP in `_meta`: clients that filter by tags read it.
-_TAGS_META: Final = "fastmcp"
 
 
 class Settings(TypedDict, total=False):
     """The common keywords: `title`, `description` (default: the docstring), `icons` (Icon objects or dicts), and `meta`
     (the `_meta` of the definition). `scopes` are OAuth scopes: over HTTP, requests without all of them are rejected.
     `tags` are names for `app.disable(tags=…)`; clients see them in the `_meta` as well. With `thread=False` a plain
-    `def` runs in the event loop instead of a worker thread: write it only where the function never blocks."""
+    `def` runs in the event loop instead of a worker thread: write it only where the function never blocks. Several
+    items of one name can have a `version`: clients see the highest, and a request can name another one in `_meta`."""
 
     title: str | None
     description: str | None
@@ -38,6 +37,7 @@ class Settings(TypedDict, total=False):
     scopes: Sequence[str]
     tags: Collection[str]
     thread: bool
+    version: str | int | float | None
 
 
 class ToolSettings(Settings, total=False):
@@ -80,6 +80,10 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, (Mapping, BaseModel))
 
 
+def _is_version(value: Any) -> bool:
+    return (isinstance(value, str) and bool(value.strip())) or is_number(value)
+
+
 def _is_mime_type(value: Any) -> bool:
     return isinstance(value, str) and "/" in value.strip("/")
 
@@ -97,6 +101,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "structured_output": Rule(lambda value: value is None or isinstance(value, bool), "True, False or None"),
     "coerce": FLAG,
     "thread": FLAG,
+    "version": Rule(_is_version, 'a version such as "1.0"').or_none(),
     "public": FLAG,
     "task": Rule(lambda value: isinstance(value, (bool, TaskOptions)), "True, False or TaskOptions(…)"),
     "mime_type": Rule(_is_mime_type, 'a MIME type, such as "text/plain"').or_none(),
@@ -206,10 +211,19 @@ def tags_of(settings: Settings, description: str) -> frozenset[str]:
     return frozenset() if not tags else text_set(description, "tags", tags)
 
 
+def version_of(settings: Settings) -> str | None:
+    """Return the version as text."""
+    version = settings.get("version")
+    return None if version is None else str(version)
+
+
 def _meta(settings: Settings) -> Mapping[str, Any] | None:
-    """Return the `_meta` of a definition, with the tags in alphabetical order."""
-    meta, tags = settings.get("meta"), settings.get("tags")
-    if not tags:
+    """Return the `_meta` of a definition, with the tags in alphabetical order and the version."""
+    meta, tags, version = settings.get("meta"), settings.get("tags"), version_of(settings)
+    own: dict[str, Any] = {"tags": sorted(tags)} if tags else {}
+    if version is not None:
+        own["version"] = version
+    if not own:
         return meta
-    namespace = (meta or {}).get(_TAGS_META)
-    return {**(meta or {}), _TAGS_META: {**(namespace if is_object(namespace) else {}), "tags": sorted(tags)}}
+    namespace = (meta or {}).get(NAMESPACE)
+    return {**(meta or {}), NAMESPACE: {**(namespace if is_object(namespace) else {}), **own}}

@@ -21,7 +21,7 @@ from .components.failures import ShownExceptions, failure_message
 from .components.timeouts import with_timeout
 from .content import require_finite, to_content_blocks
 from .results import WRAPPED_KEY, Output, output_from_annotation, output_from_schema
-from .settings import ToolSettings, tags_of, to_definition, to_wire
+from .settings import ToolSettings, tags_of, to_definition, to_wire, version_of
 from .signature import Signature, function_name
 
 _log: Final = logging.getLogger(__name__)
@@ -50,6 +50,7 @@ class Tool:
         self._indent = indent
         self.scopes = check_scopes(settings.get("scopes", ()))
         self.tags = tags_of(settings, self._description)
+        self.version = version_of(settings)
         self._signature = Signature(function, self._description, settings.get("thread"))
         timeout = settings.get("timeout")
         self._call = (

@@ -73,7 +73,7 @@ class TransformedTool(Tool):
         self._t, self._parent, self._indent = t, parent, parent._indent
         self._owner = None if owner is registry else owner
         self.function: Any = changes.get("transform_fn")
-        self.scopes, self.task = parent.scopes, parent.task
+        self.scopes, self.task, self.version = parent.scopes, parent.task, parent.version
         self.tags = tags_of({"tags": changes["tags"]}, self._description) if "tags" in changes else parent.tags
         self._arguments = _CopiedArguments(
             wire["inputSchema"], dict(changes.get("transform_args") or {}), self._description
@@ -170,7 +170,7 @@ class TransformedTool(Tool):
         changes = transform.changes
         texts = {key: value for key, value in changes.items() if key in ("title", "description", "annotations")}
         meta: Mapping[str, Any] | None = changes.get("meta", wire.get("_meta"))
-        settings: ToolSettings = {"meta": meta, "tags": self.tags}
+        settings: ToolSettings = {"meta": meta, "tags": self.tags, "version": self.version}
         return {**texts, "_meta": to_wire(settings, None)["_meta"] or None}
 
     def _output_schema(self, changes: Mapping[str, Any], wire: Mapping[str, Any]) -> Any:

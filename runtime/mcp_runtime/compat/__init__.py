@@ -35,8 +35,18 @@ if TYPE_CHECKING:
     from .auth.providers import check_resource_allowed as check_resource_allowed
     from .auth.providers import construct_redirect_uri as construct_redirect_uri
     from .auth.providers import resource_url_from_server_url as resource_url_from_server_url
+    from .auth.static_tokens import StaticTokenVerifier as StaticTokenVerifier
     from .auth.token_verification import OfficialTokenVerifier as OfficialTokenVerifier
     from .current_token import get_access_token as get_access_token
+    from .fastmcp.app_configuration import AppConfig as AppConfig
+    from .fastmcp.app_configuration import ResourceCSP as ResourceCSP
+    from .fastmcp.app_configuration import ResourcePermissions as ResourcePermissions
+    from .fastmcp.ready_providers import ClaudeSkillsProvider as ClaudeSkillsProvider
+    from .fastmcp.ready_providers import FastMCPProvider as FastMCPProvider
+    from .fastmcp.ready_providers import LocalProvider as LocalProvider
+    from .fastmcp.ready_providers import SkillsDirectoryProvider as SkillsDirectoryProvider
+    from .fastmcp.span_tracer import get_tracer as get_tracer
+    from .fastmcp.visibility_transform import Visibility as Visibility
     from .http.accepted_hosts import TransportSecuritySettings as TransportSecuritySettings
     from .http.stored_events import EventMessage as EventMessage
     from .http.stored_events import StreamEventStore as StreamEventStore
@@ -61,16 +71,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JWT_BEARER_GRANT_TYPE",
+    "AppConfig",
     "AuthSettings",
     "AuthorizationCodeResult",
     "AuthorizationParams",
     "AuthorizeError",
+    "ClaudeSkillsProvider",
     "ClientCredentialsOAuthProvider",
     "ClientRegistrationOptions",
     "EventMessage",
+    "FastMCPProvider",
     "IdentityAssertionOAuthProvider",
     "IdentityAssertionParams",
     "InitializationOptions",
+    "LocalProvider",
     "McpError",
     "NotificationOptions",
     "OAuthAuthorizationServerProvider",
@@ -88,9 +102,13 @@ __all__ = [
     "ReadResourceContents",
     "RegistrationError",
     "RequestStateSecurity",
+    "ResourceCSP",
     "ResourceError",
+    "ResourcePermissions",
     "RevocationOptions",
     "RoleMessage",
+    "SkillsDirectoryProvider",
+    "StaticTokenVerifier",
     "StdioServerParameters",
     "StoredAuthorizationCode",
     "StoredRefreshToken",
@@ -99,11 +117,13 @@ __all__ = [
     "TokenError",
     "TransportSecuritySettings",
     "UrlElicitationRequiredError",
+    "Visibility",
     "check_resource_allowed",
     "construct_redirect_uri",
     "create_mcp_http_client",
     "get_access_token",
     "get_display_name",
+    "get_tracer",
     "resource_url_from_server_url",
     "sse_client",
     "stdio_client",
@@ -113,6 +133,16 @@ __all__ = [
 ]
 
 _MODULES = {
+    "StaticTokenVerifier": "auth.static_tokens",
+    "AppConfig": "fastmcp.app_configuration",
+    "ResourceCSP": "fastmcp.app_configuration",
+    "ResourcePermissions": "fastmcp.app_configuration",
+    "ClaudeSkillsProvider": "fastmcp.ready_providers",
+    "FastMCPProvider": "fastmcp.ready_providers",
+    "LocalProvider": "fastmcp.ready_providers",
+    "SkillsDirectoryProvider": "fastmcp.ready_providers",
+    "get_tracer": "fastmcp.span_tracer",
+    "Visibility": "fastmcp.visibility_transform",
     "RoleMessage": "app",
     "ClientCredentialsOAuthProvider": "auth.client_providers",
     "IdentityAssertionOAuthProvider": "auth.client_providers",

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..app.content import AssistantMessage, Audio, Image, UserMessage
 from ..app.middleware.hooks import Middleware
+from ..app.settings import version_of
 from ..errors import JSONRPCError, LocalError
 from ..protocol.models import is_list
 from .app_protection import Protection
+from .fastmcp.app_keywords import FastMCPKeywords, with_host_protection
 from .http.translation import translated
 from .request import OfficialRequestContext
 
@@ -26,7 +28,7 @@ _STRICTER_HERE: Final = frozenset(
 _PRIVATE: Final = frozenset("_mcp_server _lowlevel_server _tool_manager _resource_manager _prompt_manager".split())
 
 
-class OfficialAppMixin:
+class OfficialAppMixin(FastMCPKeywords):
     """An App that converts arguments, and shows the text of every exception, as the official SDK does."""
 
     settings: Any
@@ -46,6 +48,7 @@ class OfficialAppMixin:
         settings = {name: value for name, value in (named | settings).items() if name not in _STRICTER_HERE}
         self._masks_errors = bool(settings.pop("mask_error_details", False))
         tools, middleware = settings.pop("tools", None) or (), settings.pop("middleware", None) or ()
+        providers, transforms = settings.pop("providers", None) or (), settings.pop("transforms", None) or ()
         protection = Protection.from_settings(type(self).__name__, settings)
         settings = _renamed(translated(settings))
         settings.setdefault("name", type(self).__name__)
@@ -64,6 +67,10 @@ class OfficialAppMixin:
                 parent.add_middleware(function)
             else:
                 self.middleware.append(function)
+        for provider in providers:
+            parent.add_provider(provider)
+        for transform in transforms:
+            parent.add_transform(transform)
 
     if not TYPE_CHECKING:  # Checkers report attributes that do not exist.
 
@@ -90,30 +97,33 @@ class OfficialAppMixin:
     def asgi(self, **settings: Any) -> Any:
         """Return an ASGI application that serves this app."""
         parent: Any = super()
-        return parent.asgi(**{**self._protection.keywords(self.settings), **translated(settings)})
+        return parent.asgi(**self._http_keywords(settings))
 
     def _http_application(self, revisions: Any, keywords: dict[str, Any], middleware: Any = ()) -> Any:
         parent: Any = super()
-        merged = {**self._protection.keywords(self.settings), **translated(keywords)}
-        return parent._http_application(revisions, merged, middleware)
+        return parent._http_application(revisions, self._http_keywords(keywords), middleware)
+
+    def _http_keywords(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        return {**self._protection.keywords(self.settings), **translated(with_host_protection(keywords))}
 
     def _run_settings(self, transport: str, keywords: dict[str, Any]) -> dict[str, Any]:
         parent: Any = super()
         if transport == "stdio":
             settings: dict[str, Any] = parent._run_settings(transport, keywords)
             return settings
-        merged = {**self._protection.keywords(self.settings), **translated(keywords)}
-        return dict(parent._run_settings(transport, merged))
+        return dict(parent._run_settings(transport, self._http_keywords(keywords)))
 
     def resource(self, uri: Any, **settings: Any) -> Any:
         """Return a decorator that adds a function as a resource or as a resource template."""
         parent: Any = super()
+        settings = _with_view("resource", settings)
         self._add_checks("resource", str(uri), settings)
         return parent.resource(str(uri), **settings)
 
     def tool_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
         """Add a function as a tool; `auth` are checks that a request must pass, such as `require_scopes("read")`."""
         parent: Any = super()
+        settings = _with_view("tool", settings)
         if "auth" not in settings:
             return parent.tool(function, name=name, **settings)
         return self._decorated(self.add_tool, function, name, settings)
@@ -144,7 +154,7 @@ class OfficialAppMixin:
 
         return decorate if function is None else decorate(function)
 
-    def _add_checks(self, kind: str, name: str | None, settings: dict[str, Any]) -> None:
+    def _add_checks(self, kind: str, name: str | None, settings: Any) -> None:
         auth = settings.pop("auth", None)
         if auth is None or name is None:
             return
@@ -154,7 +164,7 @@ class OfficialAppMixin:
             self._checks = ComponentChecks()
             parent: Any = super()
             parent.add_middleware(self._checks)
-        self._checks.add(kind, name, auth)
+        self._checks.add(kind, name, version_of(settings), auth)
 
 
 def _renamed(settings: dict[str, Any]) -> dict[str, Any]:
@@ -165,6 +175,14 @@ def _renamed(settings: dict[str, Any]) -> dict[str, Any]:
     if "strict_input_validation" in settings:
         settings["coerce"] = not settings.pop("strict_input_validation")
     return settings
+
+
+def _with_view(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
+    if "app" not in settings:
+        return settings
+    from .fastmcp.app_configuration import with_view  # Most programs have no views.
+
+    return with_view(kind, settings)
 
 
 class OfficialMiddleware:

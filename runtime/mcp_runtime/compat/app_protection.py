@@ -40,6 +40,11 @@ class Protection:
         Raises LocalError for `auth` without a verifier, and for a verifier without `auth`.
         """
         auth, verifier = settings.pop("auth", None), settings.pop("token_verifier", None)
+        if hasattr(auth, "verify_token"):
+            raise LocalError(
+                f"{name}: auth={type(auth).__name__}(…) verifies tokens only; write token_verifier=… for it, and"
+                " auth=AuthSettings(issuer_url=…)"
+            )
         if (auth is None) != (verifier is None):
             missing = "token_verifier" if verifier is None else "auth"
             raise LocalError(f"{name}: {missing} is missing; pass both auth=AuthSettings(…) and token_verifier=…")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..app.middleware.authorization import AuthMiddleware, AuthorizationCheck
+from ..app.middleware.authorization import AuthMiddleware, AuthorizationCheck, selected_component
 from ..app.middleware.hooks import MiddlewareContext
 from ..server.visibility import ComponentKind
 
@@ -15,18 +15,22 @@ class ComponentChecks(AuthMiddleware):
     def __init__(self) -> None:
         """Create the middleware without checks."""
         super().__init__([])
-        self._checks_of: dict[tuple[str, str], list[AuthorizationCheck]] = {}
+        self._checks_of: dict[tuple[str, str, str | None], list[AuthorizationCheck]] = {}
 
-    def add(self, kind: str, name: str, auth: Any) -> None:
+    def add(self, kind: str, name: str, version: str | None, auth: Any) -> None:
         """Add the checks of a component: a function, or a list of functions. Raises LocalError for another value."""
-        self._checks_of[kind, name] = AuthMiddleware(auth)._checks
+        self._checks_of[kind, name, version] = AuthMiddleware(auth)._checks
 
-    async def _refusals(self, context: MiddlewareContext, kind: ComponentKind, name: str) -> list[AuthorizationCheck]:
-        catalog = context.app._registry
+    async def _refusals(
+        self, context: MiddlewareContext, kind: ComponentKind, name: str, item: Any
+    ) -> list[AuthorizationCheck]:
+        component = selected_component(context, kind, name, item)
+        version, tags = (None, frozenset[str]()) if component is None else (component.version, component.tags)
+        own_name = name
         if kind in ("resource", "template"):
+            catalog = context.app._registry
             match = catalog.resource_at(name) or catalog.template_at(name)
-            name = name if match is None else match[0]
-            checks = self._checks_of.get(("resource", name), [])
-        else:
-            checks = self._checks_of.get((kind, name), [])
-        return [check for check in checks if not await self.allows(check, context, kind, name)]
+            own_name = name if match is None else match[0]
+        own_kind = "resource" if kind == "template" else kind
+        checks = self._checks_of.get((own_kind, own_name, version), [])
+        return [check for check in checks if not await self.allows(check, context, kind, name, tags)]

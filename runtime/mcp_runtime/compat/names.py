@@ -69,6 +69,11 @@ def types_of(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
             for module in modules:
                 if hasattr(types := import_module(module), name):
                     return getattr(types, name)
+            if name.isupper():
+                for module in modules:
+                    constants = import_module(f"{module.removesuffix('.types')}.methods").REVISION.constants
+                    if name in constants:
+                        return constants[name]
         raise AttributeError(f"there is no type {name!r} in any protocol version")
 
     def directory() -> list[str]:
@@ -131,11 +136,15 @@ def names_of(package: str, own: Mapping[str, Any]) -> tuple[Callable[[str], Any]
     """
     adapters = import_module(__name__.rpartition(".")[0])
     parent: ModuleType = import_module(package)
+    bound: dict[str, Any] = {}
 
     def get(name: str) -> Any:
         name = _ALIASES.get(name, name)
         if name in own:
             return own[name]
+        if name == "LocalProvider" and "FastMCP" in own:
+            bound.setdefault(name, type(name, (adapters.LocalProvider,), {"app_class": own["FastMCP"]}))
+            return bound[name]
         if name in adapters.__all__:
             return getattr(adapters, name)
         if name in _PREFERRED:

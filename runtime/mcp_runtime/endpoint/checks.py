@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -78,6 +78,22 @@ def check_form_answer(params: Any, result: Any) -> None:
         mismatch = first_form_error(fields, content)
     if mismatch:
         raise InvalidMessageError(f"the content does not match the requested schema: {mismatch}")
+
+
+def warn_about_changed_requests(method: str, answered: Collection[str]) -> None:
+    """Log a warning if a handler has made other input requests than in the round before, whose answers are lost.
+
+    Args:
+        method: The method of the request.
+        answered: The keys of input requests that the client has answered, and the handler has not made again.
+    """
+    if answered:
+        _log.warning(
+            "%r: the handler makes other input requests in each round: %s was answered, and not requested again; wrap"
+            " values that change in `await ctx.once(key, make)`",
+            method,
+            ", ".join(sorted(answered)),
+        )
 
 
 def warn_about_secrets(params: Any) -> None:

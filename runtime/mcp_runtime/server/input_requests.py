@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
 from ..encryption import InvalidTokenError, KeyRing, process_key_ring
-from ..endpoint.checks import warn_about_secrets
+from ..endpoint.checks import warn_about_changed_requests, warn_about_secrets
 from ..errors import InvalidMessageError, JSONRPCError
 from ..protocol.capabilities import (
     MISSING_CAPABILITY_ERROR,
@@ -152,6 +152,7 @@ class _Round:
     Attributes:
         state: The decrypted `requestState`: responses, values of `once`, and keys of the requested input.
         input_requests: The input requests of this round, by key.
+        keys: The keys of all input requests of this round, also of those that were answered.
         counts: How many input requests of this round have the same key.
         futures: The futures of the handler's tasks that wait for a response.
     """
@@ -160,6 +161,7 @@ class _Round:
         self.state = state
         self.input_requests: dict[str, dict[str, Any]] = {}
         self.counts: dict[str, int] = {}
+        self.keys: set[str] = set()
         self.futures: list[asyncio.Future[Any]] = []
 
 
@@ -201,6 +203,7 @@ class MultiRoundTripRequest(ChannelProxy):
         value = input_request_params(self.connection.revision, self._context().capabilities, row, params)
         current = self._current_round()
         key, state = _input_request_key(current, row, _of_schema(row, value)), current.state
+        current.keys.add(key)
         response = state["responses"].get(key)
         if response is None and key in state["requested"]:
             response = self._responses().get(key)
@@ -251,6 +254,7 @@ class MultiRoundTripRequest(ChannelProxy):
             raise error
         current, interim = self._current_round(), self._request.row.input_required
         assert interim is not None, "only methods with an interim result have rounds"
+        warn_about_changed_requests(self._request.row.method, current.state["requested"].keys() - current.keys)
         state = {**current.state, "requested": dict.fromkeys(current.input_requests, True)}
         request_state = self._key_ring().encrypt(to_json(state), self._associated_data())
         result = {

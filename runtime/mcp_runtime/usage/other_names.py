@@ -100,6 +100,7 @@ _CLIENT: Final = {
     "errlog": "stderr",
     "log_file": "stderr",
 }
+_MOUNT: Final = {"namespace": "prefix", "server": "app", "as_proxy": "mount App.proxy(app)"}
 _REQUEST: Final = {
     "read_timeout_seconds": "timeout",
     "timeout_seconds": "timeout",
@@ -116,6 +117,7 @@ _GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         _DECORATORS,
     ),
     **dict.fromkeys(("FastMCP", "MCPServer"), _APP),
+    "mount": _MOUNT,
     **dict.fromkeys(("run", "asgi", 'run("stdio")', "asgi_app"), _SERVING),
     **dict.fromkeys(("stdio", "http", "memory", "connect", "Client", "SyncClient"), _CLIENT),
 }

@@ -236,3 +236,10 @@ async def test_lines_of_standard_error_carry_the_name_of_their_server() -> None:
     async with MultiClient.from_config({"mcpServers": entries}, stderr=lambda *line: lines.append(line)) as multi:
         assert [*multi.errors] == ["one", "two"]
     assert sorted(lines) == [("one", "starting"), ("two", "starting")]
+
+
+def test_only_the_second_of_two_names_that_clash_is_left_out() -> None:
+    entries = {name: {"command": "server"} for name in ("notes", "notes_old", "files", "a_b", "a")}
+    multi = MultiClient.from_config({"mcpServers": entries})
+    assert [*multi.clients] == ["notes", "files", "a_b"] and [*multi.errors] == ["notes_old", "a"]
+    assert "'notes_old' begins with 'notes_': rename" in str(multi.errors["notes_old"])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol, Self
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, Protocol, Self
 
+from ...errors import LocalError
 from ...server.context import ServerContext
 from ...server.visibility import ComponentKind, VisibilityRule, is_enabled, session_rules
 from .prefixes import add_prefix, strip_name_prefix, strip_prefix, with_prefixed_name
+from .versions import is_requested, requested_version, with_versions
 
 NamedList = Literal["tools", "prompts"]
+ListKind = Literal["tools", "resources", "prompts"]
 
 _KIND_OF_LIST: Final[Mapping[NamedList, ComponentKind]] = {"tools": "tool", "prompts": "prompt"}
 _RESOURCE: Final[ComponentKind] = "resource"
@@ -22,6 +25,7 @@ class Component(Protocol):
     definition: Any
     scopes: tuple[str, ...]
     tags: frozenset[str]
+    version: str | None
 
 
 class Template(Protocol):
@@ -40,12 +44,33 @@ class ResourceItem(Component, Protocol):
     def template(self) -> Template: ...
 
 
+class VersionRange(Protocol):
+    """A range of versions that an app is restricted to."""
+
+    def accepts(self, version: str | None) -> bool: ...
+
+
+class VersionCandidate(NamedTuple):
+    """A version of a component that a request can mean."""
+
+    item: Any
+    kind: ComponentKind
+    names: tuple[str, ...]
+    """Its names here, for rules of visibility."""
+
+
 class Catalog:
-    """What an app has, with what is mounted in it; `visibility` are the rules that enable and disable it."""
+    """What an app has, with what is mounted in it; `visibility` are the rules that enable and disable it.
+
+    `versions` has the versions of what has several, by list and name, the highest first. The dicts of the app have the
+    highest version.
+    """
 
     def __init__(self) -> None:
         self.mounted: list[tuple[str, Self]] = []
         self.visibility: list[VisibilityRule] = []
+        self.versions: dict[tuple[str, str], list[Any]] = {}
+        self.version_ranges: list[VersionRange] = []
 
     def _registered(self, kind: NamedList) -> Mapping[str, Component]:
         registered: Mapping[str, Component] = vars(self)[kind]
@@ -57,47 +82,95 @@ class Catalog:
 
     def all(self, kind: NamedList, session: Sequence[VisibilityRule] = ()) -> Iterator[Any]:
         """Yield the definitions of what is enabled here and in mounted apps; the first one if a name occurs twice."""
-        for definition, _ in self._enabled(kind, session):
-            yield definition
+        return _highest(self._enabled(kind, session), "name")
 
     def _enabled(self, kind: NamedList, session: Sequence[VisibilityRule] = ()) -> Iterator[tuple[Any, Component]]:
-        seen: set[str] = set()
-        for definition, item in self._named(kind):
+        """Yield the definitions and the components that are enabled, with all of their versions."""
+        sources: dict[str, object] = {}
+        for source, definition, item in self._named(kind):
             name = definition.name
-            if name not in seen:
-                seen.add(name)
-                if self._shows(session, _KIND_OF_LIST[kind], (name,), item.tags):
+            if sources.setdefault(name, source) is source:
+                if self._shows(session, _KIND_OF_LIST[kind], (name,), item.tags, item.version):
                     yield definition, item
 
-    def _named(self, kind: NamedList) -> Iterator[tuple[Any, Component]]:
-        yield from ((item.definition, item) for item in self._registered(kind).values())
+    def _named(self, kind: NamedList) -> Iterator[tuple[object, Any, Component]]:
+        for name, item in self._registered(kind).items():
+            yield from ((self, version.definition, version) for version in self._versions_of(kind, name, item))
         for prefix, inner in self.mounted:
             for definition, item in inner._enabled(kind):
-                yield with_prefixed_name(prefix, definition), item
+                yield inner, with_prefixed_name(prefix, definition), item
 
     def all_resources(self, *, templates: bool, session: Sequence[VisibilityRule] = ()) -> Iterator[Any]:
         """Yield the definitions of all resources, or of all resource templates, that are enabled."""
-        for definition, _ in self._enabled_resources(templates, session):
-            yield definition
+        return _highest(self._enabled_resources(templates, session), "uri_template" if templates else "uri")
 
     def _enabled_resources(
         self, templates: bool, session: Sequence[VisibilityRule] = ()
     ) -> Iterator[tuple[Any, ResourceItem]]:
         field, kind = ("uri_template", _TEMPLATE) if templates else ("uri", _RESOURCE)
         own = [resource for resource in self._registered_resources().values() if resource.is_template is templates]
-        entries = [(resource.definition, resource) for resource in own]
+        entries = [
+            (version.definition, version)
+            for resource in own
+            for version in self._versions_of("resources", resource.uri, resource)
+        ]
         for prefix, inner in self.mounted:
             for definition, resource in inner._enabled_resources(templates):
                 uri = add_prefix(prefix, getattr(definition, field))
                 entries.append((definition.model_copy(update={field: uri}), resource))
         for definition, resource in entries:
-            if self._shows(session, kind, (definition.name, getattr(definition, field)), resource.tags):
+            names = (definition.name, getattr(definition, field))
+            if self._shows(session, kind, names, resource.tags, resource.version):
                 yield definition, resource
 
+    def _versions_of(self, kind: str, name: str, item: Any) -> Sequence[Any]:
+        """Return all versions of a component of this app, the highest first; the component itself if it has none."""
+        return (item,) if item.version is None else self.versions.get((kind, name), (item,))
+
+    def without_version(self, kind: ListKind, name: str, version: str | None) -> Sequence[Any]:
+        """Remove a version of a component of this app, or all of them, and return the others.
+
+        Raises LocalError if it does not have the version.
+        """
+        removed = self.version_named(kind, name, version)
+        versions = [
+            other for other in self.versions.pop((kind, name), ()) if version is not None and other is not removed
+        ]
+        if versions:
+            self.versions[kind, name] = versions
+        return versions
+
+    def has_item(self, item: Any) -> bool:
+        """Return True if a resource is one of this app itself."""
+        return self._registered_resources().get(item.uri) is item
+
+    def version_named(self, kind: ListKind, name: str, version: str | None) -> Any:
+        """Return a component of this app by its registered name, the highest version without `version`.
+
+        Raises LocalError if it does not have the version.
+        """
+        item = vars(self)[kind][name]
+        if version is None:
+            return item
+        versions = self._versions_of(kind, name, item)
+        if item.version is not None:
+            for other in versions:
+                if is_requested(other.version, version):
+                    return other
+        existing = ", ".join(repr(other.version) for other in versions) if item.version else "none: leave it out"
+        raise LocalError(f"there is no version {version!r} of {name!r}; the versions are {existing}")
+
     def _shows(
-        self, session: Sequence[VisibilityRule], kind: ComponentKind, names: Sequence[str], tags: frozenset[str]
+        self,
+        session: Sequence[VisibilityRule],
+        kind: ComponentKind,
+        names: Sequence[str],
+        tags: frozenset[str],
+        version: str | None = None,
     ) -> bool:
         """Return True if a component is enabled: by the rules of the session, else by those of this app."""
+        if self.version_ranges and not all(allowed.accepts(version) for allowed in self.version_ranges):
+            return False
         if not self.visibility and not session:
             return True
         return is_enabled(session, kind, names, tags, is_enabled(self.visibility, kind, names, tags))
@@ -108,17 +181,64 @@ class Catalog:
             return ()
         return session_rules(ctx.connection_state, ctx._channel)  # pyright: ignore[reportPrivateUsage]
 
-    def _is_hidden(self, ctx: ServerContext, kind: ComponentKind, name: str) -> bool:
-        """Return True if something with this name or URI exists and is disabled."""
-        if kind == "resource":
-            resource = self.resource_at(name)
-            if resource is None:
-                return False
-            uri, item = resource
-            own: ComponentKind = "template" if item.is_template else "resource"
-            return not self._shows(self._rules(ctx), own, (item.definition.name, uri), item.tags)
-        component = self.component("tools" if kind == "tool" else "prompts", name)
-        return component is not None and not self._shows(self._rules(ctx), kind, (name,), component.tags)
+    def selected(
+        self, kind: ListKind, name: str, params: Any, session: Sequence[VisibilityRule] = ()
+    ) -> tuple[bool, Any]:
+        """Return whether there is something with this name or URI, and the version of it that a request gets.
+
+        That is the highest one that is enabled, or that the request names; None if there is none.
+
+        Args:
+            kind: The list that it stands in.
+            name: Its name, or a URI that it serves.
+            params: The params of the request, or a definition of a list.
+            session: The rules of the session.
+        """
+        candidates = self._candidates_for(kind, name)
+        requested = requested_version(params) if any(one.item.version is not None for one in candidates) else None
+        for item, own_kind, names in candidates:
+            if is_requested(item.version, requested) and self._shows(session, own_kind, names, item.tags, item.version):
+                return True, item
+        return bool(candidates), None
+
+    def _candidates_for(self, kind: ListKind, name: str) -> list[VersionCandidate]:
+        """Return the versions of what has a name, or serves a URI, the highest first; disabled ones included."""
+        if kind == "resources":
+            return self._candidates_at(name)
+        own_kind = _KIND_OF_LIST[kind]
+        own = self._registered(kind).get(name)
+        if own is not None:
+            return [VersionCandidate(version, own_kind, (name,)) for version in self._versions_of(kind, name, own)]
+        for inner, rest in self._in_mounted(name, kind):
+            return [
+                VersionCandidate(item, own_kind, (name,))
+                for item in inner._enabled_of(inner._candidates_for(kind, rest))
+            ]
+        return []
+
+    def _candidates_at(self, uri: str) -> list[VersionCandidate]:
+        match = self._resource(uri)
+        if match is not None:
+            own_kind: ComponentKind = "template" if match[0].is_template else "resource"
+            versions = self._versions_of("resources", match[0].uri, match[0])
+            return [VersionCandidate(item, own_kind, (item.definition.name, item.uri)) for item in versions]
+        for prefix, inner in self.mounted:
+            rest = strip_prefix(prefix, uri)
+            if rest is not None and (inside := inner._candidates_at(rest)):
+                enabled = inner._enabled_of(inside)
+                return [
+                    VersionCandidate(one.item, one.kind, (one.names[0], add_prefix(prefix, one.names[1])))
+                    for one in inside
+                    if one.item in enabled
+                ]
+        return []
+
+    def _enabled_of(self, candidates: list[VersionCandidate]) -> list[Any]:
+        """Return the versions that this app enables; all of them if it enables none, since it refuses them itself."""
+        shown = [
+            one.item for one in candidates if self._shows((), one.kind, one.names, one.item.tags, one.item.version)
+        ]
+        return shown or [one.item for one in candidates]
 
     def component(self, kind: NamedList, name: str) -> Component | None:
         """Return the tool or the prompt of this name, also of a mounted app, disabled ones included."""
@@ -166,3 +286,22 @@ class Catalog:
             rest = strip_name_prefix(prefix, name)
             if rest is not None and inner.component(kind, rest) is not None:
                 yield inner, rest
+
+
+def _highest(entries: Iterable[tuple[Any, Component]], field: str) -> Iterator[Any]:
+    """Yield the definitions, of several versions the first one with all versions in its `_meta`."""
+    listed: list[Any] = []
+    versions: dict[str, list[tuple[Any, str]]] = {}
+    for definition, item in entries:
+        if item.version is None:
+            listed.append(definition)
+            continue
+        name = getattr(definition, field)
+        if name not in versions:
+            listed.append(name)
+        versions.setdefault(name, []).append((definition, item.version))
+    for entry in listed:
+        if isinstance(entry, str):
+            yield with_versions(versions[entry][0][0], [version for _, version in versions[entry]])
+        else:
+            yield entry

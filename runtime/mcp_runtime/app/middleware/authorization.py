@@ -11,6 +11,7 @@ from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INVALID_REQUEST
 from ...server.visibility import ComponentKind, text_set
 from ...session.identity import AuthenticatedUser
+from ..components.catalog import ListKind
 from .hooks import CallNext, Middleware, MiddlewareContext
 
 
@@ -133,10 +134,10 @@ class AuthMiddleware(Middleware):
     async def _filter(self, context: MiddlewareContext, items: Sequence[Any], kind: ComponentKind, field: str) -> Any:
         if _has_no_users(context):
             return items
-        return [item for item in items if not await self._refusals(context, kind, getattr(item, field))]
+        return [item for item in items if not await self._refusals(context, kind, getattr(item, field), item)]
 
     async def _require(self, context: MiddlewareContext, kind: ComponentKind, name: str) -> None:
-        refusals = [] if _has_no_users(context) else await self._refusals(context, kind, name)
+        refusals = [] if _has_no_users(context) else await self._refusals(context, kind, name, context.message)
         if not refusals:
             return
         scopes = [check.scopes for check in refusals if isinstance(check, ScopeCheck)]
@@ -145,15 +146,23 @@ class AuthMiddleware(Middleware):
             context.ctx.require_scopes(*(scope for names in scopes for scope in names))
         raise JSONRPCError(INVALID_REQUEST, f"the {kind} {name!r} is not allowed for this user")
 
-    async def _refusals(self, context: MiddlewareContext, kind: ComponentKind, name: str) -> list[AuthorizationCheck]:
-        """Return the checks that refuse a component."""
-        return [check for check in self._checks if not await self.allows(check, context, kind, name)]
+    async def _refusals(
+        self, context: MiddlewareContext, kind: ComponentKind, name: str, item: Any
+    ) -> list[AuthorizationCheck]:
+        """Return the checks that refuse a component; `item` has the version: the params or a definition."""
+        component = selected_component(context, kind, name, item)
+        tags: frozenset[str] = frozenset() if component is None else component.tags
+        return [check for check in self._checks if not await self.allows(check, context, kind, name, tags)]
 
     async def allows(
-        self, check: AuthorizationCheck, context: MiddlewareContext, kind: ComponentKind, name: str
+        self,
+        check: AuthorizationCheck,
+        context: MiddlewareContext,
+        kind: ComponentKind,
+        name: str,
+        tags: frozenset[str],
     ) -> bool:
         """Return True if a check allows a component to the user of a request."""
-        tags = _tags(context.app, kind, name)
         allowed = check(AccessRequest(context.ctx.user, kind, name, tags, context.ctx))
         return bool(await allowed if inspect.isawaitable(allowed) else allowed)
 
@@ -162,12 +171,11 @@ def _has_no_users(context: MiddlewareContext) -> bool:
     return context.ctx._channel.auth is None
 
 
-def _tags(app: Any, kind: ComponentKind, name: str) -> frozenset[str]:
-    """Return the tags of a component of an app; none for a component that does not exist."""
-    catalog = app._registry
-    if kind in ("tool", "prompt"):
-        component = catalog.component(f"{kind}s", name)
-    else:
-        match = catalog.resource_at(name) or catalog.template_at(name)
-        component = None if match is None else match[1]
-    return frozenset() if component is None else component.tags
+def selected_component(context: MiddlewareContext, kind: ComponentKind, name: str, item: Any) -> Any:
+    """Return the component of an app in the version of a request or a definition; None if it does not exist."""
+    catalog = context.app._registry
+    kinds: dict[str, ListKind] = {"tool": "tools", "prompt": "prompts"}
+    exists, component = catalog.selected(kinds.get(kind, "resources"), name, item, catalog._rules(context.ctx))
+    if not exists and kind in ("resource", "template") and (match := catalog.template_at(name)) is not None:
+        return match[1]
+    return component

@@ -11,6 +11,7 @@ from typing import Any, Final, TypedDict
 from pydantic_core import to_json
 
 from ...errors import LocalError
+from ..components.versions import requested_version
 from .hooks import CallNext, Middleware, MiddlewareContext
 
 _LIST_TTL: Final = 300.0
@@ -146,10 +147,10 @@ def _is_cacheable(context: MiddlewareContext, settings: CacheSettings) -> bool:
 
 
 def _key(context: MiddlewareContext) -> bytes:
-    """Return the key of a request: its user, its method and its params without `_meta`."""
+    """Return the key of a request: its user, its method, its params without `_meta`, and the version in it."""
     ctx = context.ctx
     user = "" if ctx.user is None else ctx.user.key
     params = context.message.model_dump()
     params.pop("_meta", None)
     scopes = [] if ctx.user is None else sorted(ctx.user.scopes)
-    return sha256(to_json([user, scopes, context.name, params])).digest()
+    return sha256(to_json([user, scopes, context.name, params, requested_version(context.message)])).digest()

@@ -20,6 +20,7 @@ from ...errors import LocalError
 from .marks import PROMPT_MARK, RESOURCE_MARK, TOOL_MARK
 from .provider import Provider
 
+_LISTS: Final = ("tools", "resources", "prompts")
 _log: Final = logging.getLogger(__name__)
 
 _Signature = Mapping[Path, tuple[int, int]]
@@ -31,22 +32,20 @@ class FileSystemProvider(Provider):
     Files whose names begin with `_` or `.` are left out. A file is imported as a module of its own, without a package.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, reload: bool = False, poll_interval: float = 1.0) -> None:
+    def __init__(self, root: str | os.PathLike[str], *, reload: bool = False, poll_interval: float = 1.0) -> None:
         """Create the provider of a folder.
 
         Args:
-            folder: The folder.
+            root: The folder.
             reload: Whether the files are loaded again when one has changed. Clients are notified; a file that cannot be
                 loaded is logged, and changes nothing.
             poll_interval: The seconds between two looks at the folder, while the app is served.
 
         Raises LocalError if there is no such folder, and unless `poll_interval` is above 0.
         """
-        self._folder = Path(folder)
+        self._folder = Path(root)
         if not self._folder.is_dir():
-            raise LocalError(
-                f"FileSystemProvider(): there is no folder {str(folder)!r}: create it, or pass another one"
-            )
+            raise LocalError(f"FileSystemProvider(): there is no folder {str(root)!r}: create it, or pass another one")
         if not poll_interval > 0:
             raise LocalError(f"FileSystemProvider(): poll_interval must be above 0 seconds; {poll_interval!r} is not")
         self._reload, self._poll_interval = reload, poll_interval
@@ -140,10 +139,12 @@ def _add_functions(app: Any, module: ModuleType) -> None:
 
 def _replace(app: Any, loaded: Any) -> None:
     """Give an app the functions of another one, and notify clients of lists that have changed."""
-    for kind in ("tools", "resources", "prompts"):
-        own, new = getattr(app._registry, kind), getattr(loaded._registry, kind)
-        before = [item.definition for item in own.values()]
+    registry, new = app._registry, loaded._registry
+    before = {kind: [item.definition for item in registry.all_versions(kind)] for kind in _LISTS}
+    registry.versions = new.versions
+    for kind in _LISTS:
+        own = getattr(registry, kind)
         own.clear()
-        own.update(new)
-        if before != [item.definition for item in own.values()]:
+        own.update(getattr(new, kind))
+        if before[kind] != [item.definition for item in registry.all_versions(kind)]:
             app._changed(kind)

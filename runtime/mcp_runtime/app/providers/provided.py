@@ -11,8 +11,8 @@ from typing import Any, Final
 from ...errors import LocalError, MCPError
 from ...server.context import ServerContext
 from ...server.visibility import ComponentKind
-from ..components.catalog import Catalog
 from ..components.prefixes import add_prefix, strip_name_prefix, strip_prefix, with_prefixed_uri
+from ..components.scoped_catalog import ScopedCatalog
 from ..components.uri_templates import URITemplate
 from .provider import ProvidedList, Provider
 
@@ -32,7 +32,7 @@ _LIST_OF_HANDLER: Final[Mapping[str, ProvidedList]] = {
 }
 
 
-class ProvidedItems(Catalog):
+class ProvidedItems(ScopedCatalog):
     """The part of a registry that has providers, whose tools, resources and prompts come after those of the app."""
 
     def __init__(self) -> None:

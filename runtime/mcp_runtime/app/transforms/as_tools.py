@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...errors import LocalError
 from ..context.app_context import AppContext
 from ..context.own_requests import own_request
-from .transform import Transform
+from .transform import Transform, TransformAdapter
 
 
-class ResourcesAsTools(Transform):
+class _OfOneApp(Transform):
+    def __init__(self, app: Any = None) -> None:
+        """Create the transform; `app` may be the app that it is added to, as in FastMCP."""
+        self._app = app
+
+    def adapter(self, app: Any) -> TransformAdapter:
+        """Return this transform as a middleware of an app. Raises LocalError for another app than the constructor's."""
+        if self._app is not None and self._app is not app:
+            name = type(self).__name__
+            raise LocalError(f"add_transform(): {name}(…) was created for another app: write {name}()")
+        return super().adapter(app)
+
+
+class ResourcesAsTools(_OfOneApp):
     """Add the tools `list_resources` and `read_resource`, which return what clients can read."""
 
     def functions(self) -> Sequence[Callable[..., Any]]:
@@ -18,7 +32,7 @@ class ResourcesAsTools(Transform):
         return (list_resources, read_resource)
 
 
-class PromptsAsTools(Transform):
+class PromptsAsTools(_OfOneApp):
     """Add the tools `list_prompts` and `get_prompt`, which return what clients can get."""
 
     def functions(self) -> Sequence[Callable[..., Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, Unpack, cast
 from urllib.parse import quote
@@ -110,6 +110,7 @@ class BaseMultiClient(Generic[ClientT]):
         errors: dict[str, Exception] = {}
         for name, entry in read_entries(configuration).items():
             try:
+                _check_names([*clients, name])
                 on_line = None if stderr is None else partial(stderr, name)
                 clients[name] = client_of_entry(cls.client_class, entry, on_line, {"revisions": "all", **settings})
             except LocalError as error:
@@ -199,7 +200,7 @@ def _with_prefix(server: str, item: Any) -> Any:
     return item.model_copy(update={"name": f"{server}_{item.name}"})
 
 
-def _check_names(names: Mapping[str, object]) -> None:
+def _check_names(names: Collection[str]) -> None:
     for name in names:
         if not name:
             raise LocalError("MultiClient(): the name of a server cannot be empty")

@@ -1,0 +1,1 @@
+"""Names of FastMCP that are no names of the official SDK."""

@@ -10,6 +10,7 @@ from pydantic_core import from_json, to_json
 
 from .finite_numbers import require_finite
 from .models import is_list, is_object
+from .parts import MAX_PARTS, has_more_parts
 
 Id = int | str
 
@@ -18,6 +19,8 @@ INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
+
+MAX_BATCH: Final = 1000  # The default limit of the messages of a batch.
 
 _MAX_ID_LENGTH: Final = 1024  # Characters. A response repeats the id, so the peer must not choose its size freely.
 
@@ -60,12 +63,14 @@ class ErrorMessage:
 @dataclass(slots=True)
 class MalformedMessage:
     """An invalid message. `id` is its id, None if it has no valid id. `is_response` is True if the message looks like a
-    response: it then settles a pending request, and no error response is sent for it."""
+    response: it then settles a pending request, and no error response is sent for it. `is_too_large` is True if the
+    message exceeds a limit."""
 
     code: int
     message: str
     id: Id | None = None
     is_response: bool = False
+    is_too_large: bool = False
 
 
 Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage | MalformedMessage
@@ -79,8 +84,13 @@ class OutgoingMessage(NamedTuple):
     encoded: bytes
 
 
-def decode(data: bytes) -> Message | list[Message]:
-    """Decode one message or a batch. Does not raise: an invalid message is returned as MalformedMessage."""
+def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) -> Message | list[Message]:
+    """Decode one message or a batch. Does not raise: an invalid message is returned as MalformedMessage.
+
+    The limits are checked first: those of parts before anything is parsed, those of a batch before its items are read.
+    """
+    if len(data) > max_parts and has_more_parts(data, max_parts):
+        return MalformedMessage(INVALID_REQUEST, f"a message has at most {max_parts} values", is_too_large=True)
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as error:
@@ -89,6 +99,8 @@ def decode(data: bytes) -> Message | list[Message]:
         return read(value)
     if not is_list(value):
         return _reject_non_object(value)
+    if len(value) > max_batch:
+        return MalformedMessage(INVALID_REQUEST, f"a batch has at most {max_batch} messages", is_too_large=True)
     messages = [read(item) if is_object(item) else _reject_non_object(item) for item in value]
     return messages or MalformedMessage(INVALID_REQUEST, "a batch must not be empty")
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
-from support.endpoints import Rev
-from support.http.asgi_client import Answer, Web
 
 from mcp_generated import App
+from support.endpoints import Rev
+from support.http.asgi_client import Answer, Web
 
 STATELESS, BATCHES = "2026-07-28", "2025-03-26"
 _META = "io.modelcontextprotocol/"

@@ -22,7 +22,7 @@ from pydantic_core import (
 
 from ..aio.threads import WORKER_THREADS
 from ..errors import LocalError
-from ..protocol.models import integral, is_list, is_object, stop_at_first_error
+from ..protocol.models import integral, is_list, is_object, untrusted_input_schema
 from ..server.context import ServerContext
 from ..usage.defaults import check_defaults
 from ..usage.functions import code_of
@@ -202,7 +202,7 @@ class Signature:
 
 def _validator(model: type[BaseModel]) -> SchemaValidator:
     """Return a validator of a model that stops at the first wrong item of a collection, also in its models."""
-    schema = stop_at_first_error(model.__pydantic_core_schema__)
+    schema = untrusted_input_schema(model.__pydantic_core_schema__)
     make: Any = SchemaValidator
     try:
         validator: SchemaValidator = make(schema, _use_prebuilt=False)  # Those of the models report all errors.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +24,10 @@ INTERNAL_ERROR: Final = -32603
 MAX_BATCH: Final = 1000  # The default limit of the messages of a batch.
 
 _MAX_ID_LENGTH: Final = 1024  # Characters. A response repeats the id, so the peer must not choose its size freely.
+
+_ID: Final = rb'"id"\s*:\s*(?P<id>\d{1,15}|"[!#-\[\]-~]{0,%d}")\s*' % _MAX_ID_LENGTH
+_RESPONSE: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:%b,\s*)?"(?:result|error)"\s*:' % _ID)
+_LAST_ID: Final = re.compile(rb",\s*%b\}\s*\Z" % _ID)
 
 
 @dataclass(slots=True)
@@ -62,14 +67,16 @@ class ErrorMessage:
 
 @dataclass(slots=True)
 class MalformedMessage:
-    """An invalid message. `id` is its id, None if it has no valid id. `is_response` is True if the message looks like a
-    response: it then settles a pending request, and no error response is sent for it. `is_too_large` is True if the
-    message exceeds a limit."""
+    """An invalid message. `id` is its id, None if it has no valid id.
+
+    `is_response` is True if the message looks like a response: it then settles a pending request, and no error response
+    is sent for it. It is None if the message could be either. `is_too_large` is True if the message exceeds a limit.
+    """
 
     code: int
     message: str
     id: Id | None = None
-    is_response: bool = False
+    is_response: bool | None = False
     is_too_large: bool = False
 
 
@@ -90,11 +97,14 @@ def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) 
     The limits are checked first: those of parts before anything is parsed, those of a batch before its items are read.
     """
     if len(data) > max_parts and has_more_parts(data, max_parts):
-        return MalformedMessage(INVALID_REQUEST, f"a message has at most {max_parts} values", is_too_large=True)
+        id = _id_of_response(data)
+        reason = f"a message has at most {max_parts} values"
+        return MalformedMessage(INVALID_REQUEST, reason, id, id is not None, is_too_large=True)
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        return MalformedMessage(PARSE_ERROR, f"not JSON: {error}")
+        id = _id_of_response(data)
+        return MalformedMessage(PARSE_ERROR, f"not JSON: {error}", id, id is not None)
     if is_object(value):
         return read(value)
     if not is_list(value):
@@ -103,6 +113,18 @@ def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) 
         return MalformedMessage(INVALID_REQUEST, f"a batch has at most {max_batch} messages", is_too_large=True)
     messages = [read(item) if is_object(item) else _reject_non_object(item) for item in value]
     return messages or MalformedMessage(INVALID_REQUEST, "a batch must not be empty")
+
+
+def _id_of_response(data: bytes) -> Id | None:
+    """Return the id of a response that cannot be parsed, such as one that is nested too deep; None for other messages.
+
+    The id is next to the result or the error, or at the end.
+    """
+    match = _RESPONSE.match(data)
+    if match is not None and match["id"] is None:
+        match = _LAST_ID.search(data, max(len(data) - _MAX_ID_LENGTH - 64, 0))
+    id: Id | None = None if match is None else from_json(match["id"])
+    return id
 
 
 def _reject_non_object(value: object) -> MalformedMessage:
@@ -131,7 +153,8 @@ def read(value: dict[str, Any]) -> Message:
 
 def _read_response(value: dict[str, Any], id: Id | None) -> Message:
     if "method" in value or ("result" not in value and "error" not in value):
-        return MalformedMessage(INVALID_REQUEST, "method has to be a string", id)
+        is_response = False if "method" in value else None
+        return MalformedMessage(INVALID_REQUEST, "method has to be a string", id, is_response)
     error = value.get("error")
     if "error" not in value and id is not None:
         return ResultMessage(id, value["result"])

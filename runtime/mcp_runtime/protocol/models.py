@@ -83,32 +83,36 @@ _COLLECTIONS = ("list", "tuple", "set", "frozenset", "dict")
 _NO_SCHEMAS = ("config", "default", "expected", "metadata", "serialization")
 
 
-def stop_at_first_error(schema: Any, resolve: Callable[[Any], Any] | None = None) -> Any:
-    """Return a schema of pydantic whose collections are validated up to the first wrong item.
+def untrusted_input_schema(schema: Any, resolve: Callable[[Any], Any] | None = None) -> Any:
+    """Return a schema of pydantic for values of others: collections are validated up to the first wrong item.
 
     pydantic reports the errors of all items, which takes kilobytes for an item of a few bytes. The collections in the
-    models of the schema are included. With `resolve`, which returns the schema of a reference, those of named types are
-    included instead: the models have their own.
+    models of the schema are included, and numbers are finite, unless a type says otherwise.
+
+    With `resolve`, which returns the schema of a reference, named types are included instead of models: the models have
+    their own, and their numbers are checked when they are written.
     """
     if is_list(schema) or isinstance(schema, tuple):
-        return type(schema)(stop_at_first_error(item, resolve) for item in cast("list[Any]", schema))
+        return type(schema)(untrusted_input_schema(item, resolve) for item in cast("list[Any]", schema))
     if not is_object(schema) or (schema.get("type") == "model" and resolve is not None):
         return schema
     if schema.get("type") == "definition-ref" and resolve is not None:
         named = resolve(schema)
         if named["type"] in _COLLECTIONS and "fail_fast" not in named:  # Set before its items, which may refer to it.
             named["fail_fast"] = True
-            named |= stop_at_first_error(named, resolve)
+            named |= untrusted_input_schema(named, resolve)
         return schema
     copy = dict[str, Any]()
     for key, value in schema.items():
         if key == "fields" and is_object(value):
-            value = {name: stop_at_first_error(field, resolve) for name, field in value.items()}
+            value = {name: untrusted_input_schema(field, resolve) for name, field in value.items()}
         elif key not in _NO_SCHEMAS:
-            value = stop_at_first_error(value, resolve)
+            value = untrusted_input_schema(value, resolve)
         copy[key] = value
     if schema.get("type") in _COLLECTIONS:
         copy["fail_fast"] = True
+    elif schema.get("type") == "float" and resolve is None:
+        copy.setdefault("allow_inf_nan", False)
     return copy
 
 
@@ -148,7 +152,7 @@ class WireModel(BaseModel):
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> CoreSchema:
         schema = handler(source)
         model: dict[str, Any] = cast(Any, handler.resolve_ref_schema(schema))
-        model["schema"] = stop_at_first_error(model["schema"], cast(Any, handler.resolve_ref_schema))
+        model["schema"] = untrusted_input_schema(model["schema"], cast(Any, handler.resolve_ref_schema))
         return schema
 
     def to_dict(self) -> dict[str, Any]:

@@ -150,7 +150,7 @@ class Signature:
     def read(self, arguments: Mapping[str, Any], coerce: bool) -> dict[str, Any]:
         """Validate the arguments and convert them to the types of the hints. Raises ValidationError."""
         if len(arguments) > len(self._keys):
-            arguments = self._without_most_unknown(arguments)
+            arguments = self._with_few_unknown(arguments)
         try:
             checked = self._validate(arguments, strict=not coerce)
         except ValidationError:
@@ -158,11 +158,11 @@ class Signature:
         values = checked.__dict__
         return {name: values[key] for name, key in self._keys}
 
-    def _without_most_unknown(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _with_few_unknown(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the arguments with few of the unknown ones: each of them is an error that is listed."""
-        known = {name: arguments[name] for name, _ in self._keys if name in arguments}
-        unknown = islice((name for name in arguments if name not in known), _MAX_UNKNOWN)
-        return {**known, **{name: arguments[name] for name in unknown}}
+        declared = {name: arguments[name] for name, _ in self._keys if name in arguments}
+        unknown = islice((name for name in arguments if name not in declared), _MAX_UNKNOWN)
+        return {**declared, **{name: arguments[name] for name in unknown}}
 
     def _read_json(self, arguments: Mapping[str, Any], coerce: bool) -> BaseModel:
         """Validate the arguments as JSON, where types without a JSON type, such as dates, are strings.

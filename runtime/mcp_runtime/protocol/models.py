@@ -92,8 +92,10 @@ def untrusted_input_schema(schema: Any, resolve: Callable[[Any], Any] | None = N
     With `resolve`, which returns the schema of a reference, named types are included instead of models: the models have
     their own, and their numbers are checked when they are written.
     """
-    if is_list(schema) or isinstance(schema, tuple):
-        return type(schema)(untrusted_input_schema(item, resolve) for item in cast("list[Any]", schema))
+    if is_list(schema):
+        return [untrusted_input_schema(item, resolve) for item in schema]
+    if isinstance(schema, tuple):
+        return tuple(untrusted_input_schema(item, resolve) for item in cast("tuple[Any, ...]", schema))
     if not is_object(schema) or (schema.get("type") == "model" and resolve is not None):
         return schema
     if schema.get("type") == "definition-ref" and resolve is not None:

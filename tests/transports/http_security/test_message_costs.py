@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from support.attacks import HOSTILE, WELL_FORMED, answered, application, body_of
+from support.http.attacks import HOSTILE, WELL_FORMED, answered, application, body_of
 
 from mcp_generated.http import HTTPLimits
 
@@ -39,7 +39,7 @@ SERVED = ("subscriptions", "nested arrays")  # Strange, but right.
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
 @pytest.mark.parametrize("size", [300_000, 7_900_000])
 async def test_no_message_costs_more_than_sixty_bytes_a_byte(size: int) -> None:
-    command = [sys.executable, "-m", "support.attacks", str(size)]
+    command = [sys.executable, "-m", "support.http.attacks", str(size)]
     done = subprocess.run(command, capture_output=True, check=True, env=dict(os.environ), text=True)
     costs = json.loads(done.stdout)
     assert [*costs] == KINDS

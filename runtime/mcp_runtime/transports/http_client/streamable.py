@@ -323,5 +323,5 @@ class StreamableHTTPClient:
 
 def _is_response(message: Message) -> bool:
     return isinstance(message, (ResultMessage, ErrorMessage)) or (
-        isinstance(message, MalformedMessage) and message.is_response
+        isinstance(message, MalformedMessage) and bool(message.is_response)
     )

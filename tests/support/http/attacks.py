@@ -1,6 +1,6 @@
 """Large messages of many kinds, what an app answers to each, and what that costs in CPU time and in memory.
 
-As a program: `python -m support.attacks BYTES` writes a JSON object for each kind.
+As a program: `python -m support.http.attacks BYTES` writes a JSON object for each kind.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
-
-from mcp_generated import App
 from support.endpoints import Rev
 from support.http.asgi_client import Answer, Web
+
+from mcp_generated import App
 
 STATELESS, BATCHES = "2026-07-28", "2025-03-26"
 _META = "io.modelcontextprotocol/"

@@ -95,7 +95,7 @@ def untrusted_input_schema(schema: Any, resolve: Callable[[Any], Any] | None = N
     if is_list(schema):
         return [untrusted_input_schema(item, resolve) for item in schema]
     if isinstance(schema, tuple):
-        return tuple(untrusted_input_schema(item, resolve) for item in cast("tuple[Any, ...]", schema))
+        return tuple(untrusted_input_schema(item, resolve) for item in cast("list[Any]", schema))
     if not is_object(schema) or (schema.get("type") == "model" and resolve is not None):
         return schema
     if schema.get("type") == "definition-ref" and resolve is not None:

@@ -6,15 +6,23 @@ import inspect
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from itertools import islice
 from typing import Annotated, Any, Final, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema, PydanticJsonSchemaWarning
-from pydantic_core import CoreSchema, PydanticSerializationError, from_json, to_json, to_jsonable_python
+from pydantic_core import (
+    CoreSchema,
+    PydanticSerializationError,
+    SchemaValidator,
+    from_json,
+    to_json,
+    to_jsonable_python,
+)
 
 from ..aio.threads import WORKER_THREADS
 from ..errors import LocalError
-from ..protocol.models import is_list, is_object
+from ..protocol.models import integral, is_list, is_object, untrusted_input_schema
 from ..server.context import ServerContext
 from ..usage.defaults import check_defaults
 from ..usage.functions import code_of
@@ -22,6 +30,7 @@ from .dependencies.inspection import dependencies_of
 from .introspection.docstrings import parse_docstring
 from .introspection.type_hints import UNREADABLE, attributes_of, readable_hint
 
+_MAX_UNKNOWN: Final = 10  # Unknown arguments that an error counts.
 _NO_DEFAULT: Final = inspect.Parameter.empty
 _ONLY_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -99,8 +108,9 @@ class Signature:
         self._keys = [(name, f"a{number}") for number, name in enumerate(self.parameters)]
         self.model = self._model()
         check_defaults(self.model, [(key, self.parameters[name]) for name, key in self._keys], description)
-        self._validate: Callable[..., BaseModel] = self.model.__pydantic_validator__.validate_python
-        self._validate_json: Callable[..., BaseModel] = self.model.__pydantic_validator__.validate_json
+        validator = _validator(self.model)
+        self._validate: Callable[..., BaseModel] = validator.validate_python
+        self._validate_json: Callable[..., BaseModel] = validator.validate_json
 
     def _model(self) -> type[BaseModel]:
         """Return a model of the arguments. The parameter names are aliases, so that they cannot clash with model
@@ -139,12 +149,20 @@ class Signature:
 
     def read(self, arguments: Mapping[str, Any], coerce: bool) -> dict[str, Any]:
         """Validate the arguments and convert them to the types of the hints. Raises ValidationError."""
+        if len(arguments) > len(self._keys):
+            arguments = self._with_few_unknown(arguments)
         try:
             checked = self._validate(arguments, strict=not coerce)
         except ValidationError:
             checked = self._read_json(arguments, coerce)
         values = checked.__dict__
         return {name: values[key] for name, key in self._keys}
+
+    def _with_few_unknown(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments with few of the unknown ones: each of them is an error that is listed."""
+        declared = {name: arguments[name] for name, _ in self._keys if name in arguments}
+        unknown = islice((name for name in arguments if name not in declared), _MAX_UNKNOWN)
+        return {**declared, **{name: arguments[name] for name in unknown}}
 
     def _read_json(self, arguments: Mapping[str, Any], coerce: bool) -> BaseModel:
         """Validate the arguments as JSON, where types without a JSON type, such as dates, are strings.
@@ -180,6 +198,17 @@ class Signature:
     async def _in_thread(self, arguments: dict[str, Any]) -> Any:
         result = await WORKER_THREADS.run(partial(self.function, **arguments))
         return await result if inspect.isawaitable(result) else result
+
+
+def _validator(model: type[BaseModel]) -> SchemaValidator:
+    """Return a validator of a model that stops at the first wrong item of a collection, also in its models."""
+    schema = untrusted_input_schema(model.__pydantic_core_schema__)
+    make: Any = SchemaValidator
+    try:
+        validator: SchemaValidator = make(schema, _use_prebuilt=False)  # Those of the models report all errors.
+    except TypeError:  # pydantic without this keyword.
+        validator = make(schema)
+    return validator
 
 
 def function_name(function: Callable[..., Any]) -> str:
@@ -236,4 +265,4 @@ def _integral_float(value: Any) -> Any:
         return {name: _integral_float(item) for name, item in value.items()}
     if is_list(value):
         return [_integral_float(item) for item in value]
-    return int(value) if type(value) is float and value.is_integer() else value
+    return integral(value) if type(value) is float else value

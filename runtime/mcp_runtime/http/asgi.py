@@ -52,7 +52,7 @@ async def send_error(
     """Send the error response to a rejected request, with a JSON-RPC error as its body."""
     body = jsonrpc.error(id, error.code, error.reason, error.data, null_id)
     # The rest of the request body is not read, so the connection cannot be reused for another request.
-    closing = ((b"connection", b"close"),) if error.status in (408, 413, 431) else ()
+    closing = ((b"connection", b"close"),) if error.close or error.status in (408, 413, 431) else ()
     await respond(send, error.status, body, (*headers, *closing))
 
 

@@ -36,9 +36,10 @@ class BodyReader:
         """Return the body of a request, or the error to reject it with: 413 as soon as it is known to be too long,
         408 if it is late, 400 if `length`, its Content-Length, is not a number. Raises ClientDisconnectError."""
         if length and not (len(length) < self._digits and length.isdigit()):
-            if len(length) > 15 or not length.isdigit():
+            if not length.isdigit():
                 return HTTPError(400, "Content-Length must be a number")
-            if int(length) > self.max_bytes:
+            digits = length.lstrip(b"0")
+            if len(digits) > self._digits or int(digits or b"0") > self.max_bytes:
                 return self._too_long
         task = asyncio.current_task(self._loop)
         if task is None or self._timer is None:  # The first request, or the first after an idle time.

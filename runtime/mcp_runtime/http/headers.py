@@ -48,12 +48,15 @@ Headers = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class HTTPError:
-    """An HTTP status to reject a request with, and the code, message and data of the JSON-RPC error in the body."""
+    """An HTTP status to reject a request with, and the code, message and data of the JSON-RPC error in the body.
+
+    With `close`, the connection is closed as well."""
 
     status: int
     reason: str
     code: int = -32600
     data: object = None
+    close: bool = False
 
 
 def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> Headers | HTTPError:
@@ -65,6 +68,9 @@ def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> Headers | HTTPError:
         return HTTPError(431, f"the request has more than {_MAX_HEADERS} headers, or {_MAX_HEADER_BYTES} bytes of them")
     fields = [(key.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")) for key, value in raw]
     headers = dict(fields)
+    if "transfer-encoding" in headers and "content-length" in headers:
+        # A proxy may read the one, and the server the other: https://www.rfc-editor.org/rfc/rfc9112#section-6.1-15
+        return HTTPError(400, "the request has Content-Length and Transfer-Encoding: send one of them", close=True)
     if len(headers) == len(fields):
         return headers
     headers.clear()

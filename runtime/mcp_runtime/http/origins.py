@@ -53,7 +53,7 @@ class OriginPolicy:
         if host in self.hosts:
             return True
         name, colon, port = host.rpartition(":")
-        return bool(colon) and port.isdigit() and name in self.hosts
+        return bool(colon) and port.isascii() and port.isdigit() and name in self.hosts
 
     def _is_allowed_origin(self, origin: str) -> bool:
         if origin in self.origins or "*" in self.origins:

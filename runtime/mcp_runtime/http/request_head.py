@@ -11,7 +11,8 @@ from .server_rules import RequestHead, ServedRevisions, check_method, request_ki
 _MAX_ENTRIES: Final = 1024  # The cache is cleared when it has this many heads.
 _MAX_CACHED_BYTES: Final = 4096  # Longer heads are not cached, so that unauthenticated clients cannot fill the memory.
 _LENGTH: Final = b"content-length"
-_CREDENTIAL_HEADERS: Final = ("authorization", "cookie", "proxy-authorization", "dpop")
+# Credentials, and Transfer-Encoding: whether it is an error depends on Content-Length.
+_NOT_CACHED: Final = frozenset((b"authorization", b"cookie", b"proxy-authorization", b"dpop", b"transfer-encoding"))
 
 
 def parse_request_head(method: str, raw: Raw, policy: OriginPolicy, revisions: ServedRevisions) -> RequestHead:
@@ -27,7 +28,7 @@ def parse_request_head(method: str, raw: Raw, policy: OriginPolicy, revisions: S
     """
     headers = read_headers(raw)
     if isinstance(headers, HTTPError):
-        return RequestHead({}, headers, None)
+        return RequestHead({}, headers, headers)
     origin_error = policy.check(headers)
     version, header_method, name = headers.get(PROTOCOL_VERSION), headers.get(METHOD, ""), headers.get(NAME)
     revision = revisions.stateless.get(version or "")
@@ -97,7 +98,7 @@ class CachedRequestHeadParser(RequestHeadParser):
         if head is None:
             head = parse_request_head(method, raw, self._policy, self._revisions)
             size = sum(len(name) + len(value) for name, value in fields)
-            if size <= _MAX_CACHED_BYTES and not any(name in head.headers for name in _CREDENTIAL_HEADERS):
+            if size <= _MAX_CACHED_BYTES and not any(name.lower() in _NOT_CACHED for name, _ in fields):
                 if len(self._cache) >= _MAX_ENTRIES:
                     self._cache.clear()
                 self._cache[key] = head

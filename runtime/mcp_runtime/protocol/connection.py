@@ -219,7 +219,7 @@ class Connection:
             case NotificationMessage():
                 return self._received_notification(message)
             case MalformedMessage():
-                if message.is_response:
+                if message.is_response or (message.is_response is None and message.id in self._pending):
                     return self._received_response(message)
                 return self._reject_malformed(message.id, message.code, message.message)
             case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -10,6 +11,7 @@ from pydantic_core import from_json, to_json
 
 from .finite_numbers import require_finite
 from .models import is_list, is_object
+from .parts import MAX_PARTS, has_more_parts
 
 Id = int | str
 
@@ -19,7 +21,13 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 
+MAX_BATCH: Final = 1000  # The default limit of the messages of a batch.
+
 _MAX_ID_LENGTH: Final = 1024  # Characters. A response repeats the id, so the peer must not choose its size freely.
+
+_ID: Final = rb'"id"\s*:\s*(?P<id>\d{1,15}|"[!#-\[\]-~]{0,%d}")\s*' % _MAX_ID_LENGTH
+_RESPONSE: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:%b,\s*)?"(?:result|error)"\s*:' % _ID)
+_LAST_ID: Final = re.compile(rb",\s*%b\}\s*\Z" % _ID)
 
 
 @dataclass(slots=True)
@@ -59,13 +67,17 @@ class ErrorMessage:
 
 @dataclass(slots=True)
 class MalformedMessage:
-    """An invalid message. `id` is its id, None if it has no valid id. `is_response` is True if the message looks like a
-    response: it then settles a pending request, and no error response is sent for it."""
+    """An invalid message. `id` is its id, None if it has no valid id.
+
+    `is_response` is True if the message looks like a response: it then settles a pending request, and no error response
+    is sent for it. It is None if the message could be either. `is_too_large` is True if the message exceeds a limit.
+    """
 
     code: int
     message: str
     id: Id | None = None
-    is_response: bool = False
+    is_response: bool | None = False
+    is_too_large: bool = False
 
 
 Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage | MalformedMessage
@@ -79,18 +91,40 @@ class OutgoingMessage(NamedTuple):
     encoded: bytes
 
 
-def decode(data: bytes) -> Message | list[Message]:
-    """Decode one message or a batch. Does not raise: an invalid message is returned as MalformedMessage."""
+def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) -> Message | list[Message]:
+    """Decode one message or a batch. Does not raise: an invalid message is returned as MalformedMessage.
+
+    The limits are checked first: those of parts before anything is parsed, those of a batch before its items are read.
+    """
+    if len(data) > max_parts and has_more_parts(data, max_parts):
+        id = _id_of_response(data)
+        reason = f"a message has at most {max_parts} values"
+        return MalformedMessage(INVALID_REQUEST, reason, id, id is not None, is_too_large=True)
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        return MalformedMessage(PARSE_ERROR, f"not JSON: {error}")
+        id = _id_of_response(data)
+        return MalformedMessage(PARSE_ERROR, f"not JSON: {error}", id, id is not None)
     if is_object(value):
         return read(value)
     if not is_list(value):
         return _reject_non_object(value)
+    if len(value) > max_batch:
+        return MalformedMessage(INVALID_REQUEST, f"a batch has at most {max_batch} messages", is_too_large=True)
     messages = [read(item) if is_object(item) else _reject_non_object(item) for item in value]
     return messages or MalformedMessage(INVALID_REQUEST, "a batch must not be empty")
+
+
+def _id_of_response(data: bytes) -> Id | None:
+    """Return the id of a response that cannot be parsed, such as one that is nested too deep; None for other messages.
+
+    The id is next to the result or the error, or at the end.
+    """
+    match = _RESPONSE.match(data)
+    if match is not None and match["id"] is None:
+        match = _LAST_ID.search(data, max(len(data) - _MAX_ID_LENGTH - 64, 0))
+    id: Id | None = None if match is None else from_json(match["id"])
+    return id
 
 
 def _reject_non_object(value: object) -> MalformedMessage:
@@ -119,7 +153,8 @@ def read(value: dict[str, Any]) -> Message:
 
 def _read_response(value: dict[str, Any], id: Id | None) -> Message:
     if "method" in value or ("result" not in value and "error" not in value):
-        return MalformedMessage(INVALID_REQUEST, "method has to be a string", id)
+        is_response = False if "method" in value else None
+        return MalformedMessage(INVALID_REQUEST, "method has to be a string", id, is_response)
     error = value.get("error")
     if "error" not in value and id is not None:
         return ResultMessage(id, value["result"])

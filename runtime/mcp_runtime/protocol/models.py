@@ -12,9 +12,10 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from operator import is_
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeGuard, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema
 
 if TYPE_CHECKING:
     from pydantic.experimental.missing_sentinel import MISSING as MISSING
@@ -25,11 +26,20 @@ else:
         from pydantic.experimental.missing_sentinel import MISSING  # noqa: F401
 
 T = TypeVar("T")
+_MAX_INTEGRAL = 1e21
 
 
 def _check_integer(value: object) -> object:
     """Convert 5.0 to 5: JSON has one number type, and implementations in other languages write integers like this."""
-    return int(value) if type(value) is float and value.is_integer() else value
+    return integral(value) if type(value) is float else value
+
+
+def integral(value: float) -> float | int:
+    """Return an integral number as an integer.
+
+    Larger ones than JavaScript writes with digits stay as they are: 1e308 would become an integer of 309 digits.
+    """
+    return int(value) if value.is_integer() and -_MAX_INTEGRAL < value < _MAX_INTEGRAL else value
 
 
 Opt = Annotated[T | None, Field(exclude_if=partial(is_, None))]
@@ -69,6 +79,45 @@ else:
         return mark
 
 
+_COLLECTIONS = ("list", "tuple", "set", "frozenset", "dict")
+_NO_SCHEMAS = ("config", "default", "expected", "metadata", "serialization")
+
+
+def untrusted_input_schema(schema: Any, resolve: Callable[[Any], Any] | None = None) -> Any:
+    """Return a schema of pydantic for values of others: collections are validated up to the first wrong item.
+
+    pydantic reports the errors of all items, which takes kilobytes for an item of a few bytes. The collections in the
+    models of the schema are included, and numbers are finite, unless a type says otherwise.
+
+    With `resolve`, which returns the schema of a reference, named types are included instead of models: the models have
+    their own, and their numbers are checked when they are written.
+    """
+    if is_list(schema):
+        return [untrusted_input_schema(item, resolve) for item in schema]
+    if isinstance(schema, tuple):
+        return tuple(untrusted_input_schema(item, resolve) for item in cast("list[Any]", schema))
+    if not is_object(schema) or (schema.get("type") == "model" and resolve is not None):
+        return schema
+    if schema.get("type") == "definition-ref" and resolve is not None:
+        named = resolve(schema)
+        if named["type"] in _COLLECTIONS and "fail_fast" not in named:  # Set before its items, which may refer to it.
+            named["fail_fast"] = True
+            named |= untrusted_input_schema(named, resolve)
+        return schema
+    copy = dict[str, Any]()
+    for key, value in schema.items():
+        if key == "fields" and is_object(value):
+            value = {name: untrusted_input_schema(field, resolve) for name, field in value.items()}
+        elif key not in _NO_SCHEMAS:
+            value = untrusted_input_schema(value, resolve)
+        copy[key] = value
+    if schema.get("type") in _COLLECTIONS:
+        copy["fail_fast"] = True
+    elif schema.get("type") == "float" and resolve is None:
+        copy.setdefault("allow_inf_nan", False)
+    return copy
+
+
 class WireModel(BaseModel):
     """A JSON object of the protocol."""
 
@@ -100,6 +149,13 @@ class WireModel(BaseModel):
         elif defaulted:
             provided = {defaulted[name] for name in data if name in defaulted}
             self.__pydantic_fields_set__.difference_update(set(defaulted.values()) - provided)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> CoreSchema:
+        schema = handler(source)
+        model: dict[str, Any] = cast(Any, handler.resolve_ref_schema(schema))
+        model["schema"] = untrusted_input_schema(model["schema"], cast(Any, handler.resolve_ref_schema))
+        return schema
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object as JSON for `json.dumps`: by the names of the schema, without absent properties."""
@@ -208,8 +264,13 @@ def validator(shape: Any) -> Callable[[object], Any]:
     return read
 
 
+_MAX_LISTED_ERRORS = 1000
+
+
 def format_validation_error(error: ValidationError) -> str:
     """Return one line for a validation error: the path and text of the first error, and the number of the others."""
+    if (count := error.error_count()) > _MAX_LISTED_ERRORS:  # pydantic lists all errors or none.
+        return f"{count} values are invalid"
     errors = error.errors(include_url=False, include_context=False, include_input=False)
     path = ".".join(str(step) for step in errors[0]["loc"])
     rest = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""

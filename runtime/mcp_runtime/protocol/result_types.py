@@ -10,6 +10,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from .models import defaults_of, is_object, validator
 
 _RESULT_TYPE: Final = "resultType"
+_MAX_LISTED_ERRORS: Final = 100
 _TOO_LOW: Final = "greater_than_equal"
 _WRONG_RESULT_TYPE: Final = "Input should be '{expected}', or another result type of this method"
 
@@ -26,6 +27,8 @@ def read_result(shape: type[BaseModel], value: object) -> Any:
     try:
         result = validator(shape)(value if defaults.keys() <= value.keys() else {**defaults, **value})
     except ValidationError as error:
+        if error.error_count() > _MAX_LISTED_ERRORS:  # Listing them costs more than the validation.
+            raise
         low = {item["loc"][0] for item in error.errors() if item["type"] == _TOO_LOW and len(item["loc"]) == 1}
         if not low & defaults.keys():
             raise

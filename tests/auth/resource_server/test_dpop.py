@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from joserfc.jwk import ECKey, OctKey
+from joserfc.jwk import ECKey, OctKey, RSAKey
 from support.auth.resource_server import PROTECTED, Authority, Endpoint, challenge, endpoint, proof, unsigned
 from support.endpoints import Rev, among
 
@@ -131,6 +131,15 @@ async def test_a_proof_that_is_none_is_refused(what: str, issuer: Authority) -> 
         assert answer.status_code == 401 and not at.ran
         params = challenge(answer, "dpop")
         assert params["error"] == "invalid_dpop_proof" and "ES256" in params["algs"].split()
+
+
+@pytest.mark.parametrize(("bits", "status"), [(1024, 401), (2040, 401), (2048, 200)])
+async def test_an_rsa_key_of_a_proof_has_2048_bits(bits: int, status: int, issuer: Authority) -> None:
+    key = RSAKey.generate_key(bits)
+    async with endpoint(NEWEST, protected(issuer), real=False) as at:
+        token = issuer.token(at.url, cnf={"jkt": key.thumbprint()})
+        answer = await show(at, token, dpop=proof(key, "POST", at.url, token, {"alg": "PS256"}))
+        assert (answer.status_code, bool(at.ran)) == (status, status == 200)
 
 
 async def test_a_stolen_token_is_worth_nothing_without_its_key(issuer: Authority) -> None:

@@ -61,6 +61,23 @@ async def test_a_tool_that_needs_more_is_forbidden_with_all_that_it_needs(rev: R
         assert [sorted(ctx.user.scopes) for ctx in at.ran] == [["read"], ["read", "write"]]
 
 
+SCOPES_OF_A_CLIENT = ['admin", error="x', "admin\r\nx: y", "admin read", "a\\", "é", ""]
+
+
+@among(PROTECTED)
+@pytest.mark.parametrize("text", SCOPES_OF_A_CLIENT)
+async def test_text_of_a_client_adds_nothing_to_a_challenge(rev: Rev, issuer: Authority, text: str) -> None:
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        ctx.require_scopes(params.arguments["scope"])
+
+    async with endpoint(rev, protected(issuer, "read"), server_of(rev, call_tool=call_tool)) as at:
+        token = issuer.token(at.url, scope="read")
+        await at.open(token)
+        params = {"name": "x", "arguments": {"scope": text}}
+        answer = await at.post(rev.request(1, "tools/call", params), token)
+        assert "www-authenticate" not in answer.headers and "error" in json.loads(answer.content)
+
+
 @among(PROTECTED)
 async def test_once_an_answer_has_begun_the_missing_scope_is_an_error_in_it(rev: Rev, issuer: Authority) -> None:
     async def call_tool(ctx: Any, params: Any) -> Any:

@@ -91,7 +91,7 @@ def test_an_answer_is_found_in_a_stream(raw: Raw) -> None:
             "neither JSON nor an SSE stream",
         ),
         (Raw({"tools/call": always(reply(b"", 202))}), InvalidResponseError, "status 202"),
-        (Raw({"tools/call": always(reply(b"[]"))}), InvalidResponseError, "the response has the id of another request"),
+        (Raw({"tools/call": always(reply(b"[]"))}), InvalidResponseError, "a batch must not be empty"),
         (
             Raw({"tools/call": always(reply(b'{"jsonrpc":"2.0","id":99,"result":{}}'))}),
             InvalidResponseError,

@@ -61,7 +61,7 @@ def test_who_leaves_before_the_body_is_there_has_left(before: list[MutableMappin
         (b"9", 413),
         (b"10", 413),
         (b"1" * 15, 413),
-        (b"1" * 16, 400),
+        (b"1" * 16, 413),
         (b"+1", 400),
         (b"-1", 400),
         (b"1_0", 400),

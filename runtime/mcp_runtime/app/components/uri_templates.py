@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import unquote, unquote_plus
+from urllib.parse import unquote
 
 from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INVALID_PARAMS
@@ -86,11 +86,16 @@ class URITemplate:
                 return None
             values[variable.name] = _decode_safely(path[position:end], variable.spans, uri)
             position = end + len(variable.after)
-        return values | self._match_query(query) if position == len(path) else None
+        return values | self._match_query(query, uri) if position == len(path) else None
 
-    def _match_query(self, query: str) -> dict[str, str]:
+    def _match_query(self, query: str, uri: str) -> dict[str, str]:
+        """Return the values of the query, which may be paths of files too; they may be empty."""
         assignments = (parameter.partition("=") for parameter in query.split("&") if parameter)
-        return {name: unquote_plus(value, errors="strict") for name, _, value in assignments if name in self._query}
+        return {
+            name: value and _decode_safely(value.replace("+", " "), True, uri)
+            for name, _, value in assignments
+            if name in self._query
+        }
 
     def _add_variable(self, expression: str, literal: str) -> None:
         match = _VARIABLE.fullmatch(expression)

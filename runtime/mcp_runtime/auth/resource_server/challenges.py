@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...session.identity import INSUFFICIENT_SCOPE, RawHeaders
+from ..scopes import check_scopes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,11 @@ class Challenges:
         return AuthChallenge(401, "the access token or its proof is not valid", headers)
 
     def insufficient_scope(self, scopes: Iterable[str]) -> RawHeaders:
-        """Return the headers that name all scopes the request needs, together with those every request needs."""
-        return self._headers(INSUFFICIENT_SCOPE, tuple(dict.fromkeys([*self.scopes, *scopes])))
+        """Return the headers that name all scopes the request needs, together with those every request needs.
+
+        Raises LocalError for text that is no scope: it could end its parameter, and begin another.
+        """
+        return self._headers(INSUFFICIENT_SCOPE, check_scopes([*self.scopes, *scopes]))
 
     def _headers(self, error: str | None, scopes: tuple[str, ...]) -> RawHeaders:
         parameters = {"error": error, "scope": " ".join(scopes) or None, "resource_metadata": self.metadata_url}

@@ -21,6 +21,7 @@ from ...protocol.models import is_object
 _ALGORITHMS: Final = ("ES256", "ES384", "PS256", "Ed25519", "EdDSA")
 _MAX_PROOF_LENGTH: Final = 8 * 1024
 _MAX_ID_LENGTH: Final = 256
+_MIN_RSA_BITS: Final = 2048  # https://www.rfc-editor.org/rfc/rfc7518#section-3.3
 _MAX_ENTRIES: Final = 100_000  # Proofs that a replay cache stores.
 _PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})  # Members of private keys in a JWK.
 
@@ -166,6 +167,8 @@ class DPoPVerifier:
             if not is_object(key) or key.get("kty") not in ("EC", "RSA", "OKP") or _PRIVATE & key.keys():
                 raise InvalidDPoPProofError("the jwk of the proof is not a public key")
             public = jwk.import_key(key)
+            if isinstance(public, jwk.RSAKey) and public.raw_value.key_size < _MIN_RSA_BITS:
+                raise InvalidDPoPProofError(f"the RSA key of the proof has fewer than {_MIN_RSA_BITS} bits")
             if not hmac.compare_digest(public.thumbprint(), thumbprint):
                 raise InvalidDPoPProofError("the proof is signed with another key than the token is bound to")
             alg: str = header["alg"]

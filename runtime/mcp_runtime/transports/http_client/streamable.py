@@ -138,6 +138,8 @@ class StreamableHTTPClient:
                     await self._gate.wait()
                     if isinstance(message, ErrorMessage) and message.id is None:
                         raise RemoteJSONRPCError(message.code, message.message, message.data)
+                    if isinstance(message, MalformedMessage) and message.id is None:
+                        raise InvalidResponseError(f"{request.method!r}: invalid response: {message.message}")
                     if not self._handle_message(message, request, receive):
                         raise InvalidResponseError(f"{request.method!r}: the response has the id of another request")
                 case ResponseKind.EVENTS:
@@ -182,7 +184,9 @@ class StreamableHTTPClient:
         answered = False
         accepted: list[Message] = []
         for message in received if isinstance(received, list) else [received]:
-            if isinstance(message, MalformedMessage) and (message.is_response and message.id == request.id):
+            if isinstance(message, MalformedMessage) and (
+                message.is_response is not False and message.id == request.id
+            ):
                 answered = True
             elif isinstance(message, (ResultMessage, ErrorMessage, MalformedMessage)):
                 if not is_response_to(message, request.id):
@@ -319,5 +323,5 @@ class StreamableHTTPClient:
 
 def _is_response(message: Message) -> bool:
     return isinstance(message, (ResultMessage, ErrorMessage)) or (
-        isinstance(message, MalformedMessage) and message.is_response
+        isinstance(message, MalformedMessage) and bool(message.is_response)
     )

@@ -36,7 +36,7 @@ from ...http.origins import OriginPolicy
 from ...http.request_head import CachedRequestHeadParser, RequestHeadParser
 from ...http.server_rules import RequestHead, RequestKind, ServedRevisions, check_stateless, classify
 from ...protocol.framing import MAX_MESSAGE_BYTES
-from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, decode
+from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, MalformedMessage, decode
 from ...protocol.revision import Revision
 from ...session.identity import UNAUTHENTICATED, RequestAuth
 from ...session.interfaces import Service
@@ -68,7 +68,7 @@ _STATELESS: Final = RequestKind.STATELESS
 
 @checked_fields(
     rules={
-        **dict.fromkeys(("max_body", "max_sessions", "max_batch", "retry_interval"), COUNT),
+        **dict.fromkeys(("max_body", "max_parts", "max_sessions", "max_batch", "retry_interval"), COUNT),
         **dict.fromkeys(("body_timeout", "session_idle_timeout", "keep_alive"), SECONDS),
     }
 )
@@ -78,6 +78,7 @@ class HTTPLimits:
 
     Args:
         max_body: Bytes of the body of a request. Default 8 MiB.
+        max_parts: JSON values in the body of a request. Default 250000.
         body_timeout: Seconds for the body of a request to arrive. Default 30.
         max_sessions: Sessions that are open at the same time. Default 20000.
         session_idle_timeout: Seconds after its last use at which a session ends. Default 1800.
@@ -89,6 +90,7 @@ class HTTPLimits:
     """
 
     max_body: int = MAX_MESSAGE_BYTES
+    max_parts: int = 250_000
     body_timeout: float = 30.0
     max_sessions: int = 20_000
     session_idle_timeout: float = 1800.0
@@ -220,8 +222,10 @@ class MCPASGIApp:
                 body = await self._body_reader.read(receive, length)
                 if not isinstance(body, bytes):
                     return await send_error(send, body)
-                response = self._handle_post((decode(body), head, auth, scope, receive, send))
-                del body
+                limits = self._limits
+                message = decode(body, limits.max_parts, limits.max_batch)
+                response = self._handle_post((message, head, auth, scope, receive, send))
+                del body, message
             elif method == "GET":
                 response = self._stateful.listen(head.headers, auth, receive, send)
             else:
@@ -309,8 +313,8 @@ class MCPASGIApp:
     def _handle_post(self, post: IncomingPost) -> Sending:
         message, head, _, _, _, send = post
         kind = head.kind or classify(head, message, self._revisions)
-        if type(message) is list and len(message) > self._limits.max_batch:
-            kind = HTTPError(413, f"a batch has at most {self._limits.max_batch} messages")
+        if type(message) is MalformedMessage and message.is_too_large:
+            kind = HTTPError(413, message.message)
         if self._closing:
             kind = HTTPError(503, "the server is shutting down", INTERNAL_ERROR)
         if kind is _SESSION:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import mcp_runtime as _runtime
+from mcp_runtime._lazy import load as _load
 
 if TYPE_CHECKING:
     from mcp_runtime import *
@@ -108,13 +109,9 @@ def __getattr__(name: str) -> object:
         "App",
         "Context",
     ):
-        from . import app
-
-        return getattr(app, name)
+        return getattr(_load(f"{__name__}.app"), name)
     if name in ("MultiClient",):
-        from . import multi
-
-        return getattr(multi, name)
+        return getattr(_load(f"{__name__}.multi"), name)
     if name in _runtime.__all__:
         return getattr(_runtime, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

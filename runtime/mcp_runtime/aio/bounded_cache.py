@@ -15,6 +15,8 @@ V = TypeVar("V")
 
 @dataclass(slots=True)
 class _Entry(Generic[V]):
+    """A value, the time when it expires, and its size."""
+
     value: V
     expires: float
     size: int

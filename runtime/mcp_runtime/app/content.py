@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import mimetypes
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +78,21 @@ class _Media:
         if self.path is None:
             return self.default
         common = _MIME_TYPES.get(Path(self.path).suffix.lower())
-        return common or mimetypes.guess_type(str(self.path))[0] or "application/octet-stream"
+        return common or _guessed_type(str(self.path)) or "application/octet-stream"
+
+
+def _guessed_type(name: str) -> str | None:
+    """Return the MIME type that the system knows for the extension of a name."""
+    import mimetypes  # It reads the tables of the system; most servers return no files.
+
+    return mimetypes.guess_type(name)[0]
+
+
+def _guessed_extension(mime_type: str) -> str:
+    """Return the extension that the system knows for a MIME type, or an empty text."""
+    import mimetypes
+
+    return mimetypes.guess_extension(mime_type) or ""
 
 
 class Image(_Media):
@@ -133,14 +146,14 @@ class File:
             return self.format
         name = f"file.{self.format}" if self.format is not None else str(self.path or self.name or "")
         suffix = Path(name).suffix.lower()
-        guessed = _TEXT_TYPES.get(suffix) or mimetypes.guess_type(name)[0]
+        guessed = _TEXT_TYPES.get(suffix) or _guessed_type(name)
         return guessed or (f"application/{self.format.lower()}" if self.format else "application/octet-stream")
 
     def block(self, t: ModuleType) -> Any:
         """Return the content block. Raises OSError if the file cannot be read."""
         if self.data is not None:
             name = self.name or "file"
-            extension = "" if Path(name).suffix else mimetypes.guess_extension(self.mime_type) or ""
+            extension = "" if Path(name).suffix else _guessed_extension(self.mime_type)
             data, uri = self.data, f"file:///{quote(name + extension)}"
         else:
             path = Path(self.path or "").expanduser().resolve()

@@ -254,9 +254,13 @@ def validator(shape: Any) -> Callable[[object], Any]:
     """
     if shape is None:
         return lambda value: None
-    from pydantic import TypeAdapter  # Loaded on first use, so that importing generated types stays fast.
+    if isinstance(shape, type) and issubclass(shape, BaseModel):
+        shape.model_rebuild()  # A TypeAdapter would build a second validator if the model has not built its own.
+        validate = shape.__pydantic_validator__.validate_python
+    else:
+        from pydantic import TypeAdapter  # Loaded on first use, so that importing generated types stays fast.
 
-    validate = TypeAdapter[Any](shape).validator.validate_python
+        validate = TypeAdapter[Any](shape).validator.validate_python
 
     def read(value: object) -> Any:  # Faster to call than a `partial` with keyword arguments.
         return validate(value, strict=True, by_alias=True, by_name=False)

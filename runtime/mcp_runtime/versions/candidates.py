@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from .._lazy import load
 from ..endpoint.base import Endpoint
 from ..errors import LocalError
 from ..protocol.revision import Handshake, Revision
@@ -72,7 +73,7 @@ def _candidates(
 
     def lazy_candidate(id: str) -> LazyCandidate[EndpointT]:
         def create() -> EndpointT:
-            return adapt(import_module(f"{own.package}.{modules[id]}.methods").REVISION)
+            return adapt(load(f"{own.package}.{modules[id]}.methods").REVISION)
 
         return LazyCandidate(id, package.LIFECYCLES[id] == _HANDSHAKE, create)
 

@@ -49,7 +49,12 @@ def test_importing_loads_nothing_that_was_not_asked_for() -> None:
     package_only = {"mcp_generated", "mcp_generated.v2025_03_26", "mcp_runtime", "mcp_runtime._lazy"}
     assert loaded_by("import mcp_generated.v2025_03_26") == package_only
     with_types = {*package_only, "mcp_generated.v2025_03_26.types", "pydantic"}
-    with_types |= {"mcp_runtime.protocol", "mcp_runtime.protocol.models", "mcp_runtime.protocol.model_methods"}
+    with_types |= {
+        "mcp_runtime._records",
+        "mcp_runtime.protocol",
+        "mcp_runtime.protocol.models",
+        "mcp_runtime.protocol.model_methods",
+    }
     assert loaded_by("from mcp_generated.v2025_03_26 import types") == with_types
     everything = loaded_by("from mcp_generated.v2025_03_26 import Client, Server, types, methods")
     assert not [module for module in everything if module.startswith("mcp_generated.v") and "v2025_03_26" not in module]

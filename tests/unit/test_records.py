@@ -120,18 +120,18 @@ def test_a_subclass_calls_the_constructor_of_its_base() -> None:
 def test_threads_may_make_the_first_instances_together() -> None:
     for _ in range(20):
         _, cls = classes(frozen=True, slots=True)
-        barrier, made = Barrier(4), list[Any]()
+        barrier, instances = Barrier(4), list[Any]()
 
-        def make(cls: Any = cls, barrier: Barrier = barrier, made: list[Any] = made) -> None:
+        def make(cls: Any = cls, barrier: Barrier = barrier, instances: list[Any] = instances) -> None:
             barrier.wait()
-            made.append(cls(x=1))
+            instances.append(cls(x=1))
 
         threads = [Thread(target=make) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert made == [cls(x=1)] * 4
+        assert instances == [cls(x=1)] * 4
 
 
 def test_public_records_are_dataclasses_for_users() -> None:

@@ -254,8 +254,7 @@ def validator(shape: Any) -> Callable[[object], Any]:
     """
     if shape is None:
         return lambda value: None
-    is_model = isinstance(shape, type) and issubclass(shape, BaseModel)
-    if is_model:
+    if issubclass(type(shape), type(BaseModel)):
         shape.model_rebuild()  # A TypeAdapter would build a second validator if the model has not built its own.
         validate = shape.__pydantic_validator__.validate_python
     else:

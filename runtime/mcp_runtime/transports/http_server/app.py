@@ -239,6 +239,7 @@ class MCPASGIApp:
     async def close(self) -> None:
         """End every stream and session, then the lifespans of the servers."""
         self._closing = True
+        self._body_reader.close()
         for handler in self._stateless.values():
             await handler.close()
         await self._stateful.close()

@@ -83,6 +83,11 @@ class ConnectionState:
             self._session_id = uuid4().hex
         return self._session_id
 
+    @property
+    def is_shared(self) -> bool:
+        """True if this is the state of all clients of a server without sessions."""
+        return self._session_id is None
+
     def identify(self, session_id: str | None) -> None:
         """Set the id of the client's session; None if this is the state of requests without sessions."""
         self._session_id = session_id
@@ -145,6 +150,19 @@ class ServerContext(VisibilityControl, Context):
         self._message = message
         self.state = connection.state
         self._connection_state = connection
+
+    @property
+    def owner(self) -> object:
+        """What identifies the user of the request, for `==`: `user.key`, or what the setting `owner` has returned; None
+        without a user."""
+        auth = self._channel.auth
+        return None if auth is None else auth.owner
+
+    @property
+    def client_address(self) -> str | None:
+        """The IP address of the client, or of the last proxy; None over stdio, in memory and over UNIX sockets."""
+        client = (self._channel.scope or {}).get("client")
+        return client[0] if client else None
 
     @property
     def connection_state(self) -> ConnectionState:

@@ -11,7 +11,7 @@ from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...http.asgi import Receive, Send, Sending, disconnect_task, id_of, respond, send_error
 from ...http.headers import SESSION_ID, Headers, HTTPError, Raw
-from ...http.server_rules import resume_position, status_of
+from ...http.server_rules import resume_position, retry_headers, status_of
 from ...protocol.connection import Connection
 from ...protocol.jsonrpc import INTERNAL_ERROR, Message
 from ...protocol.lifecycle import Phase
@@ -130,7 +130,7 @@ class StatefulHandler:
             return self._respond_when_decided(session, responder, post, more)
         status = 200
         if responder.code:
-            more = (*more, *auth.challenge_headers)
+            more = (*more, *auth.challenge_headers, *retry_headers(responder.code, responder.response))
             status = 403 if auth.challenge_headers else _status(responder.code, session, message)
         return respond(send, status, responder.response, more)
 

@@ -15,7 +15,7 @@ from ...aio.lifespan import SharedLifespan
 from ...http.asgi import Receive, Send, Sending, disconnect_task, respond, send_error
 from ...http.headers import Headers, HTTPError
 from ...http.param_headers import check_parameter_headers, parameter_headers
-from ...http.server_rules import status_of
+from ...http.server_rules import retry_headers, status_of
 from ...protocol.connection import Connection
 from ...protocol.events import Event, MessageRejected, NotificationReceived, RequestReceived
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id, RequestMessage
@@ -123,7 +123,8 @@ class StatelessHandler:
     def _respond(self, response: bytes, code: int, auth: RequestAuth, send: Send) -> Sending:
         if code and auth.challenge_headers:
             return respond(send, 403, response, auth.challenge_headers)
-        return respond(send, status_of(code, self._revision), response)
+        more = retry_headers(code, response) if code else ()
+        return respond(send, status_of(code, self._revision), response, more)
 
     async def _run_handler(
         self,

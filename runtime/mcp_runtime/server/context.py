@@ -14,6 +14,7 @@ from ..endpoint.checks import check_form_answer, warn_about_secrets
 from ..endpoint.context import LEVELS, Context
 from ..endpoint.requests import ResultT
 from ..errors import InvalidMessageError, InvalidResponseError, JSONRPCError, ProtocolViolationError
+from ..http.client_keys import address_of
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
 from ..protocol.models import is_object
@@ -161,8 +162,7 @@ class ServerContext(VisibilityControl, Context):
     @property
     def client_address(self) -> str | None:
         """The IP address of the client, or of the last proxy; None over stdio, in memory and over UNIX sockets."""
-        client = (self._channel.scope or {}).get("client")
-        return client[0] if client else None
+        return address_of(self._channel.scope)
 
     @property
     def connection_state(self) -> ConnectionState:

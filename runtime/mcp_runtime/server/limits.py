@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from ..aio.rate_limit import RateLimit, TokenBucket
 from ..endpoint.checks import Handler
 from ..errors import JSONRPCError, LocalError
+from ..http.client_keys import ClientKey, client_key
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
 from ..protocol.revision import Revision, Sent
@@ -65,7 +66,7 @@ class _ClientBuckets:
     def __init__(self, rate: RateLimit) -> None:
         self._rate = rate
         self._by_session: WeakKeyDictionary[object, TokenBucket] = WeakKeyDictionary()
-        self._by_name: OrderedDict[tuple[str, object], TokenBucket] = OrderedDict()  # The last one used is the last.
+        self._by_name: OrderedDict[ClientKey, TokenBucket] = OrderedDict()  # The last one used is the last.
 
     def of_client(self, ctx: Any) -> TokenBucket:
         """Return the bucket of the client of a request."""
@@ -74,7 +75,7 @@ class _ClientBuckets:
             if (bucket := self._by_session.get(state)) is None:
                 bucket = self._by_session[state] = TokenBucket(self._rate)
             return bucket
-        name = ("address", network_of(ctx.client_address)) if owner is None else ("user", owner)
+        name = client_key(owner, ctx.client_address)
         if (bucket := self._by_name.get(name)) is None:
             bucket = self._by_name[name] = TokenBucket(self._rate)
             if len(self._by_name) > _MAX_CLIENTS:
@@ -82,19 +83,6 @@ class _ClientBuckets:
         else:
             self._by_name.move_to_end(name)
         return bucket
-
-
-def network_of(address: str | None) -> str | None:
-    """Return what one client has of addresses: an IPv4 address, or the first 64 bits of an IPv6 address."""
-    if address is None or ":" not in address:
-        return address
-    from ipaddress import AddressValueError, IPv6Address
-
-    try:
-        number = IPv6Address(address.partition("%")[0])
-    except AddressValueError:
-        return address
-    return str(number.ipv4_mapped or number.packed[:8].hex())
 
 
 def check_scopes(

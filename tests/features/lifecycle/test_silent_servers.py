@@ -1,4 +1,4 @@
-"""A server over stdio that does not respond to the first request: an old one, a slow one, and one that never responds."""
+"""Servers over stdio that do not respond to the first request: an old one, a slow one, and one that never responds."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from ...aio.eager import TaskStarter, task_starter
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...http.asgi import Receive, Send, Sending, disconnect_task, id_of, respond, send_error
+from ...http.client_keys import address_of
 from ...http.headers import SESSION_ID, Headers, HTTPError, Raw
 from ...http.server_rules import resume_position, retry_headers, status_of
 from ...protocol.connection import Connection
@@ -47,10 +48,10 @@ class StatefulHandler:
 
     async def open(self, post: IncomingPost) -> None:
         """Open a session with the newest server; end it at once if `initialize` fails."""
-        message, _, auth, _, _, send = post
+        message, _, auth, scope, _, send = post
         service = self._servers[-1]
         state = await self._lifespans[id(service.origin)].state()
-        http_session = self._sessions.open(auth.owner)
+        http_session = self._sessions.open(auth.owner, address_of(scope))
         if http_session is None:
             too_many = HTTPError(503, "there are too many sessions", INTERNAL_ERROR)
             return await send_error(send, too_many, id_of(message))

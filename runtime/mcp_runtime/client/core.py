@@ -268,8 +268,8 @@ class ClientCore(InputAnswers):
             f"{META}clientInfo": {"name": self.name, "version": self.version},
             f"{META}clientCapabilities": self.capabilities,
         }
+        options = discovery_options(self._connect_options, session, candidates)
         try:
-            options = discovery_options(self._connect_options, session, candidates)
             result: Any = await super()._send_request(lifecycle.discover, {}, options)
         except RequestTimeoutError as error:
             connection, meta, runner = session.connection, self._request_meta, self._runner

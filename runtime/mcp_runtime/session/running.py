@@ -48,11 +48,22 @@ class RunningHandlers:
     Messages are read however many handlers run, so that cancellations, responses and the end of the input arrive.
     """
 
-    __slots__ = ("push", "is_full", "_tasks", "_waiting", "_waiting_bytes", "_loop", "_starter", "_shares_starter")
+    __slots__ = (
+        "push",
+        "can_wait",
+        "is_full",
+        "_tasks",
+        "_waiting",
+        "_waiting_bytes",
+        "_loop",
+        "_starter",
+        "_shares_starter",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, starter: TaskStarter | None) -> None:
         """Create the handlers of a session; `starter` belongs to several sessions, or is None."""
         self.push: PushTransport | None = None  # The transport that delivers the messages, if it can be paused.
+        self.can_wait = False  # True if messages wait for handlers; else those above the limit are refused.
         self.is_full = False  # True if the next message has to wait.
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._waiting: OrderedDict[object, _WaitingMessage] | None = None
@@ -104,7 +115,7 @@ class RunningHandlers:
         if is_control_request(connection.revision, message.row) and len(self._tasks) < 2 * _MAX_RUNNING:
             return False
         waiting = self._waiting = OrderedDict() if self._waiting is None else self._waiting
-        if len(waiting) < _MAX_WAITING and self._waiting_bytes + size <= _MAX_WAITING_BYTES:
+        if self.can_wait and len(waiting) < _MAX_WAITING and self._waiting_bytes + size <= _MAX_WAITING_BYTES:
             key = message.id if isinstance(message, RequestReceived) else object()
             waiting[key] = _WaitingMessage(message, reply, begin, size)
             self._waiting_bytes += size
@@ -141,8 +152,9 @@ class RunningHandlers:
         while self._waiting and self._tasks and (remaining := deadline - self._loop.time()) > 0:
             await asyncio.wait(self._tasks, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.sleep(0)  # Others begin.
-        dropped, self._waiting, self._waiting_bytes = self._waiting or {}, None, 0
-        for entry in dropped.values():
+        dropped = [] if self._waiting is None else [*self._waiting.values()]
+        self._waiting, self._waiting_bytes = None, 0
+        for entry in dropped:
             entry.reply(None, 0)
         await finish_tasks(self._tasks, max(deadline - self._loop.time(), 0))
         if not self._shares_starter:

@@ -82,6 +82,7 @@ class Session:
 
         `first` is the first message, if it was received already.
         """
+        self._handlers.can_wait = True
         push = self._handlers.push = self.transport if isinstance(self.transport, PushTransport) else None
         if first is not None:
             self._receive_bytes(first)

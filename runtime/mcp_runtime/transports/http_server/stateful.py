@@ -9,6 +9,7 @@ from typing import Final
 from ...aio.eager import TaskStarter, task_starter
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
+from ...aio.threads import CALLER
 from ...http.asgi import Receive, Send, Sending, disconnect_task, id_of, respond, send_error
 from ...http.client_keys import address_of
 from ...http.headers import SESSION_ID, Headers, HTTPError, Raw
@@ -118,6 +119,7 @@ class StatefulHandler:
         responder = self._responder_class(session, auth, http_session.open_stream, scope)
         if not head.accepts_json:
             responder.open_stream()
+        CALLER.set(responder.client_key)
         event = session.connection.receive_message(message)
         return responder if session.handle_event(event, responder.reply, responder) else None
 

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from ...aio.eager import first_step
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
+from ...aio.threads import CALLER
 from ...http.asgi import Receive, Send, Sending, disconnect_task, respond, send_error
 from ...http.headers import Headers, HTTPError
 from ...http.param_headers import check_parameter_headers, parameter_headers
@@ -81,6 +82,7 @@ class StatelessHandler:
             return self._handle_notification(event, responder, send)
         if not head.accepts_json:
             responder.open_stream()
+        CALLER.set(responder.client_key)
         handler = run_request_handler(self._connection, event, self._dispatcher.handle, responder)
         try:
             rest = first_step(handler)

@@ -260,9 +260,7 @@ class ClientCore(InputAnswers):
     async def _discover(
         self, session: Session, lifecycle: Stateless, candidates: Sequence[Candidate[ClientCore]]
     ) -> ClientCore:
-        """Discover a stateless server; if it has a handshake lifecycle, initialize the newest candidate that has one.
-
-        A server that is slow to start, and has no handshake lifecycle, gets the request again."""
+        """Discover a stateless server; with a handshake lifecycle, initialize the newest candidate that has one."""
         self._request_meta = {
             f"{META}protocolVersion": self.revision.id,
             f"{META}clientInfo": {"name": self.name, "version": self.version},

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EndpointT = TypeVar("EndpointT", bound="Endpoint")
 OpeningError: TypeAlias = RemoteJSONRPCError | HTTPStatusError | RequestTimeoutError
 
-_SILENCE_SECONDS: Final = 5.0  # Seconds without a response after which a server may have a handshake lifecycle.
+_NO_RESPONSE_SECONDS: Final = 5.0  # Seconds without a response after which a server may have a handshake lifecycle.
 
 
 def discovery_options(
@@ -33,8 +33,8 @@ def discovery_options(
     """
     if isinstance(session.transport, RequestTransport) or not any(candidate.stateful for candidate in candidates):
         return options
-    silence = _SILENCE_SECONDS if options.timeout is None else min(_SILENCE_SECONDS, options.timeout / 2)
-    return replace(options, timeout=silence)
+    timeout = _NO_RESPONSE_SECONDS if options.timeout is None else min(_NO_RESPONSE_SECONDS, options.timeout / 2)
+    return replace(options, timeout=timeout)
 
 
 def supported_versions(error: RemoteJSONRPCError | HTTPStatusError) -> list[Any]:

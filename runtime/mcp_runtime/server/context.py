@@ -14,7 +14,7 @@ from ..endpoint.checks import check_form_answer, warn_about_secrets
 from ..endpoint.context import LEVELS, Context
 from ..endpoint.requests import ResultT
 from ..errors import InvalidMessageError, InvalidResponseError, JSONRPCError, ProtocolViolationError
-from ..http.client_keys import address_of
+from ..http.client_keys import ClientKey, address_of, client_key
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
 from ..protocol.models import is_object
@@ -153,18 +153,6 @@ class ServerContext(VisibilityControl, Context):
         self._connection_state = connection
 
     @property
-    def owner(self) -> object:
-        """What identifies the user of the request, for `==`: `user.key`, or what the setting `owner` has returned; None
-        without a user."""
-        auth = self._channel.auth
-        return None if auth is None else auth.owner
-
-    @property
-    def client_address(self) -> str | None:
-        """The IP address of the client, or of the last proxy; None over stdio, in memory and over UNIX sockets."""
-        return address_of(self._channel.scope)
-
-    @property
     def connection_state(self) -> ConnectionState:
         """The state of the client's connection: one object per session. A stateless server has one for all clients."""
         state: ConnectionState = self._connection_state
@@ -294,3 +282,10 @@ class ServerContext(VisibilityControl, Context):
         except InvalidMessageError as error:
             raise InvalidResponseError(f"{row.method!r}: {error}") from None
         return result
+
+
+def bucket_key(ctx: ServerContext) -> ClientKey | ConnectionState:
+    """Return what identifies the client of a request for its rate: its user, else its session, else its address."""
+    auth, state = ctx._channel.auth, ctx.connection_state
+    owner = None if auth is None else auth.owner
+    return state if owner is None and not state.is_shared else client_key(owner, address_of(ctx._channel.scope))

@@ -10,11 +10,12 @@ from weakref import WeakKeyDictionary
 from ..aio.rate_limit import RateLimit, TokenBucket
 from ..endpoint.checks import Handler
 from ..errors import JSONRPCError, LocalError
-from ..http.client_keys import ClientKey, client_key
+from ..http.client_keys import ClientKey
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
 from ..protocol.revision import Revision, Sent
 from ..usage.keywords import nearest
+from .context import ConnectionState, bucket_key
 
 _MAX_CLIENTS: Final = 10_000  # Users and addresses whose use is stored; those that were silent longest are dropped.
 
@@ -65,17 +66,16 @@ class _ClientBuckets:
 
     def __init__(self, rate: RateLimit) -> None:
         self._rate = rate
-        self._by_session: WeakKeyDictionary[object, TokenBucket] = WeakKeyDictionary()
+        self._by_session: WeakKeyDictionary[ConnectionState, TokenBucket] = WeakKeyDictionary()
         self._by_name: OrderedDict[ClientKey, TokenBucket] = OrderedDict()  # The last one used is the last.
 
     def of_client(self, ctx: Any) -> TokenBucket:
         """Return the bucket of the client of a request."""
-        owner, state = ctx.owner, ctx.connection_state
-        if owner is None and not state.is_shared:
-            if (bucket := self._by_session.get(state)) is None:
-                bucket = self._by_session[state] = TokenBucket(self._rate)
+        name = bucket_key(ctx)
+        if isinstance(name, ConnectionState):
+            if (bucket := self._by_session.get(name)) is None:
+                bucket = self._by_session[name] = TokenBucket(self._rate)
             return bucket
-        name = client_key(owner, ctx.client_address)
         if (bucket := self._by_name.get(name)) is None:
             bucket = self._by_name[name] = TokenBucket(self._rate)
             if len(self._by_name) > _MAX_CLIENTS:

@@ -33,10 +33,10 @@ async def served(rev: Rev, **settings: Any) -> AsyncIterator[Any]:
     app = limited().asgi(owner=lambda scope: scope.get("state", {}).get("name"), **settings)
 
     async def client(address: str | None = "192.0.2.1", name: str | None = None) -> Client:
-        made = Client(app, rev, address, name)
+        opened = Client(app, rev, address, name)
         if not rev.stateless:
-            await made.web.open()
-        return made
+            await opened.web.open()
+        return opened
 
     try:
         yield client

@@ -88,7 +88,6 @@ def _prepare(
                 print(f"listening at {address}{endpoint}", file=sys.stderr, flush=True)
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            # Python calls this in the main thread, even while a handler blocks the event loop.
             super().handle_exit(sig, frame)
             if (seconds := self.config.timeout_graceful_shutdown) is not None:
                 exit_timer.start(seconds + _EXIT_SECONDS, 128 + sig)

@@ -244,10 +244,10 @@ class SessionStore:
         """Return the session that makes room for one of this client; None if there is none."""
         if self._half_open:
             return next(iter(self._half_open.values()))
-        most = max(self._counts, key=self._counts.__getitem__, default=client)
-        if self._counts.get(most, 0) <= self._counts.get(client, 0) + 1:
+        key = max(self._counts, key=self._counts.__getitem__, default=client)
+        if self._counts.get(key, 0) <= self._counts.get(client, 0) + 1:
             return None
-        return next((item for item in self._open.values() if item.client == most and not item.is_busy), None)
+        return next((item for item in self._open.values() if item.client == key and not item.is_busy), None)
 
     def _end_later(self, session: HTTPSession) -> None:
         self._forget(session)

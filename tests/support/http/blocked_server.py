@@ -1,4 +1,4 @@
-"""A server over HTTP whose tools do not end: `python blocked_http.py` listens on a free port."""
+"""A server over HTTP whose tools do not end: `python blocked_server.py` listens on a free port."""
 
 from __future__ import annotations
 

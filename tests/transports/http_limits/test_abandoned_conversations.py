@@ -19,10 +19,10 @@ MIB = 1 << 20
 
 
 class Calls:
-    """The calls of an app that run, and those that have begun."""
+    """The calls of an app that run, and those that have started."""
 
     def __init__(self) -> None:
-        self.running = self.begun = 0
+        self.running = self.started = 0
         self.app = App("slow")
         self.go_on = asyncio.Event()
 
@@ -30,7 +30,7 @@ class Calls:
         async def hang(text: str = "") -> str:
             """Wait until all may go on."""
             self.running += 1
-            self.begun += 1
+            self.started += 1
             try:
                 await self.go_on.wait()
             finally:
@@ -40,12 +40,12 @@ class Calls:
         @self.app.tool
         async def large() -> str:
             """Return a mebibyte."""
-            self.begun += 1
+            self.started += 1
             return "x" * MIB
 
-    async def until(self, begun: int) -> None:
+    async def until(self, started: int) -> None:
         async with asyncio.timeout(20):
-            while self.begun < begun:
+            while self.started < started:
                 await asyncio.sleep(0)
 
 
@@ -75,12 +75,12 @@ class Conversation:
         stream = answer(web.app, scope, b"")
         await stream.until(lambda answer: answer.events)
         path, _, query = stream.events[0].data.decode().partition("?")
-        made = cls(web, stream, path, query.encode())
+        conversation = cls(web, stream, path, query.encode())
         hello = {"protocolVersion": REV.id, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-        assert (await made.post(REV.request("hello", "initialize", hello)).whole()).status == 202
+        assert (await conversation.post(REV.request("hello", "initialize", hello)).whole()).status == 202
         await stream.until(lambda answer: len(answer.events) > 1)
-        await made.post({"jsonrpc": "2.0", "method": "notifications/initialized"}).whole()
-        return made
+        await conversation.post({"jsonrpc": "2.0", "method": "notifications/initialized"}).whole()
+        return conversation
 
     def post(self, body: Any) -> Answer:
         return self.web.request(body=body, path=self.path, query_string=self.query)
@@ -108,9 +108,9 @@ async def test_leaving_ends_the_handlers_and_all_that_waits(count: int) -> None:
             assert (await conversation.call(id).whole()).status == 202
         await calls.until(count)
         await conversation.stream.leave()
-        assert calls.running == 0 and calls.begun == count
+        assert calls.running == 0 and calls.started == count
         assert (await conversation.call("late").whole()).status == 404
-        assert calls.begun == count
+        assert calls.started == count
 
 
 async def test_a_conversation_counts_until_its_handlers_have_ended() -> None:
@@ -136,7 +136,7 @@ async def test_a_client_that_reads_nothing_holds_a_bounded_number_of_bytes() -> 
         conversation.stream.reads.clear()
         for id in range(8):
             assert (await conversation.call(id, "large").whole()).status == 202
-        assert calls.begun == 1  # Its response is being sent; the next message is not read before.
+        assert calls.started == 1  # Its response is being sent; the next message is not read before.
         posts = [await conversation.call(f"big {id}", text="y" * MIB).whole() for id in range(40)]
         accepted = [post.status for post in posts].count(202)
         assert 10 <= accepted <= 16 and {post.status for post in posts[accepted:]} == {503}

@@ -9,12 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+import support.http.blocked_server
 from support.endpoints import STATELESS
 from support.processes import exit_code_within
-from support.project import SERVERS
 
+SERVER = Path(support.http.blocked_server.__file__)
 SOON = 2.0
 TOOLS = ["hang", "deaf", "block", "executor", "thread", "plain", "large"]
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
@@ -23,7 +25,7 @@ SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids
 @contextmanager
 def server() -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A server process, and its port."""
-    command = [sys.executable, str(SERVERS / "blocked_http.py")]
+    command = [sys.executable, str(SERVER)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None and process.stdout is not None
     try:

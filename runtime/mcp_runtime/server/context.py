@@ -286,6 +286,7 @@ class ServerContext(VisibilityControl, Context):
 
 def bucket_key(ctx: ServerContext) -> ClientKey | ConnectionState:
     """Return what identifies the client of a request for its rate: its user, else its session, else its address."""
-    auth, state = ctx._channel.auth, ctx.connection_state
+    channel, state = ctx._channel, ctx.connection_state  # pyright: ignore[reportPrivateUsage]
+    auth = channel.auth
     owner = None if auth is None else auth.owner
-    return state if owner is None and not state.is_shared else client_key(owner, address_of(ctx._channel.scope))
+    return state if owner is None and not state.is_shared else client_key(owner, address_of(channel.scope))

@@ -2,7 +2,8 @@
 
 A thread takes one function after the other from a queue, and an event loop takes all results that are there at once:
 while there is work, a function costs no wake-up of a thread and less than one of the event loop. Functions that block
-get threads of their own within two milliseconds.
+get threads of their own within two milliseconds. The functions of one client have at most 32 threads, and at most a
+quarter of those that other clients leave, so that calls that block do not stop the calls of other clients.
 """
 
 from __future__ import annotations
@@ -11,28 +12,38 @@ import asyncio
 import contextvars
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-_MAX_THREADS: Final = 32
+_MAX_THREADS: Final = 256
+_MAX_OF_CLIENT: Final = 32  # Functions of one client that run or are in the queue; further ones wait for these.
 _IDLE_SECONDS: Final = 10.0  # Seconds after which a thread with nothing to do ends.
 _STALL_SECONDS: Final = 0.001  # Seconds without progress after which other threads take what is in the queue.
 _BATCH: Final = 64  # Results for which the event loop is woken although more functions are in the queue.
 
 _THREAD: Final = threading.local()
 
+# Returns the client whose request runs a function; None if the process has one client.
+CALLER: Final[ContextVar[Callable[[], Hashable] | None]] = ContextVar("mcp_caller", default=None)
+
 
 class _Work:
     """A function to run, and the future of its result."""
 
-    __slots__ = ("context", "error", "function", "arguments", "future", "loop", "result")
+    __slots__ = ("client", "context", "error", "function", "arguments", "future", "loop", "result")
 
     def __init__(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], future: asyncio.Future[Any], loop: _LoopState
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        future: asyncio.Future[Any],
+        loop: _LoopState,
+        client: Hashable,
     ) -> None:
-        self.function, self.arguments, self.future, self.loop = function, arguments, future, loop
+        self.function, self.arguments, self.future, self.loop, self.client = function, arguments, future, loop, client
         self.context = contextvars.copy_context()
         self.result: Any = None
         self.error: BaseException | None = None
@@ -88,11 +99,14 @@ def _settle(ended: Sequence[_Work]) -> None:
 
 
 class WorkerThreads:
-    """Up to 32 daemon threads, which are started on demand and end after 10 s without work."""
+    """Up to 256 daemon threads, which clients share: started on demand, and ended after 10 s without work."""
 
     def __init__(self) -> None:
         self._queue: deque[_Work] = deque()
         self._lock = threading.Lock()  # Held to add to the queue, and by a thread that has found it empty.
+        self._shares: dict[Hashable, int] = {}  # How many functions of a client are in the queue, or run.
+        self._total = 0  # Their sum.
+        self._waiting: dict[Hashable, deque[_Work]] = {}  # The functions of clients that have no room in the queue.
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState] = WeakKeyDictionary()
         self._threads = 0
         self._parked: list[threading.Lock] = []  # One for each thread with nothing to do, which waits to acquire it.
@@ -106,14 +120,49 @@ class WorkerThreads:
         if state is None:
             state = self._loops[loop] = _LoopState(loop)
         future: asyncio.Future[Any] = loop.create_future()
+        caller = CALLER.get()
+        client = None if caller is None else caller()
+        work = _Work(function, arguments, future, state, client)
         with self._lock:
-            self._queue.append(_Work(function, arguments, future, state))
+            share = self._shares.get(client, 0)
             busy = self._threads > len(self._parked)
-            if not busy:
-                self._employ(1)
+            if not share or share < min(_MAX_OF_CLIENT, (_MAX_THREADS - self._total) // 4):
+                self._shares[client] = share + 1
+                self._total += 1
+                self._queue.append(work)
+                if not busy:
+                    self._employ(1)
+            else:
+                self._waiting.setdefault(client, deque()).append(work)
         if busy and not state.watching:
             self._watch(loop, state)
-        return await future
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self._leave(work)
+            raise
+
+    def _leave(self, work: _Work) -> None:
+        """Remove a function from those that wait for room in the queue."""
+        with self._lock, suppress(KeyError, ValueError):
+            waiting = self._waiting[work.client]
+            waiting.remove(work)
+            if not waiting:
+                del self._waiting[work.client]
+
+    def _end(self, client: Hashable) -> None:
+        """Let the next function of a client into the queue, now that one has ended."""
+        with self._lock:
+            if (waiting := self._waiting.get(client)) is not None:
+                self._queue.append(waiting.popleft())
+                if not waiting:
+                    del self._waiting[client]
+                return
+            self._total -= 1
+            if self._shares[client] == 1:
+                del self._shares[client]
+            else:
+                self._shares[client] -= 1
 
     def _employ(self, count: int) -> None:
         """Wake or start this many threads; the lock is held."""
@@ -151,6 +200,7 @@ class WorkerThreads:
             _THREAD.loop = work.loop.loop
             work.run()
             _THREAD.loop = None
+            self._end(work.client)
             work.loop.add(work, more=bool(queue))
             del work  # An idle thread has no reference to the last request.
 

@@ -14,7 +14,7 @@ from ..aio.rate_limit import RateLimit
 from ..endpoint.extensions import Extension
 from ..endpoint.requests import ResultT
 from ..endpoint.revision_ids import check_revisions
-from ..errors import ConnectionClosedError, HTTPStatusError, LocalError, RemoteJSONRPCError
+from ..errors import ConnectionClosedError, HTTPStatusError, LocalError, RemoteJSONRPCError, RequestTimeoutError
 from ..protocol.capabilities import Capabilities, merge, required_extensions
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
@@ -30,7 +30,7 @@ from .answering.handler_limits import prepare_handlers
 from .cache import ClientResponseCache
 from .constructor import RULES, EventKeywords, capabilities_property
 from .context import ClientContext as ClientContext
-from .fallback import legacy_candidates, set_transport_revision, supported_versions
+from .fallback import OpeningError, discovery_options, legacy_candidates, set_transport_revision, supported_versions
 from .input_required import InputAnswers
 from .observation.factory import new_observer, observer_for_log, open_session
 from .ping import ping_regularly
@@ -180,11 +180,12 @@ class ClientCore(InputAnswers):
         connection = Connection(self.revision, "client", local_capabilities=self.capabilities)
         session = open_session(self._observer, connection, transport, self._message_handler())
         set_transport_revision(session, self.revision, candidates)
-        self._runner = asyncio.create_task(session.run())
+        runner = self._runner = asyncio.create_task(session.run())
         self._session = session
         try:
             negotiated = await self._negotiate(session, candidates)
         except BaseException:
+            self._session, self._runner = session, runner  # The client of another version may have had them.
             await self.close()
             raise
         negotiated._start_background(session, root_uris)
@@ -259,15 +260,27 @@ class ClientCore(InputAnswers):
     async def _discover(
         self, session: Session, lifecycle: Stateless, candidates: Sequence[Candidate[ClientCore]]
     ) -> ClientCore:
-        """Discover a stateless server; if it has a handshake lifecycle, initialize the newest candidate that has
-        one."""
+        """Discover a stateless server; with a handshake lifecycle, initialize the newest candidate that has one."""
         self._request_meta = {
             f"{META}protocolVersion": self.revision.id,
             f"{META}clientInfo": {"name": self.name, "version": self.version},
             f"{META}clientCapabilities": self.capabilities,
         }
+        options = discovery_options(self._connect_options, session, candidates)
         try:
-            result: Any = await super()._send_request(lifecycle.discover, {}, self._connect_options)
+            result: Any = await super()._send_request(lifecycle.discover, {}, options)
+        except RequestTimeoutError as error:
+            connection, meta, runner = session.connection, self._request_meta, self._runner
+            if options is self._connect_options:
+                raise
+            try:
+                return await self._fall_back(session, error, candidates)
+            except RemoteJSONRPCError:
+                connection.last_id = session.connection.last_id
+                session.connection, self._request_meta = connection, meta
+                self._session, self._runner = session, runner
+                session.handle = self._message_handler()
+            result = await super()._send_request(lifecycle.discover, {}, self._connect_options)
         except (RemoteJSONRPCError, HTTPStatusError) as error:
             if self.revision.id not in supported_versions(error):
                 return await self._fall_back(session, error, candidates)
@@ -283,7 +296,7 @@ class ClientCore(InputAnswers):
         return self
 
     async def _fall_back(
-        self, session: Session, error: RemoteJSONRPCError | HTTPStatusError, candidates: Sequence[Candidate[ClientCore]]
+        self, session: Session, error: OpeningError, candidates: Sequence[Candidate[ClientCore]]
     ) -> ClientCore:
         """Initialize the newest candidate that has a handshake lifecycle, over the same transport."""
         legacy = legacy_candidates(self.revision, error, candidates)
@@ -291,7 +304,9 @@ class ClientCore(InputAnswers):
             raise LocalError(f"the server does not support {self.revision.id}: {error}") from error
         client = legacy[-1].get()
         self._request_meta = {}
+        last_id = session.connection.last_id if isinstance(error, RequestTimeoutError) else 0
         session.connection = Connection(client.revision, "client", local_capabilities=client.capabilities)
+        session.connection.last_id = last_id  # The response to the first request may still arrive.
         set_transport_revision(session, client.revision, legacy)
         self._transfer_session(client, None)
         return await client._negotiate(session, legacy)

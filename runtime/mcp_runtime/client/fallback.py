@@ -4,18 +4,37 @@ of the transport."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from ..errors import HTTPStatusError, RemoteJSONRPCError
+from ..errors import HTTPStatusError, RemoteJSONRPCError, RequestTimeoutError
 from ..protocol.models import is_list, is_object
 from ..protocol.revision import Revision
 from ..session.interfaces import Candidate, RequestTransport
+from ..session.options import RequestOptions
 from ..session.session import Session
 
 if TYPE_CHECKING:
     from ..endpoint.base import Endpoint
 
 EndpointT = TypeVar("EndpointT", bound="Endpoint")
+OpeningError: TypeAlias = RemoteJSONRPCError | HTTPStatusError | RequestTimeoutError
+
+_NO_RESPONSE_SECONDS: Final = 5.0  # Seconds without a response after which a server may have a handshake lifecycle.
+
+
+def discovery_options(
+    options: RequestOptions, session: Session, candidates: Sequence[Candidate[EndpointT]]
+) -> RequestOptions:
+    """Return the options of the first request: with a short timeout if old servers may not respond to it.
+
+    Old servers over stdio may ignore what precedes `initialize`; over HTTP they respond to each request. See
+    https://modelcontextprotocol.io/specification/draft/basic/transports#stdio (backward compatibility)
+    """
+    if isinstance(session.transport, RequestTransport) or not any(candidate.stateful for candidate in candidates):
+        return options
+    timeout = _NO_RESPONSE_SECONDS if options.timeout is None else min(_NO_RESPONSE_SECONDS, options.timeout / 2)
+    return replace(options, timeout=timeout)
 
 
 def supported_versions(error: RemoteJSONRPCError | HTTPStatusError) -> list[Any]:
@@ -26,13 +45,13 @@ def supported_versions(error: RemoteJSONRPCError | HTTPStatusError) -> list[Any]
 
 
 def legacy_candidates(
-    revision: Revision, error: RemoteJSONRPCError | HTTPStatusError, candidates: Sequence[Candidate[EndpointT]]
+    revision: Revision, error: OpeningError, candidates: Sequence[Candidate[EndpointT]]
 ) -> Sequence[Candidate[EndpointT]]:
     """Return the candidates with a handshake lifecycle that the server may support.
 
     Args:
         revision: The protocol version of the request that the server has rejected.
-        error: The error of the server.
+        error: The error of the server, or that of the request that it has not responded to.
         candidates: The clients of all protocol versions that may be negotiated.
 
     Raises the error again if it is not about the protocol version.
@@ -41,8 +60,10 @@ def legacy_candidates(
         may_know_other_lifecycle,  # Imported late, because few servers reject the first request.
     )
 
-    code = error.code if isinstance(error, RemoteJSONRPCError) else 0
     stateful = [candidate for candidate in candidates if candidate.stateful]
+    if isinstance(error, RequestTimeoutError):
+        return stateful
+    code = error.code if isinstance(error, RemoteJSONRPCError) else 0
     if not stateful or may_know_other_lifecycle(error.status, code, revision):
         return stateful
     versions = supported_versions(error)

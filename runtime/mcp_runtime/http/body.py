@@ -28,7 +28,7 @@ class BodyReader:
         self._too_long = HTTPError(413, f"the message is longer than the limit of {max_bytes} bytes")
         self._ticks = 0  # Counting ticks is cheaper than reading the clock for each request.
         self._started: dict[asyncio.Task[Any], int] = {}
-        self._timed_out: set[asyncio.Task[Any]] = set()
+        self._ended: dict[asyncio.Task[Any], HTTPError] = {}  # The reads that are cancelled, and their responses.
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -52,11 +52,10 @@ class BodyReader:
                 return await self._read_remaining(receive, message)
             return body
         except asyncio.CancelledError:
-            if task not in self._timed_out:
+            if (error := self._ended.pop(task, None)) is None:
                 raise
-            self._timed_out.discard(task)
             task.uncancel()
-            return HTTPError(408, f"the request took longer than {self._seconds:g} seconds")
+            return error
         finally:
             del self._started[task]
 
@@ -83,14 +82,24 @@ class BodyReader:
         assert task is not None, "a request is served by a task"
         return task
 
+    def close(self) -> None:
+        """Reject the requests whose bodies have not arrived: the server ends."""
+        for task in self._started:
+            self._end(task, HTTPError(503, "the server is shutting down"))
+
+    def _end(self, task: asyncio.Task[Any], error: HTTPError) -> None:
+        if task not in self._ended:
+            self._ended[task] = error
+            task.cancel()
+
     def _cancel_late(self) -> None:
         """Cancel the reads that are late; restart the timer while bodies are being read."""
         loop = asyncio.get_running_loop()
         self._ticks += 1
         self._timer = None
+        late = HTTPError(408, f"the request took longer than {self._seconds:g} seconds")
         for task, since in self._started.items():
-            if self._ticks - since > _TICKS and task not in self._timed_out:
-                self._timed_out.add(task)
-                task.cancel()
+            if self._ticks - since > _TICKS:
+                self._end(task, late)
         if self._started:
             self._timer = loop.call_later(self._seconds / _TICKS, self._cancel_late)

@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from math import ceil
 from typing import Any, Final
 
+from pydantic_core import from_json
+
 from ..protocol.jsonrpc import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     MalformedMessage,
@@ -30,6 +34,7 @@ from .headers import (
     SESSION_ID,
     Headers,
     HTTPError,
+    Raw,
     accepts,
     media_type,
 )
@@ -227,6 +232,19 @@ def _reject_body(message: Message | list[Message], served: ServedRevisions) -> H
 def status_of(code: int, revision: Revision) -> int:
     """Return the HTTP status of a response with this JSON-RPC error code, or with a result if the code is 0."""
     return revision.http.statuses.get(code, 200) if code else 200
+
+
+def retry_headers(code: int, response: bytes) -> Raw:
+    """Return the `Retry-After` header of an error response whose data has the seconds to wait, as `retryAfter`.
+
+    See https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3
+    """
+    if code != INTERNAL_ERROR or b'"retryAfter"' not in response:
+        return ()
+    error: Any = from_json(response).get("error")
+    data = error.get("data") if is_object(error) else None
+    seconds = data.get("retryAfter") if is_object(data) else None
+    return ((b"retry-after", b"%d" % ceil(seconds)),) if isinstance(seconds, (int, float)) else ()
 
 
 def resume_position(headers: Headers) -> tuple[str, int] | HTTPError | None:

@@ -38,11 +38,11 @@ class Connection:
     `local_capabilities` and `remote_capabilities` are the capabilities that the two sides have declared so far.
     `result_meta` is the serialized `_meta` of every result that has no `_meta`. `initialize_row` is the request that
     opens the connection, None without a handshake. `in_flight` has the ids of the peer's unanswered requests; it is
-    None if the requests come from independent clients, whose ids may collide.
+    None if the requests come from independent clients, whose ids may collide. `last_id` is the last id of `next_id`.
     """
 
     __slots__ = ("revision", "side", "local_capabilities", "remote_capabilities", "result_meta", "in_flight", "phase",
-                 "initialize_row", "_pending", "_next_id", "_sendable", "_receivable")  # fmt: skip
+                 "initialize_row", "last_id", "_pending", "_sendable", "_receivable")  # fmt: skip
 
     def __init__(self, revision: Revision, side: Side, local_capabilities: Capabilities) -> None:
         """Create one side of a new connection, in the first phase of the revision's lifecycle."""
@@ -53,7 +53,7 @@ class Connection:
         self.result_meta = b""
         self.in_flight: dict[Id, None] | None = {}  # A dict: an empty set takes three times the memory.
         self._pending: dict[Id, tuple[Request[Any], Any]] = {}
-        self._next_id = 0
+        self.last_id = 0
         self.enter_phase(first_phase(revision.lifecycle))
 
     def copy_for_new_connection(self) -> Connection:
@@ -63,7 +63,7 @@ class Connection:
         copy.local_capabilities, copy.remote_capabilities = self.local_capabilities, self.remote_capabilities
         copy.result_meta = self.result_meta
         copy._sendable, copy._receivable, copy.initialize_row = self._sendable, self._receivable, self.initialize_row
-        copy.in_flight, copy._pending, copy._next_id = {}, {}, 0
+        copy.in_flight, copy._pending, copy.last_id = {}, {}, 0
         return copy
 
     def enter_phase(self, phase: Phase) -> None:
@@ -92,8 +92,8 @@ class Connection:
 
     def next_id(self) -> Id:
         """Return a request id that this connection has not used."""
-        self._next_id += 1
-        return self._next_id
+        self.last_id += 1
+        return self.last_id
 
     def send_request(self, id: Id, row: Request[Any], params: Any) -> bytes:
         """Serialize a request and register it as pending. Raises ProtocolViolationError or InvalidMessageError."""

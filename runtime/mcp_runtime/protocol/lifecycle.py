@@ -41,6 +41,12 @@ def is_allowed(lifecycle: Handshake | Stateless, phase: Phase, row: Sent) -> boo
     return row.method in {role_row.method for role in roles if (role_row := getattr(lifecycle, role)) is not None}
 
 
+def is_control_request(revision: Revision, row: Sent) -> bool:
+    """Return True for a request that only shows that the other side responds: its handler waits for nothing."""
+    lifecycle = revision.lifecycle
+    return row.method == (lifecycle.discover if isinstance(lifecycle, Stateless) else lifecycle.ping_request).method
+
+
 @cache
 def allowed_methods(
     revision: Revision, direction: Direction, phase: Phase, missing: frozenset[str]

@@ -14,6 +14,7 @@ from ..endpoint.checks import check_form_answer, warn_about_secrets
 from ..endpoint.context import LEVELS, Context
 from ..endpoint.requests import ResultT
 from ..errors import InvalidMessageError, InvalidResponseError, JSONRPCError, ProtocolViolationError
+from ..http.client_keys import ClientKey, address_of, client_key
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
 from ..protocol.models import is_object
@@ -82,6 +83,11 @@ class ConnectionState:
 
             self._session_id = uuid4().hex
         return self._session_id
+
+    @property
+    def is_shared(self) -> bool:
+        """True if this is the state of all clients of a server without sessions."""
+        return self._session_id is None
 
     def identify(self, session_id: str | None) -> None:
         """Set the id of the client's session; None if this is the state of requests without sessions."""
@@ -276,3 +282,11 @@ class ServerContext(VisibilityControl, Context):
         except InvalidMessageError as error:
             raise InvalidResponseError(f"{row.method!r}: {error}") from None
         return result
+
+
+def bucket_key(ctx: ServerContext) -> ClientKey | ConnectionState:
+    """Return what identifies the client of a request for its rate: its user, else its session, else its address."""
+    channel, state = ctx._channel, ctx.connection_state  # pyright: ignore[reportPrivateUsage]
+    auth = channel.auth
+    owner = None if auth is None else auth.owner
+    return state if owner is None and not state.is_shared else client_key(owner, address_of(channel.scope))

@@ -107,8 +107,7 @@ class ServerCore(Endpoint):
         rows = self.revision.table(self._receives).values()
         warn_on_reordering(self._handlers, rows)
         add_cache_hints(self._handlers, rows, self.cache_hints)
-        shared_key = None if isinstance(self.revision.lifecycle, Handshake) else self
-        limit_rates(self._handlers, rows, rate_limits, shared_key)
+        limit_rates(self._handlers, rows, rate_limits)
         if type(self).scopes is not ServerCore.scopes:
             require_scopes(self._handlers, rows, self.scopes)
 

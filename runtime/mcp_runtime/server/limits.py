@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from ..aio.rate_limit import RateLimit, TokenBucket
 from ..endpoint.checks import Handler
 from ..errors import JSONRPCError, LocalError
+from ..http.client_keys import ClientKey
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
 from ..protocol.revision import Revision, Sent
 from ..usage.keywords import nearest
+from .context import ConnectionState, bucket_key
+
+_MAX_CLIENTS: Final = 10_000  # Users and addresses whose use is stored; those that were silent longest are dropped.
 
 
 def check_handlers(function: str, revision: Revision, *settings: Mapping[str, object] | None) -> None:
@@ -31,37 +36,53 @@ def check_handlers(function: str, revision: Revision, *settings: Mapping[str, ob
             raise LocalError(f"{function}(): there is no handler {name!r}; {nearest(name, names, 'handlers')}")
 
 
-def limit_rates(
-    handlers: dict[str, Handler], rows: Iterable[Sent], rates: Mapping[str, RateLimit | None], shared_key: object | None
-) -> None:
-    """Wrap the handlers that have a rate limit.
+def limit_rates(handlers: dict[str, Handler], rows: Iterable[Sent], rates: Mapping[str, RateLimit | None]) -> None:
+    """Wrap the handlers that have a rate limit, which holds for each client.
 
     Args:
         handlers: The handlers by method; wrapped in place.
         rows: The rows of all messages that the server receives.
         rates: The rate limits by handler name, such as "call_tool"; None for no limit.
-        shared_key: None to limit each connection; an object to limit all connections together, because a stateless
-            server cannot distinguish them.
     """
     for row in rows:
         if (rate := rates.get(row.name)) is not None and row.method in handlers:
-            handlers[row.method] = _with_rate_limit(row.method, handlers[row.method], rate, shared_key)
+            handlers[row.method] = _with_rate_limit(row.method, handlers[row.method], rate)
 
 
-def _with_rate_limit(method: str, handler: Handler, rate: RateLimit, shared_key: object | None) -> Handler:
+def _with_rate_limit(method: str, handler: Handler, rate: RateLimit) -> Handler:
     """Return the handler with a rate limit. Requests above the limit get an error with the seconds to wait."""
-    buckets: WeakKeyDictionary[object, TokenBucket] = WeakKeyDictionary()
+    buckets = _ClientBuckets(rate)
 
     async def handle(ctx: Any, params: Any) -> Any:
-        key = shared_key or ctx.connection_state
-        bucket = buckets.get(key)
-        if bucket is None:
-            bucket = buckets[key] = TokenBucket(rate)
-        if wait := bucket.acquire():
+        if wait := buckets.of_client(ctx).acquire():
             raise JSONRPCError(INTERNAL_ERROR, f"too many {method!r} requests", {"retryAfter": round(wait, 3)})
         return await handler(ctx, params)
 
     return handle
+
+
+class _ClientBuckets:
+    """The token bucket of each client: of its user, else of its session, else of its address."""
+
+    def __init__(self, rate: RateLimit) -> None:
+        self._rate = rate
+        self._by_session: WeakKeyDictionary[ConnectionState, TokenBucket] = WeakKeyDictionary()
+        self._by_name: OrderedDict[ClientKey, TokenBucket] = OrderedDict()  # The last one used is the last.
+
+    def of_client(self, ctx: Any) -> TokenBucket:
+        """Return the bucket of the client of a request."""
+        name = bucket_key(ctx)
+        if isinstance(name, ConnectionState):
+            if (bucket := self._by_session.get(name)) is None:
+                bucket = self._by_session[name] = TokenBucket(self._rate)
+            return bucket
+        if (bucket := self._by_name.get(name)) is None:
+            bucket = self._by_name[name] = TokenBucket(self._rate)
+            if len(self._by_name) > _MAX_CLIENTS:
+                self._by_name.popitem(last=False)
+        else:
+            self._by_name.move_to_end(name)
+        return bucket
 
 
 def check_scopes(

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..protocol.events import RequestReceived
-from .interfaces import Reply
+from ..aio.eager import TaskStarter, task_starter
+from ..protocol.connection import Connection
+from ..protocol.events import NotificationReceived, RequestReceived
+from ..protocol.jsonrpc import INTERNAL_ERROR, Id
+from ..protocol.lifecycle import is_control_request
+from .interfaces import PushTransport, Reply
 
+_log: Final = logging.getLogger(__name__)
+
+_MAX_RUNNING: Final = 1024  # Running handlers above which further messages wait.
+_MAX_WAITING: Final = 32_768  # Waiting messages above which further ones are refused.
+_MAX_WAITING_BYTES: Final = 16 * 1024 * 1024  # The same in bytes.
+_AT_ONCE: Final = 64  # Waiting messages that begin in one iteration of the event loop.
 _CANCEL_SECONDS: Final = 0.4  # Seconds for cancelled handlers to end.
 
 
@@ -20,6 +32,137 @@ class RunningRequest:
     request: RequestReceived
     reply: Reply
     task: asyncio.Task[None]
+
+
+@dataclass(slots=True)
+class _WaitingMessage:
+    message: RequestReceived | NotificationReceived
+    reply: Reply
+    begin: Callable[[], object]
+    size: int
+
+
+class RunningHandlers:
+    """The handlers of one session that run, at most 1,024 besides those of pings, and the messages that wait for them.
+
+    Messages are read however many handlers run, so that cancellations, responses and the end of the input arrive.
+    """
+
+    __slots__ = (
+        "push",
+        "can_wait",
+        "is_full",
+        "_tasks",
+        "_waiting",
+        "_waiting_bytes",
+        "_loop",
+        "_starter",
+        "_shares_starter",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, starter: TaskStarter | None) -> None:
+        """Create the handlers of a session; `starter` belongs to several sessions, or is None."""
+        self.push: PushTransport | None = None  # The transport that delivers the messages, if it can be paused.
+        self.can_wait = False  # True if messages wait for handlers; else those above the limit are refused.
+        self.is_full = False  # True if the next message has to wait.
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._waiting: OrderedDict[object, _WaitingMessage] | None = None
+        self._waiting_bytes = 0
+        self._loop = loop
+        self._starter = starter or task_starter(loop)
+        self._shares_starter = starter is not None
+
+    @property
+    def defers(self) -> bool:
+        """True if handlers begin in the next iteration of the event loop."""
+        return self._starter.defers
+
+    def start(self, coro: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Start a coroutine at once, up to its first wait; return its task, or None if it has ended."""
+        if (task := self._starter.start(coro)) is None or task.done():
+            return None
+        self._tasks[task] = None
+        if len(self._tasks) >= _MAX_RUNNING:
+            self.is_full = True
+        if self._starter.defers and (push := self.push) is not None:
+            push.pause()
+            self._loop.call_soon(push.resume)  # The next message is delivered when this handler has begun.
+        return task
+
+    def remove(self, task: asyncio.Task[None]) -> None:
+        """Remove the task of a handler. Handlers call this themselves, which saves an iteration of the event loop; it
+        is a callback of tasks that are cancelled before they start."""
+        if task not in self._tasks:
+            return
+        del self._tasks[task]
+        if self.is_full and len(self._tasks) < _MAX_RUNNING:
+            self.is_full = False
+            if self._waiting:
+                self._loop.call_soon(self._begin_waiting)
+
+    def postpone(
+        self,
+        connection: Connection,
+        message: RequestReceived | NotificationReceived,
+        reply: Reply,
+        begin: Callable[[], object],
+        size: int,
+    ) -> bool:
+        """Let a message of `size` bytes wait until a handler has ended; refuse it if too many wait.
+
+        Return False for a request that is served however many handlers run.
+        """
+        if is_control_request(connection.revision, message.row) and len(self._tasks) < 2 * _MAX_RUNNING:
+            return False
+        waiting = self._waiting = OrderedDict() if self._waiting is None else self._waiting
+        if self.can_wait and len(waiting) < _MAX_WAITING and self._waiting_bytes + size <= _MAX_WAITING_BYTES:
+            key = message.id if isinstance(message, RequestReceived) else object()
+            waiting[key] = _WaitingMessage(message, reply, begin, size)
+            self._waiting_bytes += size
+            return True
+        _log.warning("too many messages at once: %r is refused", message.row.method)
+        if isinstance(message, RequestReceived):
+            text = f"too many requests wait for others: wait for results before the next {message.row.method!r}"
+            reply(connection.send_error(message, INTERNAL_ERROR, text), INTERNAL_ERROR)
+        return True
+
+    def pop_waiting(self, id: Id) -> tuple[RequestReceived, Reply] | None:
+        """Remove the request with this id from those that wait, and return it with its reply; None if it does not."""
+        if self._waiting is None or (entry := self._waiting.pop(id, None)) is None:
+            return None
+        self._waiting_bytes -= entry.size
+        return (entry.message, entry.reply) if isinstance(entry.message, RequestReceived) else None
+
+    def _begin_waiting(self) -> None:
+        """Begin the handlers that have waited, as far as there is room for them."""
+        for _ in range(_AT_ONCE):
+            if self.is_full:
+                return
+            if not self._waiting:
+                self._waiting = None
+                return
+            entry = self._waiting.popitem(last=False)[1]
+            self._waiting_bytes -= entry.size
+            entry.begin()
+        self._loop.call_soon(self._begin_waiting)
+
+    async def finish(self, timeout: float) -> None:
+        """Wait up to `timeout` seconds for the handlers to end, also for those that wait; then cancel them."""
+        deadline = self._loop.time() + timeout
+        while self._waiting and self._tasks and (remaining := deadline - self._loop.time()) > 0:
+            await asyncio.wait(self._tasks, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(0)  # Others begin.
+        dropped = [] if self._waiting is None else [*self._waiting.values()]
+        self._waiting, self._waiting_bytes = None, 0
+        for entry in dropped:
+            entry.reply(None, 0)
+        await finish_tasks(self._tasks, max(deadline - self._loop.time(), 0))
+        if not self._shares_starter:
+            await self._starter.close()
+
+
+def ignore_response(response: bytes | None, code: int) -> None:
+    """Do nothing: a notification gets no response."""
 
 
 async def finish_tasks(tasks: Collection[asyncio.Task[Any]], timeout: float) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from pydantic import BaseModel
 
-from ..aio.eager import TaskStarter, task_starter
+from ..aio.eager import TaskStarter
 from ..errors import ConnectionClosedError, MCPError, ProtocolViolationError, RequestTimeoutError
 from ..protocol import jsonrpc
 from ..protocol.connection import Connection
@@ -25,12 +25,11 @@ from .interfaces import Channel, PushTransport, Reply, RequestTransport, Send, T
 from .options import RequestOptions
 from .pending import PendingRequests
 from .replies import run_notification_handler, run_request_handler
-from .running import RunningRequest, finish_tasks
+from .running import RunningHandlers, RunningRequest, ignore_response
 
 _log: Final = logging.getLogger(__name__)
 
 _DRAIN_SECONDS: Final = 1.0  # Seconds for handlers to finish after the peer has closed the connection.
-_MAX_CONCURRENT_HANDLERS: Final = 1024  # Running handlers above which no more messages are read.
 
 
 class Session:
@@ -40,8 +39,8 @@ class Session:
     for messages that follow immediately, and returns the result of `initialize`, or None if `handle` returns it."""
 
     __slots__ = ("connection", "auth", "scope", "transport", "handle", "ended", "_on_initialize", "_pending",
-                 "_running", "_tasks", "_loop", "_starter", "_shares_starter", "_input_ended", "_closed",
-                 "_push_transport", "_request_transport")  # fmt: skip
+                 "_running", "_handlers", "_message_size", "_loop", "_input_ended", "_closed",
+                 "_request_transport")  # fmt: skip
 
     def __init__(
         self,
@@ -60,13 +59,11 @@ class Session:
         self._on_initialize = on_initialize
         self._pending = PendingRequests()
         self._running: dict[Id, RunningRequest] = {}
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._message_size = 0
         self._loop = asyncio.get_running_loop()
-        self._starter = starter or task_starter(self._loop)
-        self._shares_starter = starter is not None
+        self._handlers = RunningHandlers(self._loop, starter)
         self._input_ended: asyncio.Future[None] | None = None
         self._closed: asyncio.Future[None] | None = None
-        self._push_transport: PushTransport | None = None
         self.ended = False
 
     @property
@@ -85,15 +82,16 @@ class Session:
 
         `first` is the first message, if it was received already.
         """
-        self._push_transport = self.transport if isinstance(self.transport, PushTransport) else None
+        self._handlers.can_wait = True
+        push = self._handlers.push = self.transport if isinstance(self.transport, PushTransport) else None
         if first is not None:
             self._receive_bytes(first)
         try:
             if self._request_transport is not None:
                 self._request_transport.set_sink(self)
-            if self._push_transport is not None:
+            if push is not None:
                 self._input_ended = self._loop.create_future()
-                self._push_transport.set_receiver(self._receive_bytes)
+                push.set_receiver(self._receive_bytes)
                 await self._input_ended
             else:
                 await self._receive()
@@ -101,18 +99,16 @@ class Session:
             _log.debug("%s", error)
         except asyncio.CancelledError:
             self._fail_pending()
-            await self._finish_handlers(0)
+            await self._handlers.finish(0)
             raise
         self._fail_pending()
-        await self._finish_handlers(_DRAIN_SECONDS)
+        await self._handlers.finish(_DRAIN_SECONDS)
 
     async def _receive(self) -> None:
         while (data := await self.transport.receive()) is not None:
             self._receive_bytes(data)
-            if self._starter.defers:
+            if self._handlers.defers:
                 await asyncio.sleep(0)  # The handler begins before the output is checked and the next message read.
-            if len(self._tasks) >= _MAX_CONCURRENT_HANDLERS:
-                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             await self.transport.drain()
 
     def _receive_bytes(self, data: bytes | None) -> None:
@@ -120,6 +116,7 @@ class Session:
             if self._input_ended is not None and not self._input_ended.done():
                 self._input_ended.set_result(None)
         else:
+            self._message_size = len(data)
             event = (
                 self.connection.oversized()
                 if data is OVERSIZED_MESSAGE
@@ -145,7 +142,11 @@ class Session:
                     if result is not None:
                         reply(self.connection.send_result(event, result), 0)
                         return True
-                if (task := self._start(self._run_request_handler(event, reply, channel))) is not None:
+                if self._handlers.is_full:
+                    begin = partial(self.handle_event, event, reply, channel)
+                    if self._handlers.postpone(self.connection, event, reply, begin, self._message_size):
+                        return True
+                if (task := self._handlers.start(self._run_request_handler(event, reply, channel))) is not None:
                     self._running[event.id] = RunningRequest(event, reply, task)
                 return True
             case NotificationReceived():
@@ -169,27 +170,6 @@ class Session:
             self.handle_event(event, partial(batch.add_response, number), channel)
         return expects_response
 
-    def _start(self, coro: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
-        """Start a coroutine at once, up to its first wait; return its task, or None if it has ended."""
-        if (task := self._starter.start(coro)) is None or task.done():
-            return None
-        self._tasks[task] = None
-        if (push := self._push_transport) is not None:
-            if self._starter.defers or len(self._tasks) == _MAX_CONCURRENT_HANDLERS:
-                push.pause()
-            if self._starter.defers:
-                self._loop.call_soon(_resume, push, self._tasks)
-        return task
-
-    def _handler_done(self, task: asyncio.Task[None]) -> None:
-        """Remove the task of a handler. Handlers call this themselves, which saves an iteration of the event loop; it
-        is a callback of tasks that are cancelled before they start."""
-        if task not in self._tasks:
-            return
-        del self._tasks[task]
-        if len(self._tasks) == _MAX_CONCURRENT_HANDLERS - 1 and self._push_transport is not None:
-            self._push_transport.resume()
-
     async def _run_request_handler(self, request: RequestReceived, reply: Reply, channel: Channel) -> None:
         """Run the handler of a request and send its response; exceptions become error responses."""
         running = None
@@ -197,7 +177,7 @@ class Session:
             response = await run_request_handler(self.connection, request, self.handle, channel)
         finally:
             if self._running and (running := self._running.get(request.id)) is not None and running.request is request:
-                self._handler_done(running.task)
+                self._handlers.remove(running.task)
         if response is None:
             return
         if running is not None:  # The entry belongs to this request: its id is in use while the request is open.
@@ -208,11 +188,14 @@ class Session:
 
     def _cancel(self, id: Id, reason: str | None) -> None:
         """Cancel the handler of a request; the request ends at once. The CancelledError has the reason."""
-        # `initialize` must not be cancelled, and no other request is handled before its response.
-        running = self._running.pop(id, None) if self.connection.phase is Phase.OPEN else None
-        if running is not None:
+        if self.connection.phase is not Phase.OPEN:
+            return  # `initialize` must not be cancelled, and no other request is handled before its response.
+        if (waiting := self._handlers.pop_waiting(id)) is not None:
+            self.connection.finish(waiting[0])
+            waiting[1](None, 0)
+        elif (running := self._running.pop(id, None)) is not None:
             self.connection.finish(running.request)
-            running.task.add_done_callback(self._handler_done)
+            running.task.add_done_callback(self._handlers.remove)
             running.task.cancel(reason)
             running.reply(None, 0)
 
@@ -224,15 +207,16 @@ class Session:
             self._cancel(notification.params.request_id, notification.params.reason)
         elif notification.row.method == lifecycle.progress.method:
             self._pending.handle_progress(notification.params)
-        # Its messages belong to no request, so the channel of the handler is the session.
-        if (task := self._start(run_notification_handler(notification, self.handle, self))) is not None:
-            task.add_done_callback(self._handler_done)
+        if self._handlers.is_full:
+            begin = partial(self._run_notification_handler, notification)
+            self._handlers.postpone(self.connection, notification, ignore_response, begin, self._message_size)
+        else:
+            self._run_notification_handler(notification)
 
-    async def _finish_handlers(self, timeout: float) -> None:
-        """Wait up to `timeout` seconds for the handlers to end, then cancel them."""
-        await finish_tasks(self._tasks, timeout)
-        if not self._shares_starter:
-            await self._starter.close()
+    def _run_notification_handler(self, notification: NotificationReceived) -> None:
+        # Its messages belong to no request, so the channel of the handler is the session.
+        if (task := self._handlers.start(run_notification_handler(notification, self.handle, self))) is not None:
+            task.add_done_callback(self._handlers.remove)
 
     # ---- sending ----------------------------------------------------------------------------------------------------
 
@@ -324,7 +308,7 @@ class Session:
     async def stop(self) -> None:
         """End a session that `handle_event` drives instead of `run`: fail pending requests, cancel all handlers."""
         self._fail_pending()
-        await self._finish_handlers(0)
+        await self._handlers.finish(0)
         while self._running:
             self._running.popitem()[1].reply(None, 0)
 
@@ -333,9 +317,3 @@ class Session:
             self._closed.set_result(None)
         self.ended = True
         self._pending.fail(self.transport.close_reason)
-
-
-def _resume(transport: PushTransport, tasks: Collection[asyncio.Task[None]]) -> None:
-    """Deliver the next message, now that the handler of the last one has begun."""
-    if len(tasks) < _MAX_CONCURRENT_HANDLERS:
-        transport.resume()

@@ -69,7 +69,7 @@ async def test_two_clients_with_the_same_ids_get_their_own_answers(rev: Rev) -> 
 async def test_handlers_that_have_ended_leave_room_for_others_and_nothing_of_their_requests(
     rev: Rev, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_runtime.session.session._MAX_CONCURRENT_HANDLERS", 4)
+    monkeypatch.setattr("mcp_runtime.session.running._MAX_RUNNING", 4)
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         await asyncio.sleep(0)

@@ -10,6 +10,7 @@ import importlib
 import os
 import subprocess
 import sys
+import threading
 import time
 from typing import Any
 
@@ -41,6 +42,10 @@ async def do(name: str, arguments: dict[str, object]) -> str:
                     await asyncio.Event().wait()
                 except asyncio.CancelledError:
                     pass
+        case "executor":  # Python waits for the thread when the process exits.
+            await asyncio.to_thread(time.sleep, 120)
+        case "thread":
+            threading.Thread(target=time.sleep, args=[120]).start()
         case "block":  # Keeps the event loop from running.
             time.sleep(120)
         case "print":

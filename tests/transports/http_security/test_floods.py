@@ -19,7 +19,7 @@ from mcp_runtime.session.options import RequestOptions
 pytestmark = pytest.mark.long
 
 BATCH, BATCHES = 100, 2_000  # Two hundred thousand messages.
-AT_ONCE = 1024  # As runtime/mcp_runtime/session/session.py has it.
+AT_ONCE = 1024  # As runtime/mcp_runtime/session/running.py has it.
 NOTIFICATIONS = [
     {"method": "notifications/cancelled", "params": {"requestId": "gone"}},
     {"method": "notifications/progress", "params": {"progressToken": "gone", "progress": 1}},

@@ -18,7 +18,7 @@ from mcp_runtime.errors import InvalidResponseError, MCPError
 from mcp_runtime.protocol.connection import Connection
 from mcp_runtime.protocol.events import MessageRejected, RequestReceived, ResponseReceived
 
-AT_ONCE = 1024  # As runtime/mcp_runtime/session/session.py has it.
+AT_ONCE = 1024  # As runtime/mcp_runtime/session/running.py has it.
 WORD = (1 << 61) - 1  # Integers that differ by this have the same hash.
 PROTOCOLS_OWN = range(-32768, -31999)  # JSON-RPC 2.0 §5.1: reserved for codes that are defined.
 

@@ -15,7 +15,7 @@ SHUTDOWNS: dict[str, Callable[[RawServer], None]] = {
     "SIGTERM": lambda server: server.signal(signal.SIGTERM),
     "SIGINT": lambda server: server.signal(signal.SIGINT),
 }
-STATES = ["idle", "in flight", "deaf handler", "blocked output", "blocked standard error"]
+STATES = ["idle", "in flight", "deaf handler", "executor", "thread", "blocked output", "blocked standard error"]
 
 
 def bring(server: RawServer, state: str) -> None:
@@ -25,6 +25,11 @@ def bring(server: RawServer, state: str) -> None:
             server.call(1, "hang")
         case "deaf handler":
             server.call(1, "deaf")
+        case "executor":
+            server.call(1, "executor")
+        case "thread":
+            server.call(1, "thread")
+            assert server.answer()["id"] == 1
         case "blocked output":
             for number in range(8):
                 server.call(number, "large", size=1 << 18)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.aio.threads import WorkerThreads
+from mcp_runtime.aio.threads import CALLER, WorkerThreads
 
 
 async def settled(condition: Callable[[], bool]) -> None:
@@ -135,3 +135,34 @@ def test_an_event_loop_that_has_ended_does_not_disturb_the_thread() -> None:
     asyncio.run(leave())
     go.set()
     assert asyncio.run(workers.run(int, "5")) == 5
+
+
+async def test_functions_of_one_client_that_block_leave_threads_to_the_others() -> None:
+    workers, go = WorkerThreads(), threading.Event()
+
+    async def run(client: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        CALLER.set(lambda: client)
+        return await workers.run(function, *arguments)
+
+    attackers = [f"attacker {number}" for number in range(16)]
+    blocked = [asyncio.create_task(run(client, go.wait, 30)) for client in attackers for _ in range(40)]
+    await asyncio.sleep(0)
+    tasks = [asyncio.create_task(run("user", str, number)) for number in range(50)]
+    assert await asyncio.wait_for(asyncio.gather(*tasks), 10) == [*map(str, range(50))]
+    assert not any(task.done() for task in blocked)
+    go.set()
+    assert await asyncio.gather(*blocked) == [True] * len(blocked)
+    assert await run("user", str, 1) == "1"
+
+
+async def test_a_client_that_leaves_gives_up_its_place() -> None:
+    workers, go, ran = WorkerThreads(), threading.Event(), list[int]()
+    blocked = [asyncio.create_task(workers.run(go.wait, 10)) for _ in range(32)]
+    waiting = [asyncio.create_task(workers.run(ran.append, number)) for number in range(100)]
+    await asyncio.sleep(0)
+    for task in waiting[:99]:
+        task.cancel()
+    await asyncio.wait(waiting[:99])
+    go.set()
+    await asyncio.gather(*blocked, waiting[99])
+    assert ran == [99]

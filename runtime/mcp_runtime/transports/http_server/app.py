@@ -69,7 +69,7 @@ _STATELESS: Final = RequestKind.STATELESS
 @checked_fields(
     rules={
         **dict.fromkeys(("max_body", "max_parts", "max_sessions", "max_batch", "retry_interval"), COUNT),
-        **dict.fromkeys(("body_timeout", "session_idle_timeout", "keep_alive"), SECONDS),
+        **dict.fromkeys(("body_timeout", "handshake_timeout", "session_idle_timeout", "keep_alive"), SECONDS),
     }
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +81,8 @@ class HTTPLimits:
         max_parts: JSON values in the body of a request. Default 250000.
         body_timeout: Seconds for the body of a request to arrive. Default 30.
         max_sessions: Sessions that are open at the same time. Default 20000.
+        handshake_timeout: Seconds after `initialize` at which a session ends if its client sends nothing more. Default
+            30.
         session_idle_timeout: Seconds after its last use at which a session ends. Default 1800.
         max_batch: Messages of a JSON-RPC batch. Default 100.
         keep_alive: Seconds without a message on an SSE stream after which a comment is sent, so that proxies do not
@@ -93,6 +95,7 @@ class HTTPLimits:
     max_parts: int = 250_000
     body_timeout: float = 30.0
     max_sessions: int = 20_000
+    handshake_timeout: float = 30.0
     session_idle_timeout: float = 1800.0
     max_batch: int = 100
     keep_alive: float = KEEP_ALIVE
@@ -182,7 +185,11 @@ class MCPASGIApp:
             if server.revision.id in self._revisions.stateless
         }
         self._sessions = SessionStore(
-            event_store, limits.max_sessions, limits.session_idle_timeout, limits.retry_interval
+            event_store,
+            limits.max_sessions,
+            limits.session_idle_timeout,
+            limits.retry_interval,
+            limits.handshake_timeout,
         )
         stateful = [server for server in servers if server.revision.id in self._revisions.stateful]
         self._stateful = handler_class(stateful, self._lifespans, self._sessions, self._keep_alive, session_responder)
@@ -243,6 +250,7 @@ class MCPASGIApp:
     async def close(self) -> None:
         """End every stream and session, then the lifespans of the servers."""
         self._closing = True
+        self._body_reader.close()
         for handler in self._stateless.values():
             await handler.close()
         await self._stateful.close()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -23,6 +24,9 @@ from .stream_response import send_stream
 from .streams import SSEStream
 
 _QUEUE_SIZE: Final = 256  # Unread messages of one client; then the next POST waits.
+_QUEUE_BYTES: Final = 16 * 1024 * 1024  # Bytes of those and of the POSTs that wait; then the next POST is refused.
+
+_NO_SESSION: Final = HTTPError(404, "there is no such session")
 
 Body = Callable[[], Awaitable[bytes | HTTPError]]
 
@@ -36,8 +40,24 @@ class _LegacySSETransport:
     def __init__(self, auth: RequestAuth) -> None:
         self.owner = _owner(auth)
         self.stream = SSEStream(InMemoryEventStore(), resumable=False)
-        self.incoming: asyncio.Queue[bytes | None] = asyncio.Queue(_QUEUE_SIZE)
-        self._closed = False
+        self.is_closed = False
+        self._incoming: deque[bytes] = deque()
+        self._size = 0  # Bytes of the unread messages, and of those whose POSTs wait.
+        self._arrived, self._room = asyncio.Event(), asyncio.Event()
+
+    async def post(self, message: bytes) -> HTTPError | None:
+        """Add a posted message, as soon as there is room. Return the error of a POST that is refused."""
+        if self._size and self._size + len(message) > _QUEUE_BYTES:
+            return HTTPError(503, "too many messages are unread: read the SSE stream, and send again")
+        self._size += len(message)
+        while len(self._incoming) >= _QUEUE_SIZE and not self.is_closed:
+            self._room.clear()
+            await self._room.wait()
+        if self.is_closed:
+            return _NO_SESSION
+        self._incoming.append(message)
+        self._arrived.set()
+        return None
 
     def send(self, message: bytes, more: bool = False) -> None:
         """Put a message on the SSE stream."""
@@ -49,14 +69,23 @@ class _LegacySSETransport:
 
     async def receive(self) -> bytes | None:
         """Return the next posted message, or None at the end of the connection."""
-        return None if self._closed and self.incoming.empty() else await self.incoming.get()
+        while not self._incoming:
+            if self.is_closed:
+                return None
+            self._arrived.clear()
+            await self._arrived.wait()
+        message = self._incoming.popleft()
+        self._size -= len(message)
+        self._room.set()
+        return message
 
     async def close(self) -> None:
-        """End the SSE stream."""
+        """End the SSE stream; nobody gets the responses to messages that are unread."""
         self.stream.finish()
-        self._closed = True
-        if not self.incoming.full():
-            self.incoming.put_nowait(None)
+        self.is_closed = True
+        self._incoming.clear()
+        self._arrived.set()
+        self._room.set()
 
 
 class LegacySSEHandler:
@@ -115,21 +144,22 @@ class LegacySSEHandler:
             endpoint_event = encode(url.encode(), kind="endpoint")
             await send_stream(transport.stream, disconnect, send, self._keep_alive, first=endpoint_event)
         finally:
-            del self._connections[id]
             await transport.close()
-            await asyncio.wait([serving])
+            await asyncio.wait([serving])  # The connection counts until its handlers have ended.
+            del self._connections[id]
 
     async def _accept_message(self, scope: Scope, headers: Headers, auth: RequestAuth, body: Body, send: Send) -> None:
         if media_type(headers.get("content-type", "")) != JSON:
             return await send_error(send, HTTPError(415, f"the content type of a message has to be {JSON}"))
         ids: Any = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session_id", [""])
         transport = self._connections.get(ids[0])
-        if transport is None or transport.owner != _owner(auth):
-            return await send_error(send, HTTPError(404, "there is no such session"))
+        if transport is None or transport.is_closed or transport.owner != _owner(auth):
+            return await send_error(send, _NO_SESSION)
         message = await body()
         if isinstance(message, HTTPError):
             return await send_error(send, message)
-        await transport.incoming.put(message)
+        if (error := await transport.post(message)) is not None:
+            return await send_error(send, error)
         await respond(send, 202)
 
 

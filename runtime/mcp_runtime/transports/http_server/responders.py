@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from ...errors import ConnectionClosedError
 from ...http.asgi import Receive, Scope, Send
+from ...http.client_keys import address_of, client_key
 from ...http.server_rules import RequestHead
 from ...protocol.connection import Connection
 from ...protocol.jsonrpc import Message
@@ -35,7 +36,13 @@ class PostResponder:
     response: bytes | None = None
     code = 0
     is_done = False
+    auth: RequestAuth
+    scope: Mapping[str, Any] | None
     _waiting: asyncio.Future[None] | None = None
+
+    def client_key(self) -> Hashable:
+        """Return what identifies the client for its share of the worker threads."""
+        return client_key(self.auth.owner, address_of(self.scope))
 
     def reply(self, response: bytes | None, code: int) -> None:
         """Set the JSON-RPC response, the last message; None for a cancelled request. Only the first call counts."""
@@ -94,6 +101,10 @@ class SessionResponder(PostResponder):
     @property
     def connection(self) -> Connection:
         return self._session.connection
+
+    def client_key(self) -> Hashable:
+        """Return the user, or else the session."""
+        return ("session", id(self._session)) if self.auth.owner is None else ("user", self.auth.owner)
 
     async def send_request(
         self,

@@ -8,8 +8,10 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+from ...aio.process_exit import ExitTimer, exit_without_threads
 from ...errors import LocalError
 from ...session.interfaces import Service
 from .app import MCPASGIApp
@@ -21,6 +23,7 @@ _log: Final = logging.getLogger(__name__)
 
 _THIS_MACHINE: Final = "127.0.0.1"
 _DRAIN_SECONDS: Final = 1  # Seconds for responses to complete after SIGINT or SIGTERM.
+_EXIT_SECONDS: Final = 0.75  # Further seconds after which the process exits whatever its handlers do.
 
 
 def serve_with_uvicorn(servers: Sequence[Service], *, host: str = _THIS_MACHINE, **settings: Any) -> None:
@@ -28,9 +31,12 @@ def serve_with_uvicorn(servers: Sequence[Service], *, host: str = _THIS_MACHINE,
 
     Raises LocalError if uvicorn is not installed, and SystemExit if the address cannot be used.
     """
-    server, listener = _prepare(servers, host, **settings)
+    exit_timer = ExitTimer()
+    server, listener = _prepare(servers, host, exit_timer, **settings)
     with listener, suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
+    exit_timer.cancel()
+    exit_without_threads()
 
 
 async def serve_http(servers: Sequence[Service], *, host: str = _THIS_MACHINE, **settings: Any) -> None:
@@ -47,14 +53,19 @@ async def serve_http(servers: Sequence[Service], *, host: str = _THIS_MACHINE, *
     The URL is written to standard error. Raises LocalError if uvicorn is not installed, and SystemExit if the address
     cannot be used.
     """
-    server, listener = _prepare(servers, host, **settings)
+    exit_timer = ExitTimer()
+    server, listener = _prepare(servers, host, exit_timer, **settings)
     with listener:
-        await server.serve(sockets=[listener])
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            exit_timer.cancel()
 
 
 def _prepare(
     servers: Sequence[Service],
     host: str,
+    exit_timer: ExitTimer,
     *,
     port: int = 8000,
     path: str = "/mcp",
@@ -75,6 +86,11 @@ def _prepare(
             # From here on uvicorn handles signals: who has read the line may stop the server.
             for endpoint in endpoints:
                 print(f"listening at {address}{endpoint}", file=sys.stderr, flush=True)
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            super().handle_exit(sig, frame)
+            if (seconds := self.config.timeout_graceful_shutdown) is not None:
+                exit_timer.start(seconds + _EXIT_SECONDS, 128 + sig)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             await application.close()

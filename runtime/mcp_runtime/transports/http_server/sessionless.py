@@ -48,6 +48,7 @@ class SessionlessHandler(StatefulHandler):
         default = self._servers[-1] if phase is Phase.NEW else self._servers[min(1, len(self._servers) - 1)]
         service = next((server for server in self._servers if server.revision.id == named), default)
         dispatcher = service.dispatcher(await self._lifespans[id(service.origin)].state())
+        dispatcher.identify(None)
         connection = Connection(service.revision, "server", local_capabilities=service.capabilities)
         if phase is None:
             connection.enter_phase(Phase.OPEN)

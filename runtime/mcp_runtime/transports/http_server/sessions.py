@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
+from ...http.client_keys import ClientKey, client_key
 from ...session.session import Session
 from .event_store import EventStore
 from .streams import RETRY, SSEStream
@@ -31,15 +33,20 @@ class HTTPSession:
         "last_used",
         "close_reason",
         "on_end",
+        "client",
+        "is_half_open",
         "_events",
         "_retry",
         "_standalone_streams",
         "_streams",
     )
 
-    def __init__(self, owner: object, events: EventStore, retry: int = RETRY) -> None:
+    def __init__(
+        self, owner: object, events: EventStore, retry: int = RETRY, client: ClientKey = ("address", None)
+    ) -> None:
         self.id = secrets.token_urlsafe(24)
-        self.owner = owner
+        self.owner, self.client = owner, client
+        self.is_half_open = True  # Until the first request after `initialize`.
         self.session: Session | None = None
         self.on_end: Callable[[], None] | None = None
         self.last_used = float("-inf")
@@ -125,30 +132,47 @@ class HTTPSession:
 
 
 class SessionStore:
-    """All sessions of an endpoint: at most `max_sessions`, each of which ends `idle` seconds after its last use."""
+    """All sessions of an endpoint: at most `max_sessions`, each of which ends `idle` seconds after its last use, or
+    `handshake` seconds after it was opened if the client sends nothing more."""
 
-    def __init__(self, events: EventStore, max_sessions: int, idle: float, retry: int = RETRY) -> None:
+    def __init__(
+        self, events: EventStore, max_sessions: int, idle: float, retry: int = RETRY, handshake: float = math.inf
+    ) -> None:
         self.events = events
         self._retry = retry
         self._max_sessions = max_sessions
-        self._idle = idle
+        self._idle, self._handshake = idle, handshake
         self._precision = idle / 1000  # Seconds: a use this soon after the last one is not recorded, to save time.
         self._open: OrderedDict[str, HTTPSession] = OrderedDict()
+        self._half_open: OrderedDict[str, HTTPSession] = OrderedDict()  # In the order in which they were opened.
+        self._counts: dict[ClientKey, int] = {}  # The numbers of sessions of the clients.
         self._loop: asyncio.AbstractEventLoop
         self._timer: asyncio.TimerHandle | None = None
+        self._handshake_timer: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def open(self, owner: object) -> HTTPSession | None:
-        """Return a new session, or None if there are `max_sessions` already."""
-        if len(self._open) >= self._max_sessions:
-            return None
+    def open(self, owner: object, address: str | None = None) -> HTTPSession | None:
+        """Return a new session, or None if there are `max_sessions` already.
+
+        The session of a client that has sent nothing since `initialize` makes room, the oldest first; else the least
+        recently used session of the client, a user or an address, that has the most sessions, if it has more.
+        """
         self._loop = asyncio.get_running_loop()
-        session = HTTPSession(owner, self.events, self._retry)
-        self._open[session.id] = session
+        client = client_key(owner, address)
+        if len(self._open) >= self._max_sessions:
+            superfluous = self._superfluous(client)
+            if superfluous is None:
+                return None
+            self._end_later(superfluous)
+        session = HTTPSession(owner, self.events, self._retry, client)
+        self._open[session.id] = self._half_open[session.id] = session
+        self._counts[client] = self._counts.get(client, 0) + 1
         self._touch(session)
+        if self._handshake_timer is None and self._handshake < math.inf:
+            self._handshake_timer = self._loop.call_later(self._handshake, self._end_half_open)
         return session
 
     def find(self, id: str, owner: object) -> HTTPSession | None:
@@ -156,12 +180,15 @@ class SessionStore:
         session = self._open.get(id)
         if session is None or session.owner != owner:
             return None
+        if session.is_half_open:
+            session.is_half_open = False
+            del self._half_open[id]
         self._touch(session)
         return session
 
     async def end(self, session: HTTPSession) -> None:
         """End a session with its requests and streams."""
-        self._open.pop(session.id, None)
+        self._forget(session)
         if session.on_end is not None:
             session.on_end()
         if session.session is not None:
@@ -170,9 +197,10 @@ class SessionStore:
 
     async def close(self) -> None:
         """End all sessions."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._handshake_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._handshake_timer = None
         await asyncio.gather(*(self.end(session) for session in list(self._open.values())), *self._ending)
 
     def _touch(self, session: HTTPSession) -> None:
@@ -199,7 +227,38 @@ class SessionStore:
                 self._touch(oldest)
                 continue
             _log.debug("a session was idle for %g seconds and has ended", self._idle)
-            del self._open[oldest.id]
-            task = self._loop.create_task(self.end(oldest))
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+            self._end_later(oldest)
+
+    def _end_half_open(self) -> None:
+        """End the sessions whose clients have sent nothing in time since `initialize`."""
+        self._handshake_timer = None
+        while self._half_open:
+            oldest = next(iter(self._half_open.values()))
+            remaining = oldest.last_used + self._handshake - self._loop.time()
+            if remaining > 0:
+                self._handshake_timer = self._loop.call_later(remaining, self._end_half_open)
+                return
+            self._end_later(oldest)
+
+    def _superfluous(self, client: ClientKey) -> HTTPSession | None:
+        """Return the session that makes room for one of this client; None if there is none."""
+        if self._half_open:
+            return next(iter(self._half_open.values()))
+        key = max(self._counts, key=self._counts.__getitem__, default=client)
+        if self._counts.get(key, 0) <= self._counts.get(client, 0) + 1:
+            return None
+        return next((item for item in self._open.values() if item.client == key and not item.is_busy), None)
+
+    def _end_later(self, session: HTTPSession) -> None:
+        self._forget(session)
+        task = self._loop.create_task(self.end(session))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def _forget(self, session: HTTPSession) -> None:
+        self._half_open.pop(session.id, None)
+        if self._open.pop(session.id, None) is None:
+            return
+        self._counts[session.client] -= 1
+        if not self._counts[session.client]:
+            del self._counts[session.client]

@@ -9,9 +9,11 @@ from typing import Final
 from ...aio.eager import TaskStarter, task_starter
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
+from ...aio.threads import CALLER
 from ...http.asgi import Receive, Send, Sending, disconnect_task, id_of, respond, send_error
+from ...http.client_keys import address_of
 from ...http.headers import SESSION_ID, Headers, HTTPError, Raw
-from ...http.server_rules import resume_position, status_of
+from ...http.server_rules import resume_position, retry_headers, status_of
 from ...protocol.connection import Connection
 from ...protocol.jsonrpc import INTERNAL_ERROR, Message
 from ...protocol.lifecycle import Phase
@@ -47,10 +49,10 @@ class StatefulHandler:
 
     async def open(self, post: IncomingPost) -> None:
         """Open a session with the newest server; end it at once if `initialize` fails."""
-        message, _, auth, _, _, send = post
+        message, _, auth, scope, _, send = post
         service = self._servers[-1]
         state = await self._lifespans[id(service.origin)].state()
-        http_session = self._sessions.open(auth.owner)
+        http_session = self._sessions.open(auth.owner, address_of(scope))
         if http_session is None:
             too_many = HTTPError(503, "there are too many sessions", INTERNAL_ERROR)
             return await send_error(send, too_many, id_of(message))
@@ -117,6 +119,7 @@ class StatefulHandler:
         responder = self._responder_class(session, auth, http_session.open_stream, scope)
         if not head.accepts_json:
             responder.open_stream()
+        CALLER.set(responder.client_key)
         event = session.connection.receive_message(message)
         return responder if session.handle_event(event, responder.reply, responder) else None
 
@@ -130,7 +133,7 @@ class StatefulHandler:
             return self._respond_when_decided(session, responder, post, more)
         status = 200
         if responder.code:
-            more = (*more, *auth.challenge_headers)
+            more = (*more, *auth.challenge_headers, *retry_headers(responder.code, responder.response))
             status = 403 if auth.challenge_headers else _status(responder.code, session, message)
         return respond(send, status, responder.response, more)
 

@@ -12,10 +12,11 @@ from pydantic_core import from_json
 from ...aio.eager import first_step
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
+from ...aio.threads import CALLER
 from ...http.asgi import Receive, Send, Sending, disconnect_task, respond, send_error
 from ...http.headers import Headers, HTTPError
 from ...http.param_headers import check_parameter_headers, parameter_headers
-from ...http.server_rules import status_of
+from ...http.server_rules import retry_headers, status_of
 from ...protocol.connection import Connection
 from ...protocol.events import Event, MessageRejected, NotificationReceived, RequestReceived
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id, RequestMessage
@@ -81,6 +82,7 @@ class StatelessHandler:
             return self._handle_notification(event, responder, send)
         if not head.accepts_json:
             responder.open_stream()
+        CALLER.set(responder.client_key)
         handler = run_request_handler(self._connection, event, self._dispatcher.handle, responder)
         try:
             rest = first_step(handler)
@@ -123,7 +125,8 @@ class StatelessHandler:
     def _respond(self, response: bytes, code: int, auth: RequestAuth, send: Send) -> Sending:
         if code and auth.challenge_headers:
             return respond(send, 403, response, auth.challenge_headers)
-        return respond(send, status_of(code, self._revision), response)
+        more = retry_headers(code, response) if code else ()
+        return respond(send, status_of(code, self._revision), response, more)
 
     async def _run_handler(
         self,

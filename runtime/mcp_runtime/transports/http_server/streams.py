@@ -19,6 +19,7 @@ _log: Final = logging.getLogger(__name__)
 
 RETRY: Final = 500  # Milliseconds after which a client reconnects to a stream whose connection was closed.
 _FULL: Final = 256  # Undelivered messages above which `drain` waits.
+_FULL_BYTES: Final = 1 << 20  # Undelivered bytes above which `drain` waits.
 
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -30,6 +31,7 @@ class SSEStream:
         "id",
         "last",
         "size",
+        "_delivered_size",
         "finished",
         "_store",
         "_delivered",
@@ -49,7 +51,7 @@ class SSEStream:
         self.size = 0  # Bytes of all messages.
         self.finished = False
         self._store = store
-        self._delivered = 0
+        self._delivered = self._delivered_size = 0
         self._attached: object | None = None
         self._was_attached = False
         self._is_notified = False  # True if the state has changed since `pump` last looked at it.
@@ -99,7 +101,9 @@ class SSEStream:
             await self._room.wait()
 
     def _is_full(self) -> bool:
-        return self._attached is not None and self.last - self._delivered > _FULL
+        if self._attached is None:
+            return False
+        return self.last - self._delivered > _FULL or self.size - self._delivered_size > _FULL_BYTES
 
     def attach(self, connection: object) -> None:
         """Attach a connection, and detach the previous one."""
@@ -170,6 +174,7 @@ class SSEStream:
             if self._attached is not connection:
                 break
             cursor = self._delivered = number
+            self._delivered_size = self.size if number == self.last else self._delivered_size + len(message)
             self._make_room()
         return cursor
 

@@ -20,6 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...aio import fast_paths
+from ...aio.process_exit import exit_without_threads
 from ...aio.stdio_mode import uses_threads
 from ...session.interfaces import Transport
 
@@ -176,6 +177,7 @@ class _SignalHandling:
             sys.stderr.flush()
             os._exit(0)
         self._loop.close()
+        exit_without_threads()
 
 
 def _nothing() -> None:

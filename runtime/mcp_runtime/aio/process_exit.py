@@ -1,0 +1,53 @@
+"""The end of a process whose handlers still run: in threads that Python would wait for, or in a blocked event loop."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+_GRACE: Final = 0.3  # Seconds for threads to end when the main thread has.
+
+
+def exit_without_threads() -> None:
+    """Let the process exit soon after its main thread, although threads of handlers still run.
+
+    Python waits for all threads that are not daemons, such as those of `asyncio.to_thread`. The process ends with the
+    exit code 0, or 1 after an exception that nothing has caught.
+    """
+    waited_for = [thread for thread in threading.enumerate() if not thread.daemon]
+    register: Any = getattr(threading, "_register_atexit", None)
+    if len(waited_for) < 2 or register is None:  # The main thread is one of them.
+        return
+    main_has_ended = threading.Event()
+
+    def watch() -> None:
+        main_has_ended.wait()
+        time.sleep(_GRACE)
+        os._exit(1 if getattr(sys, "last_value", None) is not None else 0)
+
+    threading.Thread(target=watch, name="mcp exit", daemon=True).start()
+    with suppress(RuntimeError):  # Python ends already.
+        register(main_has_ended.set)
+
+
+class ExitTimer:
+    """A timer that ends the process, whatever its event loop and its threads do."""
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+
+    def start(self, seconds: float, code: int) -> None:
+        """End the process after this many seconds with this exit code; the first call counts."""
+        if self._timer is None:
+            self._timer = threading.Timer(seconds, os._exit, [code])
+            self._timer.daemon = True
+            self._timer.start()
+
+    def cancel(self) -> None:
+        """Do not end the process."""
+        if self._timer is not None:
+            self._timer.cancel()

@@ -50,6 +50,7 @@ META = {
 def no_opentelemetry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure without OpenTelemetry, which other tests of this process may have imported: trace context costs calls."""
     monkeypatch.delitem(sys.modules, "opentelemetry", raising=False)
+    monkeypatch.delitem(sys.modules, "mcp_runtime.app.dependencies.current", raising=False)  # `get_context` of others.
     monkeypatch.setattr(FORWARDING, "is_on", False)  # Other tests of this process may have a ClientLogHandler.
     for side in ("client", "server"):  # Or they may have set the level of all loggers to DEBUG.
         monkeypatch.setattr(logging.getLogger(f"mcp_runtime.{side}.calls"), "level", logging.WARNING)

@@ -19,11 +19,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the transports of users with the newest version of each lifecycle: they know nothing of versions."""
     newest = {str(endpoints.HANDSHAKE[-1]), str(endpoints.STATELESS[-1])}
 
-    def is_left_out(item: pytest.Item) -> bool:
+    def is_superfluous(item: pytest.Item) -> bool:
         params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
         return params.get("over") in _CUSTOM and "rev" in params and str(params["rev"]) not in newest
 
-    items[:] = [item for item in items if not is_left_out(item)]
+    items[:] = [item for item in items if not is_superfluous(item)]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

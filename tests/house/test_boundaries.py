@@ -50,7 +50,6 @@ def test_importing_loads_nothing_that_was_not_asked_for() -> None:
     assert loaded_by("import mcp_generated.v2025_03_26") == package_only
     with_types = {*package_only, "mcp_generated.v2025_03_26.types", "pydantic"}
     with_types |= {
-        "mcp_runtime._records",
         "mcp_runtime.protocol",
         "mcp_runtime.protocol.models",
         "mcp_runtime.protocol.model_methods",

@@ -14,21 +14,29 @@ from support.http.attacks import HOSTILE, WELL_FORMED, answered, application, bo
 from mcp_generated.http import HTTPLimits
 
 MICROSECONDS, MEMORY = 1.0, 60  # For each byte of a message; memory in bytes.
+PARSINGS = 100  # Times that `json.loads` takes for usual JSON of the same size.
 KINDS = [*HOSTILE, *WELL_FORMED]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_no_message_costs_more_than_a_microsecond_a_byte(kind: str) -> None:
+async def test_a_message_costs_little_more_than_usual_json_of_its_size(kind: str) -> None:
+    """A microsecond a byte is about a hundred times what `json.loads` takes for usual JSON, measured beside it."""
     asgi = application().asgi()
     await answered(asgi, body_of(kind, 100))  # What is loaded and compiled once is no part of the cost.
     body = body_of(kind, 100_000)
-    began = time.process_time()
-    answer = await answered(asgi, body)
-    spent = time.process_time() - began
+    usual = json.dumps([{"name": "a", "value": 1}] * (len(body) // 28))
+    costs, yardsticks = list[float](), list[float]()
+    for _ in range(3):
+        began = time.process_time()
+        answer = await answered(asgi, body)
+        answered_at = time.process_time()
+        json.loads(usual)
+        yardsticks.append(time.process_time() - answered_at)
+        costs.append(answered_at - began)
     await asgi.close()
     assert answer.status in (200, 400, 413) and len(answer.content) < 2_000
     assert (b'"error"' in answer.content or b'"isError":true' in answer.content) or kind in (*WELL_FORMED, *SERVED)
-    assert spent * 1e6 / len(body) < MICROSECONDS
+    assert min(costs) < PARSINGS * min(yardsticks)
 
 
 SERVED = ("subscriptions", "nested arrays")  # Strange, but right.

@@ -14,23 +14,23 @@ from support.http.attacks import HOSTILE, WELL_FORMED, answered, application, bo
 from mcp_generated.http import HTTPLimits
 
 MICROSECONDS, MEMORY = 1.0, 60  # For each byte of a message; memory in bytes.
-PARSINGS = 100  # Times that `json.loads` takes for usual JSON of the same size.
+PARSINGS = 100  # Times that `json.loads` takes for ordinary JSON of the same size.
 KINDS = [*HOSTILE, *WELL_FORMED]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_message_costs_little_more_than_usual_json_of_its_size(kind: str) -> None:
-    """A microsecond a byte is about a hundred times what `json.loads` takes for usual JSON, measured beside it."""
+async def test_a_message_costs_little_more_than_ordinary_json_of_its_size(kind: str) -> None:
+    """A microsecond a byte is about a hundred times what `json.loads` takes for ordinary JSON, measured beside it."""
     asgi = application().asgi()
     await answered(asgi, body_of(kind, 100))  # What is loaded and compiled once is no part of the cost.
     body = body_of(kind, 100_000)
-    usual = json.dumps([{"name": "a", "value": 1}] * (len(body) // 28))
+    ordinary = json.dumps([{"name": "a", "value": 1}] * (len(body) // 28))
     costs, yardsticks = list[float](), list[float]()
     for _ in range(3):
         began = time.process_time()
         answer = await answered(asgi, body)
         answered_at = time.process_time()
-        json.loads(usual)
+        json.loads(ordinary)
         yardsticks.append(time.process_time() - answered_at)
         costs.append(answered_at - began)
     await asgi.close()

@@ -99,7 +99,10 @@ def untrusted_input_schema(schema: Any, resolve: Callable[[Any], Any] | None = N
     if not is_object(schema) or (schema.get("type") == "model" and resolve is not None):
         return schema
     if schema.get("type") == "definition-ref" and resolve is not None:
-        named = resolve(schema)
+        try:
+            named = resolve(schema)
+        except LookupError:  # A model that is being built, which has a schema of its own.
+            return schema
         if named["type"] in _COLLECTIONS and "fail_fast" not in named:  # Set before its items, which may refer to it.
             named["fail_fast"] = True
             named |= untrusted_input_schema(named, resolve)

@@ -14,7 +14,7 @@ from support.http.attacks import HOSTILE, WELL_FORMED, answered, application, bo
 from mcp_generated.http import HTTPLimits
 
 MICROSECONDS, MEMORY = 1.0, 60  # For each byte of a message; memory in bytes.
-PARSINGS = 100  # Times that `json.loads` takes for ordinary JSON of the same size.
+PARSINGS = 150  # Times that `json.loads` takes for ordinary JSON of the same size.
 KINDS = [*HOSTILE, *WELL_FORMED]
 
 

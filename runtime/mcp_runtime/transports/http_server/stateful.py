@@ -119,9 +119,12 @@ class StatefulHandler:
         responder = self._responder_class(session, auth, http_session.open_stream, scope)
         if not head.accepts_json:
             responder.open_stream()
-        CALLER.set(responder.client_key)
-        event = session.connection.receive_message(message)
-        return responder if session.handle_event(event, responder.reply, responder) else None
+        token = CALLER.set(responder.client_key)
+        try:
+            event = session.connection.receive_message(message)
+            return responder if session.handle_event(event, responder.reply, responder) else None
+        finally:
+            CALLER.reset(token)  # What the context of the request outlives has no reference to the responder.
 
     def _respond(
         self, session: Session, responder: PostResponder | None, post: IncomingPost, more: Raw = ()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ..aio.eager import TaskStarter, task_starter
+from ..errors import MCPError
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR, Id
@@ -21,7 +22,7 @@ _log: Final = logging.getLogger(__name__)
 _MAX_RUNNING: Final = 1024  # Running handlers above which further messages wait.
 _MAX_WAITING: Final = 32_768  # Waiting messages above which further ones are refused.
 _MAX_WAITING_BYTES: Final = 16 * 1024 * 1024  # The same in bytes.
-_AT_ONCE: Final = 64  # Waiting messages that begin in one iteration of the event loop.
+_AT_ONCE: Final = 16  # Waiting messages that begin before the next look at the output.
 _CANCEL_SECONDS: Final = 0.4  # Seconds for cancelled handlers to end.
 
 
@@ -50,8 +51,9 @@ class RunningHandlers:
 
     __slots__ = (
         "push",
-        "can_wait",
+        "drain",
         "is_full",
+        "_beginning",
         "_tasks",
         "_waiting",
         "_waiting_bytes",
@@ -63,8 +65,10 @@ class RunningHandlers:
     def __init__(self, loop: asyncio.AbstractEventLoop, starter: TaskStarter | None) -> None:
         """Create the handlers of a session; `starter` belongs to several sessions, or is None."""
         self.push: PushTransport | None = None  # The transport that delivers the messages, if it can be paused.
-        self.can_wait = False  # True if messages wait for handlers; else those above the limit are refused.
+        # Waits until few messages are unsent. Without it, messages above the limit are refused instead of waiting.
+        self.drain: Callable[[], Awaitable[None]] | None = None
         self.is_full = False  # True if the next message has to wait.
+        self._beginning: asyncio.Task[None] | None = None
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._waiting: OrderedDict[object, _WaitingMessage] | None = None
         self._waiting_bytes = 0
@@ -97,8 +101,8 @@ class RunningHandlers:
         del self._tasks[task]
         if self.is_full and len(self._tasks) < _MAX_RUNNING:
             self.is_full = False
-            if self._waiting:
-                self._loop.call_soon(self._begin_waiting)
+            if self._waiting and self.drain is not None and self._beginning is None:
+                self._beginning = self._loop.create_task(self._begin_waiting(self.drain))
 
     def postpone(
         self,
@@ -115,7 +119,7 @@ class RunningHandlers:
         if is_control_request(connection.revision, message.row) and len(self._tasks) < 2 * _MAX_RUNNING:
             return False
         waiting = self._waiting = OrderedDict() if self._waiting is None else self._waiting
-        if self.can_wait and len(waiting) < _MAX_WAITING and self._waiting_bytes + size <= _MAX_WAITING_BYTES:
+        if self.drain is not None and len(waiting) < _MAX_WAITING and self._waiting_bytes + size <= _MAX_WAITING_BYTES:
             key = message.id if isinstance(message, RequestReceived) else object()
             waiting[key] = _WaitingMessage(message, reply, begin, size)
             self._waiting_bytes += size
@@ -133,27 +137,36 @@ class RunningHandlers:
         self._waiting_bytes -= entry.size
         return (entry.message, entry.reply) if isinstance(entry.message, RequestReceived) else None
 
-    def _begin_waiting(self) -> None:
-        """Begin the handlers that have waited, as far as there is room for them."""
-        for _ in range(_AT_ONCE):
-            if self.is_full:
-                return
-            if not self._waiting:
-                self._waiting = None
-                return
-            entry = self._waiting.popitem(last=False)[1]
-            self._waiting_bytes -= entry.size
-            entry.begin()
-        self._loop.call_soon(self._begin_waiting)
+    async def _begin_waiting(self, drain: Callable[[], Awaitable[None]]) -> None:
+        """Begin the handlers that have waited, as fast as their results are sent, until too many run again."""
+        try:
+            while self._waiting and not self.is_full:
+                await drain()
+                for _ in range(_AT_ONCE):
+                    if not self._waiting or self.is_full:
+                        break
+                    entry = self._waiting.popitem(last=False)[1]
+                    self._waiting_bytes -= entry.size
+                    entry.begin()
+                await asyncio.sleep(0)
+        except MCPError as error:  # The connection has ended, and the session finishes its handlers.
+            _log.debug("no more messages begin: %s", error)
+        finally:
+            self._beginning = None
 
     async def finish(self, timeout: float) -> None:
         """Wait up to `timeout` seconds for the handlers to end, also for those that wait; then cancel them."""
         deadline = self._loop.time() + timeout
-        while self._waiting and self._tasks and (remaining := deadline - self._loop.time()) > 0:
-            await asyncio.wait(self._tasks, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.sleep(0)  # Others begin.
+        while self._waiting and (remaining := deadline - self._loop.time()) > 0:
+            tasks = [*self._tasks] if self._beginning is None else [self._beginning]
+            if not tasks:
+                break
+            await asyncio.wait(tasks, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(0)  # The task that begins others starts.
         dropped = [] if self._waiting is None else [*self._waiting.values()]
         self._waiting, self._waiting_bytes = None, 0
+        if self._beginning is not None:
+            self._beginning.cancel()
         for entry in dropped:
             entry.reply(None, 0)
         await finish_tasks(self._tasks, max(deadline - self._loop.time(), 0))

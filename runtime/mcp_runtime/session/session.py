@@ -82,7 +82,7 @@ class Session:
 
         `first` is the first message, if it was received already.
         """
-        self._handlers.can_wait = True
+        self._handlers.drain = self.transport.drain
         push = self._handlers.push = self.transport if isinstance(self.transport, PushTransport) else None
         if first is not None:
             self._receive_bytes(first)

@@ -78,7 +78,7 @@ async def test_two_hundred_thousand_notifications_leave_nothing_in_a_client(stan
 
 @pytest.mark.deadline(60)
 @pytest.mark.fault("1.5/12")
-async def test_of_twenty_thousand_requests_of_a_server_a_few_are_worked_on_and_a_few_answered_at_a_time() -> None:
+async def test_twenty_thousand_requests_of_a_server_are_worked_on_and_answered_a_few_at_a_time() -> None:
     started, open_, peak, answered = 0, 0, 0, 0
     many, enough, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
     requests = [encode(b'{"jsonrpc":"2.0","id":%d,"method":"roots/list"}' % id) for id in range(20_000)]
@@ -116,7 +116,7 @@ async def test_of_twenty_thousand_requests_of_a_server_a_few_are_worked_on_and_a
         assert started == AT_ONCE
         go_on.set()
         await enough.wait()
-        assert peak <= 32  # Those that have waited begin as fast as handlers end; their answers wait to be sent.
+        assert started < answered + AT_ONCE + 300 and peak <= 32
         raw.answers.pop("GET")
         assert text(await client.call_tool(name="x", options=RequestOptions(timeout=30))) == "usual"
     assert not raw.requests_of("answer")[0].body.get("error")

@@ -71,6 +71,39 @@ def test_cancellations_make_room_and_take_waiting_requests_away(rev: Rev) -> Non
 
 
 @among(ALL_REVISIONS)
+def test_requests_that_have_waited_begin_only_as_their_answers_are_read(rev: Rev) -> None:
+    """200 answers of 256 KiB wait for handlers that are cancelled all at once; nobody reads meanwhile."""
+    count, size = 200, 1 << 18
+    with RawServer(rev=rev) as server:
+        server.call("warm", "large", size=size)
+        assert server.answer()["id"] == "warm"
+        before = server.peak_memory
+        fill(server, AT_ONCE)
+        for number in range(count):
+            server.call(number, "large", size=size)
+        for number in range(AT_ONCE):
+            cancel(server, f"call {number}")
+        server.probe("probe")
+        assert sorted(str(server.answer()["id"]) for _ in range(count + 1)) == sorted(
+            [*map(str, range(count)), "probe"]
+        )
+        assert server.peak_memory - before < 32 * (1 << 20)
+
+
+@among(ALL_REVISIONS)
+def test_requests_that_wait_when_the_input_ends_are_answered(rev: Rev) -> None:
+    with RawServer(rev=rev) as server:
+        fill(server, AT_ONCE)
+        for number in range(500):
+            server.call(number, "echo")
+        for number in range(AT_ONCE):
+            cancel(server, f"call {number}")
+        server.close_input()
+        assert sorted(server.answer()["id"] for _ in range(500)) == list(range(500))
+        assert server.ends_within(2.0) == 0
+
+
+@among(ALL_REVISIONS)
 async def test_requests_beyond_those_that_may_wait_are_refused_and_the_others_answered(
     rev: Rev, monkeypatch: pytest.MonkeyPatch
 ) -> None:

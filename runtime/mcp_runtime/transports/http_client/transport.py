@@ -44,6 +44,8 @@ class HTTPClientTransport:
         self._last_notification: asyncio.Task[MCPError | None] | None = None
         self._response_lock = asyncio.Semaphore(_MAX_CONCURRENT_RESPONSES)
         self._unsent = 0
+        self._room = asyncio.Event()
+        self._room.set()
         self._closing: asyncio.Task[None] | None = None
         self._end = asyncio.Event()
 
@@ -102,6 +104,7 @@ class HTTPClientTransport:
                 self._unsent += 1
                 if self._unsent == _MAX_UNSENT:
                     self._gate.pause()
+                    self._room.clear()
                 self._start(self._send_response(message.encoded)).add_done_callback(self._response_sent)
 
     def _send_notification(self, notification: NotificationMessage, encoded: bytes) -> None:
@@ -122,9 +125,12 @@ class HTTPClientTransport:
         self._unsent -= 1
         if self._unsent == _MAX_UNSENT - 1:
             self._gate.resume()
+            self._room.set()
 
     async def drain(self) -> None:
-        """Wait until the server has accepted the last notification. Raises MCPError if it has not."""
+        """Wait until few responses are unsent, and until the server has accepted the last notification. Raises MCPError
+        if it has not."""
+        await self._room.wait()
         notification = self._last_notification
         if notification is not None:
             await asyncio.wait([notification])

@@ -136,16 +136,20 @@ class WireModel(BaseModel):
 
     def __init__(self, /, **data: Any) -> None:
         default_fields = _DEFAULT_FIELDS[type(self)]
-        values, defaulted, deprecated = default_fields or _NO_DEFAULT_FIELDS
-        if deprecated:
-            warnings.warn(deprecated, DeprecationWarning, stacklevel=2)
+        if default_fields is None:
+            values, defaulted = data, None
+        else:
+            values, defaulted, deprecated = default_fields
+            if deprecated:
+                warnings.warn(deprecated, DeprecationWarning, stacklevel=2)
+            values = {**values, **data}
         try:
-            self.__pydantic_validator__.validate_python({**values, **data} if values else data, self_instance=self)
+            self.__pydantic_validator__.validate_python(values, self_instance=self)
         except ValidationError:
-            texts = {name: str(value) if _is_url(value) else value for name, value in data.items()}
-            if texts == data:
+            texts = {name: str(value) if _is_url(value) else value for name, value in values.items()}
+            if texts == values:
                 raise
-            self.__pydantic_validator__.validate_python({**values, **texts}, self_instance=self)
+            self.__pydantic_validator__.validate_python(texts, self_instance=self)
         # `model_fields_set` must not contain properties that the constructor has filled in.
         if defaulted and defaulted.keys().isdisjoint(data):
             self.__pydantic_fields_set__.difference_update(defaulted)
@@ -181,7 +185,6 @@ def _is_url(value: object) -> bool:
 
 
 DefaultFields = tuple[dict[str, Any], dict[str, str], str]
-_NO_DEFAULT_FIELDS: DefaultFields = ({}, {}, "")
 
 
 class _DefaultFieldsByType(dict[type[BaseModel], DefaultFields | None]):

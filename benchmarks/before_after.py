@@ -1,7 +1,7 @@
 """Compare this checkout with an earlier one, and the fast paths with their plain twins: time and processor time of a
 call.
 
-    python benchmarks/before_after.py --before DIR [--runs 6] [--turns 12] [--quick]
+    python benchmarks/before_after.py --before DIR [--now DIR] [--runs 6] [--turns 12] [--quick]
 
 DIR is a checkout with a virtual environment in .venv. In a run the servers of all candidates are up and get calls in
 turn, a few hundred each, so that the varying speed of a machine affects all of them. A ratio is the median of those of
@@ -172,16 +172,17 @@ def table(samples: Samples) -> list[list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, required=True, help="an earlier checkout with its .venv")
+    parser.add_argument("--now", type=Path, default=ROOT, help="the later checkout; this one by default")
     parser.add_argument("--runs", type=int, default=6, help="runs, each of fresh processes")
     parser.add_argument("--turns", type=int, default=12, help="turns of a run")
     parser.add_argument("--quick", action="store_true", help="few calls; writes no results")
     options = parser.parse_args()
     checkouts = {
         BEFORE: Checkout(options.before.resolve()),
-        NOW: Checkout(ROOT),
-        PLAIN: Checkout(ROOT, ("/usr/bin/env", "MCP_FAST_PATHS=0")),
+        NOW: Checkout(options.now.resolve()),
+        PLAIN: Checkout(options.now.resolve(), ("/usr/bin/env", "MCP_FAST_PATHS=0")),
     }
-    for checkout in (options.before, ROOT):
+    for checkout in (options.before, options.now):
         for folder in ("runtime", "generated"):  # An installation compiles them; a checkout may not.
             compileall.compile_dir(checkout / folder, quiet=1)
     samples: Samples = {}

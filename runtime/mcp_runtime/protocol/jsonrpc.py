@@ -23,7 +23,6 @@ INTERNAL_ERROR: Final = -32603
 
 MAX_BATCH: Final = 1000  # The default limit of the messages of a batch.
 
-_N, _I = b"NI"  # A byte is found in a text faster than a word is.
 _MAX_ID_LENGTH: Final = 1024  # Characters. A response repeats the id, so the peer must not choose its size freely.
 
 _ID: Final = rb'"id"\s*:\s*(?P<id>\d{1,15}|"[!#-\[\]-~]{0,%d}")\s*' % _MAX_ID_LENGTH
@@ -175,7 +174,8 @@ def serialize(value: Any) -> bytes:
     """Serialize a model or plain JSON. Raises ValueError for values that JSON cannot express, such as NaN."""
     serializer = getattr(value, "__pydantic_serializer__", None)
     written: bytes = to_json(value, by_alias=True) if serializer is None else serializer.to_json(value)
-    if _N in written or _I in written or written.find(b"null") >= 0:  # NaN, Infinity, or a NaN that became null?
+    # NaN, infinity, or a NaN that became null? The words may be part of a string. `in` would look for an integer first.
+    if written.find(b"NaN") >= 0 or written.find(b"Infinity") >= 0 or written.find(b"null") >= 0:
         require_finite(written, value)
     return written
 

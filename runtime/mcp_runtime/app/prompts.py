@@ -13,6 +13,7 @@ from ..errors import JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import format_validation_error, is_object
 from ..server.context import ServerContext
+from .components.own_rounds import with_encrypted_state
 from .content import Message, as_list, to_content_blocks
 from .settings import Settings, tags_of, to_definition, to_wire, version_of
 from .signature import Signature, function_name
@@ -65,7 +66,7 @@ class Prompt:
             ) from None
         value = await self._signature.call(ctx, values)
         if isinstance(value, result_types):
-            return value
+            return with_encrypted_state(ctx, value)
         messages = [message for item in as_list(value) for message in self._messages(item)]
         return self._t.GetPromptResult(description=self.definition.description, messages=messages)
 

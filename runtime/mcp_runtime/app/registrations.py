@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, overload
 
-from ..aio.threads import WORKER_THREADS
+from ..endpoint.unawaited import plain_to_async
 from ..errors import LocalError
+from ..http.urls import encoded_uri
 from ..usage.functions import check_accepts, check_function
 from ..usage.keywords import checked
 from ..usage.rules import shown
@@ -154,6 +155,7 @@ class Registrations(Administration):
         _check_uri(uri)
         if function is None:
             raise LocalError(f"add_resource(): {uri!r} has no content; pass a function, or TextResource(uri=…, text=…)")
+        uri = encoded_uri(uri)
         check_function(function, "resource", uri, is_named=True)
         resource = Resource(uri, function, settings, self.types, self._json_indent)
         self._add("resources", self._registry.resources, uri, resource)
@@ -317,14 +319,18 @@ def _check_uri(uri: object) -> None:
         raise TypeError(f'resource() needs a URI before the function: write @app.resource("resource://{name}")')
     if not isinstance(uri, str):
         raise TypeError(f'resource() needs a URI as a string, not {shown(uri)}: write @app.resource("scheme://path")')
+    if any(character < " " or character == "\x7f" for character in uri):
+        raise LocalError(f"{uri!r} is not a resource URI: it has a control character; remove it")
 
 
 def _to_async(function: Callable[..., Any]) -> CompletionFunction:
     count = len(inspect.signature(function).parameters)
 
+    call = function
+    if not inspect.iscoroutinefunction(function):
+        call = plain_to_async(function, f"the completion {getattr(function, '__name__', '')!r}")
+
     async def complete(*arguments: Any) -> Sequence[str] | Any:
-        if inspect.iscoroutinefunction(function):
-            return await function(*arguments[:count])
-        return await WORKER_THREADS.run(function, *arguments[:count])
+        return await call(*arguments[:count])
 
     return complete

@@ -17,6 +17,7 @@ from ..http.urls import is_https_url
 from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import WireModel, format_validation_error
 from ..server.context import ServerContext
+from .components.own_rounds import with_encrypted_state
 from .components.uri_templates import URITemplate
 from .content import Audio, File, Image, as_list, json_text
 from .settings import ResourceSettings, tags_of, to_definition, to_wire, version_of
@@ -77,7 +78,7 @@ class Resource:
             ) from None
         value = await self._signature.call(ctx, arguments)
         if isinstance(value, result_types):
-            return value
+            return with_encrypted_state(ctx, value)
         parts = as_list(value)
         if not any(isinstance(part, self._t.ResourceContents) for part in parts):
             parts = [value]

@@ -200,8 +200,10 @@ def _check_annotations(model: type[BaseModel], annotations: Mapping[str, Any], d
     fields = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)).model_fields
     names = [field.alias or name for name, field in fields.items()]
     for name in annotations:
+        if name in names or name in fields:
+            continue
         closest = nearest(name, names, "annotations")
-        if name not in names and name not in fields and "did you mean" in closest:
+        if "did you mean" in closest:
             raise LocalError(f"{description}: there is no annotation {name!r}; {closest}")
 
 

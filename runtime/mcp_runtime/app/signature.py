@@ -20,7 +20,7 @@ from pydantic_core import (
     to_jsonable_python,
 )
 
-from ..aio.threads import WORKER_THREADS
+from ..endpoint.unawaited import run_plain
 from ..errors import LocalError
 from ..protocol.models import integral, is_list, is_object, untrusted_input_schema
 from ..server.context import ServerContext
@@ -69,8 +69,12 @@ class _Arguments(BaseModel):
 class Signature:
     """The signature of a function. A parameter of type Context is injected; all others are arguments of requests."""
 
-    def __init__(self, function: Callable[..., Any], description: str, thread: bool | None = None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], description: str, thread: bool | None = None, *, reads: bool = True
+    ) -> None:
         """Inspect a function. `thread` says whether a plain `def` runs in a worker thread, which is the default.
+
+        With `reads=False` arguments are passed as they are: `read` and `schema` must not be called.
 
         Raises LocalError for positional-only or variadic parameters, for unsupported types, and for an `async def` with
         `thread=True`.
@@ -82,7 +86,7 @@ class Signature:
             raise LocalError(
                 f"{description}: an `async def` runs in the event loop: leave out `thread`, or write `def`"
             )
-        self._call_plain = self._in_loop if thread is False else self._in_thread
+        self._in_thread = thread is not False
         hints = _annotations(function, description)
         self.returns: Any = hints.get("return", inspect.Signature.empty)
         docstring = parse_docstring(function)
@@ -106,6 +110,8 @@ class Signature:
             name: _named(name, hints.get(name, Any), docstring.parameters.get(name)) for name in self.parameters
         }
         self._keys = [(name, f"a{number}") for number, name in enumerate(self.parameters)]
+        if not reads:
+            return
         self.model = self._model()
         check_defaults(self.model, [(key, self.parameters[name]) for name, key in self._keys], description)
         validator = _validator(self.model)
@@ -191,13 +197,9 @@ class Signature:
         result: Awaitable[Any] = self.function(**arguments) if self.is_async else self._call_plain(arguments)
         return result
 
-    async def _in_loop(self, arguments: dict[str, Any]) -> Any:
-        result = self.function(**arguments)
-        return await result if inspect.isawaitable(result) else result
-
-    async def _in_thread(self, arguments: dict[str, Any]) -> Any:
-        result = await WORKER_THREADS.run(partial(self.function, **arguments))
-        return await result if inspect.isawaitable(result) else result
+    def _call_plain(self, arguments: dict[str, Any]) -> Awaitable[Any]:
+        function = partial(self.function, **arguments)
+        return run_plain(function, arguments.values(), self.description, thread=self._in_thread)
 
 
 def _validator(model: type[BaseModel]) -> SchemaValidator:

@@ -18,6 +18,7 @@ from ..server.context import ServerContext
 from ..server.task_options import TaskOptions
 from .components.argument_changes import ToolChanges, ToolTransform
 from .components.failures import ShownExceptions, failure_message
+from .components.own_rounds import with_encrypted_state
 from .components.timeouts import with_timeout
 from .content import require_finite, to_content_blocks
 from .results import WRAPPED_KEY, Output, output_from_annotation, output_from_schema
@@ -51,14 +52,14 @@ class Tool:
         self.scopes = check_scopes(settings.get("scopes", ()))
         self.tags = tags_of(settings, self._description)
         self.version = version_of(settings)
-        self._signature = Signature(function, self._description, settings.get("thread"))
+        input_schema = settings.get("input_schema")
+        self._signature = Signature(function, self._description, settings.get("thread"), reads=input_schema is None)
         timeout = settings.get("timeout")
         self._call = (
             self._signature.call if timeout is None else with_timeout(self._signature.call, timeout, self._description)
         )
         task = settings.get("task", False)
         self.task = task if isinstance(task, TaskOptions) else TaskOptions() if task else None
-        input_schema = settings.get("input_schema")
         self._parameters = None if input_schema is None else compile_schema(input_schema)
         if input_schema is not None and len(self._signature.parameters) != 1:
             raise LocalError(
@@ -101,7 +102,7 @@ class Tool:
         except Exception as error:
             return self._failed(ctx, error, shown_exceptions)
         try:
-            return self._checked(value) if isinstance(value, result_types) else self._result(value)
+            return self._checked(ctx, value) if isinstance(value, result_types) else self._result(value)
         except InvalidMessageError as error:
             _log.error("%s", error)
             return self._error_result(str(error))
@@ -171,11 +172,11 @@ class Tool:
             return t.CallToolResult(content=content)
         return t.CallToolResult(content=content, structured_content=output.structure(value))
 
-    def _checked(self, result: Any) -> Any:
+    def _checked(self, ctx: ServerContext, result: Any) -> Any:
         """Return a result that the function made itself. Raises InvalidMessageError if its structured content does not
         match the output schema."""
         if not isinstance(result, self._t.CallToolResult) or result.is_error:
-            return result
+            return with_encrypted_state(ctx, result)
         structured = result.model_dump(by_alias=True).get("structuredContent")
         try:
             require_finite(structured, result)

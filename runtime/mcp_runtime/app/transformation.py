@@ -17,6 +17,7 @@ from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
 from .components.argument_changes import CURRENT, UNSET, ArgTransform, ToolTransform
 from .components.failures import ShownExceptions, ToolFailures
+from .components.own_rounds import with_encrypted_state
 from .registry import LifespanStates, Registry
 from .results import output_from_annotation, output_from_schema
 from .settings import ToolSettings, tags_of, to_wire
@@ -125,7 +126,7 @@ class TransformedTool(Tool):
         finally:
             CURRENT.reset(token)
         if isinstance(value, forwarded.result_types):
-            return self._with_schema(value)
+            return with_encrypted_state(forwarded.ctx, self._with_schema(value))
         try:
             return self._result(value)
         except InvalidMessageError as error:

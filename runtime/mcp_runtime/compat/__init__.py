@@ -57,10 +57,12 @@ if TYPE_CHECKING:
     from .mcp_errors import McpError as McpError
     from .mcp_errors import PromptError as PromptError
     from .mcp_errors import ResourceError as ResourceError
+    from .mcp_errors import ResourceNotFoundError as ResourceNotFoundError
     from .mcp_errors import UrlElicitationRequiredError as UrlElicitationRequiredError
     from .request import OfficialRequestContext as OfficialRequestContext
     from .request_states import RequestStateSecurity as RequestStateSecurity
     from .session_manager import StreamableHTTPSessionManager as StreamableHTTPSessionManager
+    from .sse_transport import SseServerTransport as SseServerTransport
     from .stream_ends import StdioServerParameters as StdioServerParameters
     from .stream_ends import create_mcp_http_client as create_mcp_http_client
     from .stream_ends import sse_client as sse_client
@@ -68,6 +70,17 @@ if TYPE_CHECKING:
     from .stream_ends import stdio_server as stdio_server
     from .stream_ends import streamable_http_client as streamable_http_client
     from .stream_ends import streamablehttp_client as streamablehttp_client
+    from .values.cache_times import MillisecondCacheHint as MillisecondCacheHint
+    from .values.event_buses import EventBus as EventBus
+    from .values.event_buses import InMemorySubscriptionBus as InMemorySubscriptionBus
+    from .values.event_buses import PromptsListChanged as PromptsListChanged
+    from .values.event_buses import ResourcesListChanged as ResourcesListChanged
+    from .values.event_buses import ResourceUpdated as ResourceUpdated
+    from .values.event_buses import ToolsListChanged as ToolsListChanged
+    from .values.safe_paths import PathEscapeError as PathEscapeError
+    from .values.safe_paths import contains_path_traversal as contains_path_traversal
+    from .values.safe_paths import is_absolute_path as is_absolute_path
+    from .values.safe_paths import safe_join as safe_join
 
 __all__ = [
     "JWT_BEARER_GRANT_TYPE",
@@ -79,13 +92,16 @@ __all__ = [
     "ClaudeSkillsProvider",
     "ClientCredentialsOAuthProvider",
     "ClientRegistrationOptions",
+    "EventBus",
     "EventMessage",
     "FastMCPProvider",
     "IdentityAssertionOAuthProvider",
     "IdentityAssertionParams",
+    "InMemorySubscriptionBus",
     "InitializationOptions",
     "LocalProvider",
     "McpError",
+    "MillisecondCacheHint",
     "NotificationOptions",
     "OAuthAuthorizationServerProvider",
     "OAuthClientInformationFull",
@@ -97,17 +113,23 @@ __all__ = [
     "OfficialRequestContext",
     "OfficialTokenStorage",
     "OfficialTokenVerifier",
+    "PathEscapeError",
     "PromptError",
+    "PromptsListChanged",
     "ProviderTokenVerifier",
     "ReadResourceContents",
     "RegistrationError",
     "RequestStateSecurity",
     "ResourceCSP",
     "ResourceError",
+    "ResourceNotFoundError",
     "ResourcePermissions",
+    "ResourceUpdated",
+    "ResourcesListChanged",
     "RevocationOptions",
     "RoleMessage",
     "SkillsDirectoryProvider",
+    "SseServerTransport",
     "StaticTokenVerifier",
     "StdioServerParameters",
     "StoredAuthorizationCode",
@@ -115,16 +137,20 @@ __all__ = [
     "StreamEventStore",
     "StreamableHTTPSessionManager",
     "TokenError",
+    "ToolsListChanged",
     "TransportSecuritySettings",
     "UrlElicitationRequiredError",
     "Visibility",
     "check_resource_allowed",
     "construct_redirect_uri",
+    "contains_path_traversal",
     "create_mcp_http_client",
     "get_access_token",
     "get_display_name",
     "get_tracer",
+    "is_absolute_path",
     "resource_url_from_server_url",
+    "safe_join",
     "sse_client",
     "stdio_client",
     "stdio_server",
@@ -172,6 +198,19 @@ _MODULES = {
     "construct_redirect_uri": "auth.providers",
     "resource_url_from_server_url": "auth.providers",
     "OfficialTokenVerifier": "auth.token_verification",
+    "SseServerTransport": "sse_transport",
+    "MillisecondCacheHint": "values.cache_times",
+    **dict.fromkeys(
+        (
+            *("EventBus", "InMemorySubscriptionBus", "PromptsListChanged", "ResourceUpdated", "ResourcesListChanged"),
+            "ToolsListChanged",
+        ),
+        "values.event_buses",
+    ),
+    **dict.fromkeys(
+        ("PathEscapeError", "contains_path_traversal", "is_absolute_path", "safe_join"), "values.safe_paths"
+    ),
+    "ResourceNotFoundError": "mcp_errors",
     "StreamableHTTPSessionManager": "session_manager",
     "TransportSecuritySettings": "http.accepted_hosts",
     "EventMessage": "http.stored_events",

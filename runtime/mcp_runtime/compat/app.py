@@ -17,6 +17,8 @@ from .app_protection import Protection
 from .fastmcp.app_keywords import FastMCPKeywords, with_host_protection
 from .http.translation import translated
 from .request import OfficialRequestContext
+from .values.cache_times import named_by_handler
+from .values.event_buses import BridgedSubscriptions
 
 # An App always refuses a name that is in use, so these ask for less than it does.
 _STRICTER_HERE: Final = frozenset(
@@ -31,6 +33,7 @@ _PRIVATE: Final = frozenset("_mcp_server _lowlevel_server _tool_manager _resourc
 class OfficialAppMixin(FastMCPKeywords):
     """An App that converts arguments, and shows the text of every exception, as the official SDK does."""
 
+    server_class: ClassVar[Any]
     settings: Any
     """How the app is served."""
     _checks: Any = None
@@ -49,8 +52,11 @@ class OfficialAppMixin(FastMCPKeywords):
         self._masks_errors = bool(settings.pop("mask_error_details", False))
         tools, middleware = settings.pop("tools", None) or (), settings.pop("middleware", None) or ()
         providers, transforms = settings.pop("providers", None) or (), settings.pop("transforms", None) or ()
+        self._bus: Any = settings.pop("subscriptions", None) or None
         protection = Protection.from_settings(type(self).__name__, settings)
         settings = _renamed(translated(settings))
+        if "cache_hints" in settings:
+            settings["cache_hints"] = named_by_handler(settings["cache_hints"], self.server_class.revision)
         settings.setdefault("name", type(self).__name__)
         if not settings.get("version"):
             settings["version"] = "0"
@@ -71,6 +77,15 @@ class OfficialAppMixin(FastMCPKeywords):
             parent.add_provider(provider)
         for transform in transforms:
             parent.add_transform(transform)
+
+    @functools.cached_property
+    def server(self) -> Any:
+        """The server of this app. Its capabilities are fixed when it is first accessed."""
+        parent: Any = super()
+        server = parent.server
+        if self._bus is not None:
+            server._subscription_bus = BridgedSubscriptions(self._bus, server.revision)
+        return server
 
     if not TYPE_CHECKING:  # Checkers report attributes that do not exist.
 

@@ -5,8 +5,9 @@ Handlers are registered by decorators, as in the last 1.x, or passed to the cons
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
 
 from pydantic import BaseModel
@@ -21,6 +22,7 @@ from .decorators import HandlerDecorators
 from .initialization import InitializationOptions, NotificationOptions
 from .request import CURRENT, OfficialRequestContext
 from .stream_ends import serve_stream
+from .values.cache_times import named_by_handler
 
 if TYPE_CHECKING:
     from ..app.serving.http_application import HTTPApplication
@@ -66,6 +68,7 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         *,
         title: str | None = None,
         description: str | None = None,
+        cache_hints: Mapping[str, Any] | None = None,
         **handlers: Callable[[Any, Any], Any] | None,
     ) -> None:
         """Create a server.
@@ -79,14 +82,17 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
             lifespan: Called with the server; the value that its async context manager yields is `lifespan_context`.
             title: The title of the server.
             description: The description of the server.
+            cache_hints: How long clients may cache results, by method: as `CacheHint(ttl_ms=60_000)`.
             handlers: `on_list_tools`, `on_call_tool` and the like: async functions of a request context and params.
 
         Raises TypeError for an unknown handler.
         """
         super().__init__()
+        self.middleware: list[Callable[[Any, Callable[[Any], Awaitable[Any]]], Awaitable[Any]]] = []
+        """Functions of a request context and `call_next`, the outermost first, for all requests that have handlers."""
         self.name, self.version, self.instructions = name, version, instructions
         self.website_url, self.icons, self.title, self.description = website_url, icons, title, description
-        self._lifespan = lifespan
+        self._lifespan, self._cache_hints = lifespan, dict(cache_hints or {})
         for keyword, handler in handlers.items():
             if keyword not in _KEYWORDS:
                 raise TypeError(f"Server() has no keyword argument {keyword!r}; handlers: {', '.join(_KEYWORDS)}")
@@ -197,7 +203,9 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
     def _create(self, options: Mapping[str, Any]) -> BaseServer:
         base = self._server_class(self._handlers.keys())
         members: dict[str, Any] = {
-            name: _method(handler) for name, handler in self._handlers.items() if hasattr(base, name)
+            name: _method(_through(self.middleware, handler))
+            for name, handler in self._handlers.items()
+            if hasattr(base, name)
         }
         unknown = self._handlers.keys() - members.keys()
         if unknown:
@@ -214,6 +222,8 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
             "version": self.version or "0",
             "instructions": self.instructions,
         }
+        if self._cache_hints:
+            settings["cache_hints"] = named_by_handler(self._cache_hints, base.revision)
         server: BaseServer = type("ServedHandlers", (base,), members)(**settings | dict(options))
         return server
 
@@ -242,6 +252,23 @@ def _result_of(ctx: ServerContext, result: Any) -> Any:
     aliases = {field.alias for field in row.result.model_fields.values()}
     newer = {"resultType", "ttlMs", "cacheScope"} - aliases  # Defaults of the newest revision's results.
     return row.result.model_validate({name: value for name, value in fields.items() if name not in newer})
+
+
+def _through(middleware: Sequence[Callable[..., Any]], handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a handler with the middleware around it that the server has at the time of the request."""
+
+    async def handle(ctx: ServerContext, params: Any) -> Any:
+        if not middleware:
+            return await handler(ctx, params)
+
+        async def proceed(position: int, _: Any) -> Any:
+            if position == len(middleware):
+                return await handler(ctx, params)
+            return await middleware[position](OfficialRequestContext(ctx), partial(proceed, position + 1))
+
+        return await proceed(0, None)
+
+    return handle
 
 
 def _with_request_context(handler: Callable[[Any, Any], Any]) -> Callable[..., Any]:

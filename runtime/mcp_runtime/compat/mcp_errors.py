@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Self
 from pydantic import BaseModel
 
 from ..errors import ConnectionClosedError, JSONRPCError, RemoteJSONRPCError, RequestTimeoutError
-from ..protocol.jsonrpc import INTERNAL_ERROR
+from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 
 URL_ELICITATION_REQUIRED: Final = -32042
 REQUEST_TIMEOUT: Final = 408
@@ -30,6 +30,14 @@ class ResourceError(JSONRPCError):
     def __init__(self, message: str = "", data: Any = None) -> None:
         """Create the error, with the JSON-RPC code for internal errors."""
         super().__init__(INTERNAL_ERROR, message, data)
+
+
+class ResourceNotFoundError(JSONRPCError):
+    """There is no resource with a URI that matches a template: clients get the code for invalid params."""
+
+    def __init__(self, message: str = "", data: Any = None) -> None:
+        """Create the error."""
+        super().__init__(INVALID_PARAMS, message, data)
 
 
 class PromptError(ResourceError):

@@ -33,6 +33,11 @@ class AnyMiddleware:
         return Any
 
 
+# Names of the parts of capabilities, which the schema has inside of `ClientCapabilities` and `ServerCapabilities`.
+_CAPABILITIES: Final = {
+    **{f"{name}Capability": f"ClientCapabilities{name}" for name in ("Elicitation", "Roots", "Sampling")},
+    **{f"{name}Capability": f"ServerCapabilities{name}" for name in ("Prompts", "Resources", "Tools")},
+}
 _UNIONS: Final = ("ClientNotification", "ClientRequest", "ClientResult", "ServerNotification", "ServerRequest")
 _CONSTANTS: Final[dict[str, Any]] = {
     "AnyUrl": AnyUrl,
@@ -65,6 +70,7 @@ def types_of(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
             return _CONSTANTS[name]
         if name == "LATEST_PROTOCOL_VERSION":
             return list(revisions)[-1]
+        name = _CAPABILITIES.get(name, name)
         if not name.startswith("_"):
             for module in modules:
                 if hasattr(types := import_module(module), name):
@@ -94,6 +100,8 @@ _AREAS: Final = (
 )
 _PREFERRED: Final = {"Progress": "dependencies"}
 _ALIASES: Final = {
+    "CacheHint": "MillisecondCacheHint",
+    "SubscriptionBus": "EventBus",
     "AccessToken": "OfficialAccessToken",
     "AuthContext": "AccessRequest",
     "AuthorizationCode": "StoredAuthorizationCode",

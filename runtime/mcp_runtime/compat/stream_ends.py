@@ -6,7 +6,7 @@ of their own.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ..bindings.client import BaseClient
 from ..bindings.server import BaseServer, services_of
 from ..errors import LocalError
+from ..session.identity import RequestAuth
 from ..session.interfaces import RevisionChoice, Transport
 from ..session.serving import serve
 from ..versions.candidates import server_candidates
@@ -52,9 +53,14 @@ class ClientStream:
 
 @dataclass(frozen=True)
 class ServerStream:
-    """One end of a connection to a client: `serve` handles it with a server."""
+    """One end of a connection to a client: `serve` handles it with a server.
+
+    `auth` and `scope` are those of the HTTP request that has opened the connection.
+    """
 
     serve: Callable[[Callable[[Transport], Awaitable[None]]], Awaitable[None]]
+    auth: RequestAuth | None = None
+    scope: Mapping[str, Any] | None = None
 
 
 ClientStreams = tuple[ClientStream, ClientStream]
@@ -182,7 +188,7 @@ async def serve_stream(server: BaseServer, stream: object) -> None:
             " or serve a transport of your own with `await server.serve(transport)`"
         )
     services = services_of(server_candidates(server))
-    await stream.serve(lambda transport: serve(services, transport))
+    await stream.serve(lambda transport: serve(services, transport, stream.auth, stream.scope))
 
 
 def _http_stream(url: str, **options: Any) -> ClientStream:

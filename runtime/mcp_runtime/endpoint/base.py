@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
-from ..aio.threads import WORKER_THREADS
 from ..errors import JSONRPCError, LocalError
 from ..protocol.capabilities import Capabilities, declare, merge, parse_capability_path
 from ..protocol.jsonrpc import METHOD_NOT_FOUND
@@ -16,6 +15,7 @@ from .checks import with_checks
 from .context import Context
 from .extensions import Extension
 from .requests import Requester
+from .unawaited import plain_to_async
 
 T = TypeVar("T")
 HandlerResult: TypeAlias = T | Awaitable[T]
@@ -115,8 +115,4 @@ def _to_async(handler: Handler) -> Handler:
     if inspect.iscoroutinefunction(handler):
         return handler
 
-    async def in_thread(*arguments: Any) -> Any:
-        result = await WORKER_THREADS.run(handler, *arguments)
-        return await result if inspect.isawaitable(result) else result
-
-    return in_thread
+    return plain_to_async(handler, f"the handler {getattr(handler, '__name__', '')!r}")

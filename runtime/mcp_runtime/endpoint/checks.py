@@ -12,13 +12,13 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from ..errors import InvalidMessageError, InvalidSchemaError, JSONRPCError, LocalError
+from ..http.urls import encoded_uri, is_uri
 from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import is_object
 
 _log: Final = logging.getLogger(__name__)
 
 Handler = Callable[[Any, Any], Awaitable[Any]]
-_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f<>\"{}|\\^`]*")  # RFC 3986, IRIs tolerated.
 _SECRET: Final = re.compile(
     r"pass(?:word|wd|phrase)|secret|(?:access|auth|api|bearer|refresh).?(?:token|key)|credit.?card|card.?number|\bcv[cv]\b|\bssn\b|\bpin\b",
     re.IGNORECASE,
@@ -121,13 +121,15 @@ def _to_json(value: Any) -> Any:
 
 
 def _require_uri(params: Any) -> None:
-    if not _URI.fullmatch(params.uri):
+    if not is_uri(params.uri):
+        params.uri = encoded_uri(params.uri)
+    if not is_uri(params.uri):
         raise JSONRPCError(INVALID_PARAMS, f"{params.uri[:200]!r} is not a URI (RFC 3986)", {"uri": params.uri[:200]})
 
 
 def _check_resources(params: Any, result: Any) -> None:
     for resource in getattr(result, "resources", ()):
-        _check_uri(resource.uri)
+        _encode_uri(resource)
 
 
 def _check_contents(params: Any, result: Any) -> None:
@@ -151,14 +153,19 @@ def _check_messages(params: Any, result: Any) -> None:
 
 
 def _check_content(content: Any) -> None:
-    _check_uri(content.uri)
+    _encode_uri(content)
     if (blob := getattr(content, "blob", None)) is not None:
         _check_base64(blob, content.uri)
 
 
-def _check_uri(uri: str) -> None:
-    if not _URI.fullmatch(uri):
+def _encode_uri(item: Any) -> None:
+    """Percent-encode spaces and the like in the URI of an item. Raises InvalidMessageError if it is no URI then."""
+    if is_uri(item.uri):
+        return
+    uri = encoded_uri(item.uri)
+    if not is_uri(uri):
         raise InvalidMessageError(f"{uri[:200]!r} is not a URI (RFC 3986)")
+    item.uri = uri
 
 
 def _check_base64(text: str, subject: str) -> None:

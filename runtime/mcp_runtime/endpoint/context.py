@@ -13,13 +13,14 @@ from ..protocol.models import is_object
 from ..protocol.revision import META, Revision
 from ..session.interfaces import Channel
 from .requests import Requester
+from .unawaited import Watched
 
 _PROGRESS_RATE: Final = RateLimit(per_second=50, burst=200)
 # Severities of log messages, from the lowest to the highest (RFC 5424).
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 
-class Context(Requester):
+class Context(Watched, Requester):
     """The context of a handler: the message, and requests to the peer.
 
     Attributes:

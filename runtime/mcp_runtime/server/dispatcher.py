@@ -264,8 +264,8 @@ class ServerDispatcher(ConnectionState):
             "capabilities": server.capabilities,
             "_meta": self._server_info_meta(),
         }
-        if server.instructions is not None:
-            fields["instructions"] = server.instructions
+        if self.origin.instructions is not None:
+            fields["instructions"] = self.origin.instructions
         result = row.read_result(fields)
         cache_hint = self.origin.cache_hints.get(row.name)
         return result if cache_hint is None else result.model_copy(update=cache_hint.fields())
@@ -312,8 +312,8 @@ class ServerDispatcher(ConnectionState):
             names.server_info: info_for(row.result, names.server_info, server.info),
             **{name: server.initialize_extras.get(name, {}) for name in names.required_objects},
         }
-        if server.instructions is not None:
-            fields["instructions"] = server.instructions
+        if self.origin.instructions is not None:
+            fields["instructions"] = self.origin.instructions
         return request.row.read_result(fields)
 
 

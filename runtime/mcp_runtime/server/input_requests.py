@@ -255,12 +255,10 @@ class MultiRoundTripRequest(ChannelProxy):
         current, interim = self._current_round(), self._request.row.input_required
         assert interim is not None, "only methods with an interim result have rounds"
         warn_about_changed_requests(self._request.row.method, current.state["requested"].keys() - current.keys)
-        state = {**current.state, "requested": dict.fromkeys(current.input_requests, True)}
-        request_state = self._key_ring().encrypt(to_json(state), self._associated_data())
         result = {
             interim.property: interim.value,
             "inputRequests": current.input_requests,
-            "requestState": request_state,
+            "requestState": self.encrypted_state(),
         }
         return validator(interim.result)(result)
 
@@ -285,6 +283,12 @@ class MultiRoundTripRequest(ChannelProxy):
                 future.set_exception(InputRequired())
 
     # ---- requestState ------------------------------------------------------------------------------------------------
+
+    def encrypted_state(self) -> str:
+        """Return the `requestState` for the next round."""
+        current = self._current_round()
+        state = {**current.state, "requested": dict.fromkeys(current.input_requests, True)}
+        return self._key_ring().encrypt(to_json(state), self._associated_data())
 
     def _current_round(self) -> _Round:
         """Return the current round, with the state of earlier rounds.

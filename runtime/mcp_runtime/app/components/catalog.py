@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self
 
 from ...errors import LocalError
+from ...http.urls import ascii_uri
 from ...server.context import ServerContext
 from ...server.visibility import ComponentKind, VisibilityRule, is_enabled, session_rules
 from .prefixes import add_prefix, strip_name_prefix, strip_prefix, with_prefixed_name
@@ -278,7 +279,12 @@ class Catalog:
         for resource in self._registered_resources().values():
             if resource.is_template and (values := resource.template.match(uri)) is not None:
                 return resource, values
-        return None
+        if "%" not in uri and uri.isascii():
+            return None
+        key = ascii_uri(uri)  # Clients of some SDKs change the spelling of the URIs that they have got.
+        resources = (item for item in self._registered_resources().values() if not item.is_template)
+        match = next((item for item in resources if ascii_uri(item.uri) == key), None)
+        return None if match is None else (match, {})
 
     def _in_mounted(self, name: str, kind: NamedList) -> Iterator[tuple[Self, str]]:
         """Yield the mounted app that has this item, and the name of the item in that app."""

@@ -10,6 +10,7 @@ from ...protocol.revision import Notification
 from ...session.interfaces import channel_of_connection
 from ...session.options import Params, RequestOptions
 from ...usage.keywords import NoKeywords
+from ..components.own_rounds import own_state
 from .own_context import OwnContext
 from .request_details import negotiated_version, received_request
 from .state_attribute import FirstT as FirstT
@@ -115,17 +116,17 @@ class AppContext(OwnContext, LifespanStateOwner[FirstT, StateT, RequestT], Gener
 
         None in the first round. Functions that call `elicit` and `sample` do not need them.
         """
+        own_state(self)  # Responses with the state of another request are refused.
         return getattr(self._message.params, "input_responses", None)
 
     @property
     def request_state(self) -> str | None:
-        """The `request_state` of an `InputRequiredResult` that the function has returned, as the client sends it back.
+        """The `request_state` of an `InputRequiredResult` that the function has returned in the round before.
 
-        None in the first round. It is not encrypted: do not trust it. `once` stores values that the client cannot
-        change.
+        None in the first round. The client gets it encrypted, and cannot change it. Raises JSONRPCError if what the
+        client sends belongs to another request or user, or has expired.
         """
-        state: str | None = getattr(self._message.params, "request_state", None)
-        return state
+        return own_state(self)
 
     @property
     def request_context(self) -> RequestContext[FirstT, StateT, RequestT]:

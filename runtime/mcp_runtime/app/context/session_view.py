@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ...endpoint.unawaited import Watched
 from ...errors import ProtocolViolationError
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Notification
@@ -58,7 +59,7 @@ class DeclaredObject(dict[str, Any]):
         return DeclaredObject(value) if is_object(value) else value
 
 
-class ServerSession:
+class ServerSession(Watched):
     """The session of the client that sent the request, with the methods of the official SDK."""
 
     def __init__(self, ctx: Any) -> None:

@@ -5,16 +5,20 @@ An app sets it for requests from the moment that this module is imported; progra
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
+from ...aio.threads import loop_of_worker
+from ...endpoint.unawaited import refusal, watch
 from ...errors import LocalError
 
 if TYPE_CHECKING:
     from ...http.received_request import ReceivedRequest
     from ...session.identity import AuthenticatedUser
 
+_log: Final = logging.getLogger(__name__)
 _current: Final[ContextVar[Any]] = ContextVar("mcp_context", default=None)
 
 # Headers that belong to one connection or one body, or that prove who the client is: nobody forwards them by accident.
@@ -32,6 +36,8 @@ async def handle_current(registry: Any, name: str, ctx: Any, params: Any, states
         return await registry.handle(name, ctx, params, states)
     finally:
         _current.reset(token)
+        if (message := refusal(ctx, f"get_context() in {name}")) is not None:
+            _log.error("%s", message)
 
 
 def get_context() -> Any:
@@ -45,7 +51,7 @@ def get_context() -> Any:
             "get_context(): no request is handled here; call it in a function that a tool, resource or prompt calls, "
             "and import it at the top of the module"
         )
-    return ctx
+    return ctx if loop_of_worker() is None else watch(ctx)
 
 
 def get_server() -> Any:

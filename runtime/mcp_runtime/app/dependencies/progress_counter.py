@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...endpoint.unawaited import Watched
 from ...errors import LocalError
 from ...server.context import ServerContext
 from .markers import Dependency
 
 
-class ProgressCounter(Dependency):
+class ProgressCounter(Watched, Dependency):
     """The progress of a call: write `progress: Progress = Progress()` as a parameter.
 
     Each call gets a counter of its own. A change sends a progress notification, if the client has requested progress.

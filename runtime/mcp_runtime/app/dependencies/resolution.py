@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -14,7 +14,7 @@ from contextlib import (
 from functools import partial
 from typing import Annotated, Any, Final, cast, get_args, get_origin, get_type_hints
 
-from ...aio.threads import WORKER_THREADS
+from ...endpoint.unawaited import run_plain
 from ...errors import LocalError
 from ...server.context import ServerContext
 from ...usage.functions import code_of
@@ -32,6 +32,7 @@ class _Node:
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self.function = function
         self.name = name
+        self.description = f"the dependency {name!r}"
         code = code_of(function)
         self.is_async_generator = inspect.isasyncgenfunction(code)
         self.is_generator = inspect.isgeneratorfunction(code)
@@ -203,16 +204,18 @@ async def _enter(node: _Node, values: dict[str, Any], stack: AsyncExitStack) -> 
     if node.is_async_generator:
         return await stack.enter_async_context(asynccontextmanager(node.function)(**values))
     if node.is_generator:
-        return await stack.enter_async_context(_in_threads(contextmanager(node.function)(**values)))
-    value: Any = (
-        node.function(**values) if node.is_async else await WORKER_THREADS.run(partial(node.function, **values))
-    )
-    if inspect.isawaitable(value):
-        value = await value
+        manager = contextmanager(node.function)(**values)
+        return await stack.enter_async_context(_in_threads(manager, values.values(), node.description))
+    if node.is_async:
+        value = await node.function(**values)
+    else:
+        value = await run_plain(partial(node.function, **values), values.values(), node.description)
     if isinstance(value, AbstractAsyncContextManager):
         return await stack.enter_async_context(cast("AbstractAsyncContextManager[Any]", value))
     if isinstance(value, AbstractContextManager):
-        return await stack.enter_async_context(_in_threads(cast("AbstractContextManager[Any]", value)))
+        return await stack.enter_async_context(
+            _in_threads(cast("AbstractContextManager[Any]", value), (), node.description)
+        )
     return value
 
 
@@ -222,16 +225,19 @@ async def enter_function(function: Callable[..., Any], stack: AsyncExitStack) ->
 
 
 @asynccontextmanager
-async def _in_threads(manager: AbstractContextManager[Any]) -> AsyncGenerator[Any]:
-    """Enter and exit a context manager in worker threads."""
-    value = await WORKER_THREADS.run(manager.__enter__)
+async def _in_threads(
+    manager: AbstractContextManager[Any], arguments: Collection[Any], description: str
+) -> AsyncGenerator[Any]:
+    """Enter and exit a context manager, the function of which has these arguments, in worker threads."""
+    value = await run_plain(manager.__enter__, arguments, description)
     try:
         yield value
     except BaseException as error:
-        if not await WORKER_THREADS.run(manager.__exit__, type(error), error, error.__traceback__):
+        leave = partial(manager.__exit__, type(error), error, error.__traceback__)
+        if not await run_plain(leave, arguments, description):
             raise
     else:
-        await WORKER_THREADS.run(manager.__exit__, None, None, None)
+        await run_plain(partial(manager.__exit__, None, None, None), arguments, description)
 
 
 def _declared(parameter: inspect.Parameter, hint: Any) -> Dependency | None:

@@ -6,7 +6,9 @@ https://spec.openapis.org/oas/v3.0.4.html#schema-object
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic_core import to_json
@@ -25,11 +27,25 @@ _MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas",
 _LITERALS: Final = frozenset({"enum", "const", "default", "required"})
 
 
+@dataclass(frozen=True, slots=True)
+class _ConvertedComponent:
+    """A converted component: its schema, the bytes of its JSON text, and the names of the components it refers to."""
+
+    schema: Any
+    size: int
+    references: dict[str, str]
+
+
+_Components = dict[tuple[str, str], _ConvertedComponent]  # By reference and dropped keyword.
+_EMPTY: Final = _ConvertedComponent({}, 2, {})
+
+
 class SchemaConverter:
     """Converts schemas of one document; each result is a JSON Schema of its own with the definitions that it needs."""
 
     def __init__(self, document: OpenAPIDocument) -> None:
         self._document = document
+        self._components: _Components = {}
 
     def convert(self, schema: object, drop: str, max_bytes: int) -> dict[str, Any]:
         """Return a schema as a JSON Schema 2020-12.
@@ -39,7 +55,7 @@ class SchemaConverter:
             drop: A keyword, such as readOnly: properties that have it are left out.
             max_bytes: The maximum size of the definitions; references beyond it accept any value.
         """
-        run = _Conversion(self._document, drop, max_bytes)
+        run = _Conversion(self._document, self._components, drop, max_bytes)
         converted = run.convert(schema)
         converted = converted if is_object(converted) else {}
         definitions = run.definitions()
@@ -64,22 +80,34 @@ class SchemaConverter:
 class _Conversion:
     """The conversion of one schema. Components are converted when they are first referred to."""
 
-    def __init__(self, document: OpenAPIDocument, drop: str, max_bytes: int) -> None:
-        self._document, self._drop, self._max_bytes = document, drop, max_bytes
+    def __init__(self, document: OpenAPIDocument, components: _Components, drop: str, max_bytes: int) -> None:
+        self._document, self._components, self._drop, self._max_bytes = document, components, drop, max_bytes
         self._names: dict[str, str] = {}
-        self._waiting: list[str] = []
+        self._used_names: set[str] = set()
+        self._waiting: deque[str] = deque()
+        self._references: dict[str, str] = {}  # Those of the component that is being converted, with their names.
 
     def definitions(self) -> dict[str, Any]:
         """Return the definitions of all components that are referred to, up to the limit of size."""
         definitions: dict[str, Any] = {}
         size = 0
         while self._waiting:
-            reference = self._waiting.pop(0)
-            target: object = self._document.target(reference) if size < self._max_bytes else {}
-            converted = self.convert(target)
-            size += len(to_json(converted))
-            definitions[self._names[reference]] = converted if size < self._max_bytes else {}
+            reference = self._waiting.popleft()
+            component = self._component(reference) if size < self._max_bytes else _EMPTY
+            size += component.size
+            definitions[self._names[reference]] = component.schema if size < self._max_bytes else {}
         return definitions
+
+    def _component(self, reference: str) -> _ConvertedComponent:
+        """Return a component; one that an earlier conversion has converted to the same names is used again."""
+        component = self._components.get((reference, self._drop))
+        if component is not None and all(self._name(key) == name for key, name in component.references.items()):
+            return component
+        self._references = {}
+        schema = self.convert(self._document.target(reference))
+        component = _ConvertedComponent(schema, len(to_json(schema)), self._references)
+        self._components[reference, self._drop] = component
+        return component
 
     def convert(self, schema: object) -> Any:
         if not is_object(schema):
@@ -95,18 +123,25 @@ class _Conversion:
         return key not in _DROPPED and not key.startswith("x-")
 
     def _reference(self, reference: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-        if reference not in self._names:
-            base = re.sub(r"[^A-Za-z0-9_.-]", "_", reference.rpartition("/")[2]) or "schema"
-            used_names = set(self._names.values())
-            name = next(
-                f"{base}{number or ''}"
-                for number in range(len(used_names) + 1)
-                if f"{base}{number or ''}" not in used_names
-            )
-            self._names[reference] = name
-            self._waiting.append(reference)
-        converted: dict[str, Any] = {"$ref": f"#/$defs/{self._names[reference]}"}
-        return converted | {key: schema[key] for key in ("description",) if key in schema}
+        name = self._references[reference] = self._name(reference)
+        converted: dict[str, Any] = {"$ref": f"#/$defs/{name}"}
+        if "description" in schema:
+            converted["description"] = schema["description"]
+        return converted
+
+    def _name(self, reference: str) -> str:
+        """Return the name of a component among the definitions; a new one is converted later."""
+        if reference in self._names:
+            return self._names[reference]
+        base = name = re.sub(r"[^A-Za-z0-9_.-]", "_", reference.rpartition("/")[2]) or "schema"
+        number = 0
+        while name in self._used_names:
+            number += 1
+            name = f"{base}{number}"
+        self._names[reference] = name
+        self._used_names.add(name)
+        self._waiting.append(reference)
+        return name
 
     def _keyword(self, key: str, value: Any) -> Any:
         if key in _LITERALS:
@@ -143,18 +178,25 @@ def _from_3_0(schema: Mapping[str, Any], converted: dict[str, Any]) -> dict[str,
 
 def usable(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema if a validator accepts it; else without what it rejects: patterns, then constraints."""
-    for candidate in (schema, _without(schema, {"pattern", "patternProperties", "format"})):
-        try:
-            compile_schema(candidate)
-        except (InvalidSchemaError, LocalError):
-            continue
-        return candidate
+    if _is_usable(schema):
+        return schema
+    constrained: dict[str, Any] = _without(schema, {"pattern", "patternProperties", "format"})
+    if _is_usable(constrained):
+        return constrained
     properties: dict[str, Any] = schema.get("properties") or {}
     described = {name: _description(item) for name, item in properties.items()}
     return {key: schema[key] for key in ("required", "additionalProperties") if key in schema} | {
         "type": "object",
         "properties": described,
     }
+
+
+def _is_usable(schema: dict[str, Any]) -> bool:
+    try:
+        compile_schema(schema)
+    except (InvalidSchemaError, LocalError):
+        return False
+    return True
 
 
 def _description(schema: object) -> dict[str, Any]:

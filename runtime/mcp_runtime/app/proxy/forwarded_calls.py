@@ -55,7 +55,11 @@ class ForwardedCall:
         pending = _PendingInput(row, params)
         self._inputs.append(pending)
         self._changed.set()
-        return await pending.result
+        try:
+            return await pending.result
+        except asyncio.CancelledError:  # The target needs no answer any more.
+            self._inputs.remove(pending)
+            raise
 
     async def run_round(self, ctx: ServerContext) -> Any:
         """Return the result of the call; the requests of the target become input requests of the client's request.
@@ -114,9 +118,12 @@ class SuspendedCalls:
         if call.timer is not None:
             call.timer.cancel()
         call.ctx = ctx
-        is_suspended = False
+        is_suspended, reason = False, None
         try:
             return await call.run_round(ctx)
+        except asyncio.CancelledError as error:
+            reason = str(error) or None
+            raise
         except InputRequired:
             call.ctx, is_suspended = None, True
             id = request.values[key] = id or uuid4().hex
@@ -125,7 +132,7 @@ class SuspendedCalls:
         finally:
             if not is_suspended:
                 request.values.pop(key, None)
-                await _cancel(task)
+                await _cancel(task, reason)
 
     def _suspend(self, id: str, call: ForwardedCall) -> None:
         self._calls[id] = call
@@ -148,9 +155,9 @@ class SuspendedCalls:
             await _cancel(task)
 
 
-async def _cancel(task: asyncio.Task[Any]) -> None:
+async def _cancel(task: asyncio.Task[Any], reason: str | None = None) -> None:
     """Cancel a task and wait until it has ended; its exception is not raised."""
-    task.cancel()
+    task.cancel(reason)
     await asyncio.wait([task])
     if not task.cancelled():
         task.exception()

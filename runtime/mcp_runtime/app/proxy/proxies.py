@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -12,10 +13,29 @@ if TYPE_CHECKING:
     from .targets import ProxyTarget
 
 
+FunctionT = TypeVar("FunctionT", bound="Callable[..., Any]")
+
+
+def _with_target(function: FunctionT) -> FunctionT:
+    """Return a constructor whose message about a missing target says what a target is."""
+
+    @wraps(function)
+    def construct(*arguments: Any, **keywords: Any) -> Any:
+        if len(arguments) < 2 and "target" not in keywords:  # The first argument is the class.
+            raise TypeError(
+                'proxy() needs a target, the server that it is in front of: write App.proxy("https://example.com/mcp"),'
+                ' App.proxy("server.py") or App.proxy(app)'
+            )
+        return function(*arguments, **keywords)
+
+    return cast(FunctionT, construct)
+
+
 class Proxies:
     """The part of an app that makes apps in front of other servers."""
 
     @classmethod
+    @_with_target
     def proxy(
         cls,
         target: ProxyTarget,
@@ -37,7 +57,9 @@ class Proxies:
             target: A URL, a command (a text or a list of words), the path of a server file, an App, a Server, a Client,
                 an entry of a host's configuration, or a configuration with `mcpServers` (a dict or a path), whose
                 servers are prefixes if there are several. A Client that is connected is shared by all sessions.
-            name: The name of the app.
+            name: The name of the app. Instructions, title, description, icons and website that `settings` do not set
+                are those of the target: of an App, a Server or a connected Client at once, of others when a client has
+                connected to them.
             revisions: The protocol versions that may be negotiated with the target: "all", or their ids.
             http: With a URL: headers, credentials, proxy, TLS and limits.
             env: With a command: environment variables for the child process.

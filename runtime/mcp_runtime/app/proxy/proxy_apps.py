@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ...errors import LocalError
 from ...session.interfaces import RevisionChoice
 from .proxy_provider import ProxyProvider
+from .target_details import show_details, show_target
 from .targets import ClientFactory, entries_of, prefix_of
 
 
@@ -37,6 +39,7 @@ def add_target(app: Any, target: Any, revisions: RevisionChoice, settings: Mappi
         return
     name, entry = (app.name, target) if entries is None else next(iter(entries.items()))
     _add_provider(app, name, entry, revisions, settings)
+    show_target(app, entry)
 
 
 def _add_provider(app: Any, name: str, target: Any, revisions: RevisionChoice, settings: Mapping[str, Any]) -> None:
@@ -44,4 +47,5 @@ def _add_provider(app: Any, name: str, target: Any, revisions: RevisionChoice, s
         factory = ClientFactory(app.client_class(), target, revisions, settings)
     except (LocalError, TypeError) as error:
         raise type(error)(str(error).replace("connect()", "proxy()")) from None
+    factory.on_connected = partial(show_details, app)
     app.add_provider(ProxyProvider(name, factory, app.server_class.revision))

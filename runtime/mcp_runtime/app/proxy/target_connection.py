@@ -90,6 +90,8 @@ class Upstream:
             message = f"the target of the proxy {self._proxy!r} cannot be reached: {error or type(error).__name__}"
             raise JSONRPCError(INTERNAL_ERROR, message) from error
         self._client = client
+        if self._factory.on_connected is not None:
+            self._factory.on_connected(client.server)
         if self._adapter is None:
             for row in rows:  # The results of this target have its requests, and the client answers them itself.
                 if isinstance(row, InputRequest):

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
@@ -15,6 +15,7 @@ from ...bindings.connect import connect
 from ...bindings.hosts.configuration import client_of_entry, read_entries
 from ...bindings.server import BaseServer, Servable
 from ...errors import LocalError
+from ...protocol.model_methods import ServerDetails
 from ...protocol.models import is_object
 from ...session.interfaces import RevisionChoice
 from ...usage.rules import shown
@@ -59,6 +60,8 @@ class ClientFactory:
         self._target: Any = target if isinstance(target, (BaseClient, Mapping)) else _words_of_file(target)
         self.connected: BaseClient | None = None
         """A client that is connected already; all connections share it."""
+        self.on_connected: Callable[[ServerDetails], None] | None = None
+        """Called with what the target is, each time that a client has connected to it."""
         if isinstance(target, BaseClient):
             self._check_client(target)
         else:

@@ -17,7 +17,7 @@ from ...http.asgi import Receive, Scope, Send, disconnect_task, path_of, respond
 from ...http.headers import EVENT_STREAM, JSON, Headers, HTTPError, accepts, media_type
 from ...protocol.sse import encode
 from ...session.identity import RequestAuth
-from ...session.interfaces import Candidate, Service
+from ...session.interfaces import Candidate, Service, Transport
 from ...session.serving import serve
 from .event_store import InMemoryEventStore
 from .stream_response import send_stream
@@ -29,6 +29,7 @@ _QUEUE_BYTES: Final = 16 * 1024 * 1024  # Bytes of those and of the POSTs that w
 _NO_SESSION: Final = HTTPError(404, "there is no such session")
 
 Body = Callable[[], Awaitable[bytes | HTTPError]]
+Handle = Callable[[Transport], Awaitable[None]]
 
 
 class _LegacySSETransport:
@@ -119,25 +120,37 @@ class LegacySSEHandler:
             error = HTTPError(405, f"this endpoint serves {method}")
             await send_error(send, error, headers=[(b"allow", method.encode())])
         elif method == "GET":
-            await self._serve_stream(scope, headers, auth, receive, send)
+            await self.serve_stream(scope, headers, auth, receive, send)
         else:
-            await self._accept_message(scope, headers, auth, body, send)
+            await self.accept_message(scope, headers, auth, body, send)
 
     async def close(self) -> None:
         """End all connections."""
         for transport in list(self._connections.values()):
             await transport.close()
 
-    async def _serve_stream(
-        self, scope: Scope, headers: Headers, auth: RequestAuth, receive: Receive, send: Send
+    async def serve_stream(
+        self,
+        scope: Scope,
+        headers: Headers,
+        auth: RequestAuth,
+        receive: Receive,
+        send: Send,
+        handle: Handle | None = None,
     ) -> None:
+        """Open a connection with a GET, and send its stream.
+
+        `handle` serves the connection: a function of its transport; by default the servers do.
+        """
         if not accepts(headers.get("accept"), EVENT_STREAM):
             return await send_error(send, HTTPError(406, f"a GET needs {EVENT_STREAM} in its Accept header"))
         if len(self._connections) >= self._max_connections:
             return await send_error(send, HTTPError(503, "there are too many sessions"))
         id, transport = secrets.token_urlsafe(24), _LegacySSETransport(auth)
         self._connections[id] = transport
-        serving = asyncio.create_task(serve(self._servers, transport, auth, scope))
+        serving = asyncio.ensure_future(
+            serve(self._servers, transport, auth, scope) if handle is None else handle(transport)
+        )
         url = f"{scope.get('root_path', '')}{self._message_path}?session_id={id}"
         try:
             disconnect = disconnect_task(receive, auth.expires_in)
@@ -148,7 +161,8 @@ class LegacySSEHandler:
             await asyncio.wait([serving])  # The connection counts until its handlers have ended.
             del self._connections[id]
 
-    async def _accept_message(self, scope: Scope, headers: Headers, auth: RequestAuth, body: Body, send: Send) -> None:
+    async def accept_message(self, scope: Scope, headers: Headers, auth: RequestAuth, body: Body, send: Send) -> None:
+        """Serve a POST with a message of one of the connections."""
         if media_type(headers.get("content-type", "")) != JSON:
             return await send_error(send, HTTPError(415, f"the content type of a message has to be {JSON}"))
         ids: Any = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session_id", [""])

@@ -325,6 +325,7 @@ def _to_async(function: Callable[..., Any]) -> CompletionFunction:
     async def complete(*arguments: Any) -> Sequence[str] | Any:
         if inspect.iscoroutinefunction(function):
             return await function(*arguments[:count])
-        return await WORKER_THREADS.run(function, *arguments[:count])
+        result = await WORKER_THREADS.run(function, *arguments[:count])
+        return await result if inspect.isawaitable(result) else result
 
     return complete

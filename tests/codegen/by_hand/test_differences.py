@@ -26,52 +26,57 @@ def changes(tmp_path: Path, sender: str, old: Any, new: Any) -> list[tuple[str, 
     for id, defined in (("1", old), ("2", new)):
         holder = {"FetchRequest": message("fetch"), "FetchResult": record({})}
         reference = {"$ref": "#/$defs/Thing"}
+        params = record({"thing": reference}, "thing")
         if sender == "client":
-            holder["FetchRequest"] = message("fetch", record({"thing": reference}, "thing"))
-        else:
-            holder["FetchResult"] = record({"thing": reference}, "thing")
+            holder["FetchRequest"] = message("fetch", params)
+        elif sender == "server":
+            holder["FetchResult"] = params
         schema = skeleton(**holder, Thing=defined)
-        revisions.append(folder(tmp_path / id, schema, no_capability("fetch"), revision=id).revision(id))
+        if sender == "server request":
+            schema["$defs"]["AskRequest"] = message("ask", params)
+            schema["$defs"]["ServerRequest"] = union("AliveRequest", "AskRequest")
+        methods = ["fetch", "ask"] if sender == "server request" else ["fetch"]
+        revisions.append(folder(tmp_path / id, schema, no_capability(*methods), revision=id).revision(id))
     reported = compare(*revisions)
     return [(item.rule, item.at, str(item.client), str(item.server)) for item in reported if item.at != "lifecycle"]
 
 
 # The older type, the newer one, the rule and its place, and the severity for who sends it and for who receives it.
-ROWS: list[tuple[Any, Any, str, str, str, str]] = [
-    (thing(), thing(a=TEXT), "field-added", "Thing.a", FINE, FINE),
-    (thing(), thing("a", a=TEXT), "field-added-required", "Thing.a", BREAKS, FINE),
-    (thing(a=TEXT), thing(), "field-removed", "Thing.a", BREAKS, FINE),
-    (thing("a", a=TEXT), thing(), "field-removed-required", "Thing.a", BREAKS, BREAKS),
-    (thing(a=TEXT), thing("a", a=TEXT), "field-required", "Thing.a", BREAKS, FINE),
-    (thing("a", a=TEXT), thing(a=TEXT), "field-optional", "Thing.a", FINE, BREAKS),
-    (thing(a=TEXT), thing(a=TEXT | {"deprecated": True}), "field-deprecated", "Thing.a", LATER, LATER),
-    (thing(a=TEXT | {"deprecated": True}), thing(a=TEXT), "field-restored", "Thing.a", FINE, FINE),
-    (thing(), thing() | {"deprecated": True}, "type-deprecated", "Thing", LATER, LATER),
-    (thing() | {"deprecated": True}, thing(), "type-restored", "Thing", FINE, FINE),
-    (thing(a=TEXT), thing(a={"anyOf": [TEXT, NUMBER]}), "value-wider", "Thing.a", FINE, BREAKS),
-    (thing(a={"anyOf": [TEXT, NUMBER]}), thing(a=TEXT), "value-narrower", "Thing.a", BREAKS, FINE),
-    (thing(a=TEXT), thing(a=NUMBER), "value-changed", "Thing.a", BREAKS, BREAKS),
-    (thing(a=NUMBER), thing(a={"type": "number"}), "value-wider", "Thing.a", FINE, BREAKS),
-    (thing(a=NUMBER | {"minimum": 0}), thing(a=NUMBER), "value-wider", "Thing.a", FINE, BREAKS),
-    (thing(a=NUMBER | {"maximum": 5}), thing(a=NUMBER | {"maximum": 4}), "value-narrower", "Thing.a", BREAKS, FINE),
-    (thing(a=NUMBER | {"maximum": 5}), thing(a=NUMBER | {"maximum": 6}), "value-wider", "Thing.a", FINE, BREAKS),
-    (thing(a=NUMBER | {"minimum": 5}), thing(a=NUMBER | {"minimum": 6}), "value-narrower", "Thing.a", BREAKS, FINE),
-    (thing(a={"enum": ["x"]}), thing(a={"enum": ["x", "y"]}), "value-wider", "Thing.a", FINE, BREAKS),
-    (thing(a={"enum": ["x", "y"]}), thing(a={"enum": ["x"]}), "value-narrower", "Thing.a", BREAKS, FINE),
-    (thing(a={"enum": ["x", "y"]}), thing(a={"enum": ["x", "z"]}), "value-changed", "Thing.a", BREAKS, BREAKS),
-    (thing(a=TEXT), thing(a={"enum": ["x"]}), "value-narrower", "Thing.a", BREAKS, FINE),
-    (thing(), TEXT, "type-form", "Thing", BREAKS, BREAKS),
+ROWS: list[tuple[Any, Any, str, str, tuple[str, str]]] = [
+    (thing(), thing(a=TEXT), "field-added", "Thing.a", (FINE, FINE)),
+    (thing(), thing("a", a=TEXT), "field-added-required", "Thing.a", (BREAKS, FINE)),
+    (thing(a=TEXT), thing(), "field-removed", "Thing.a", (BREAKS, FINE)),
+    (thing("a", a=TEXT), thing(), "field-removed-required", "Thing.a", (BREAKS, BREAKS)),
+    (thing(a=TEXT), thing("a", a=TEXT), "field-required", "Thing.a", (BREAKS, FINE)),
+    (thing("a", a=TEXT), thing(a=TEXT), "field-optional", "Thing.a", (FINE, BREAKS)),
+    (thing(a=TEXT), thing(a=TEXT | {"deprecated": True}), "field-deprecated", "Thing.a", (LATER, LATER)),
+    (thing(a=TEXT | {"deprecated": True}), thing(a=TEXT), "field-restored", "Thing.a", (FINE, FINE)),
+    (thing(), thing() | {"deprecated": True}, "type-deprecated", "Thing", (LATER, LATER)),
+    (thing() | {"deprecated": True}, thing(), "type-restored", "Thing", (FINE, FINE)),
+    (thing(a=TEXT), thing(a={"anyOf": [TEXT, NUMBER]}), "value-wider", "Thing.a", (FINE, BREAKS)),
+    (thing(a={"anyOf": [TEXT, NUMBER]}), thing(a=TEXT), "value-narrower", "Thing.a", (BREAKS, FINE)),
+    (thing(a=TEXT), thing(a=NUMBER), "value-changed", "Thing.a", (BREAKS, BREAKS)),
+    (thing(a=NUMBER), thing(a={"type": "number"}), "value-wider", "Thing.a", (FINE, BREAKS)),
+    (thing(a=NUMBER | {"minimum": 0}), thing(a=NUMBER), "value-wider", "Thing.a", (FINE, BREAKS)),
+    (thing(a=NUMBER | {"maximum": 5}), thing(a=NUMBER | {"maximum": 4}), "value-narrower", "Thing.a", (BREAKS, FINE)),
+    (thing(a=NUMBER | {"maximum": 5}), thing(a=NUMBER | {"maximum": 6}), "value-wider", "Thing.a", (FINE, BREAKS)),
+    (thing(a=NUMBER | {"minimum": 5}), thing(a=NUMBER | {"minimum": 6}), "value-narrower", "Thing.a", (BREAKS, FINE)),
+    (thing(a={"enum": ["x"]}), thing(a={"enum": ["x", "y"]}), "value-wider", "Thing.a", (FINE, BREAKS)),
+    (thing(a={"enum": ["x", "y"]}), thing(a={"enum": ["x"]}), "value-narrower", "Thing.a", (BREAKS, FINE)),
+    (thing(a={"enum": ["x", "y"]}), thing(a={"enum": ["x", "z"]}), "value-changed", "Thing.a", (BREAKS, BREAKS)),
+    (thing(a=TEXT), thing(a={"enum": ["x"]}), "value-narrower", "Thing.a", (BREAKS, FINE)),
+    (thing(), TEXT, "type-form", "Thing", (BREAKS, BREAKS)),
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "rule", "at", "for_sender", "for_receiver"), ROWS)
-@pytest.mark.parametrize("sender", ["client", "server"])
+@pytest.mark.parametrize(("old", "new", "rule", "at", "sides"), ROWS)
+@pytest.mark.parametrize("sender", ["client", "server", "server request"])
 def test_a_difference_has_its_rule_and_breaks_its_side(
-    tmp_path: Path, sender: str, old: Any, new: Any, rule: str, at: str, for_sender: str, for_receiver: str
+    tmp_path: Path, sender: str, old: Any, new: Any, rule: str, at: str, sides: tuple[str, str]
 ) -> None:
-    sides = (for_sender, for_receiver) if sender == "client" else (for_receiver, for_sender)
+    severities = sides if sender == "client" else sides[::-1]
     reported = [item for item in changes(tmp_path, sender, old, new) if item[1].startswith("Thing")]
-    assert reported == [(rule, at, *sides)]
+    assert reported == [(rule, at, *severities)]
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,8 @@ def _members(size: int) -> str:
 
 def _filled(revision: str, method: str, params: dict[str, Any], filling: str) -> Attack:
     before, after = _envelope(revision, method, params, "MARK")
+    wrong = _envelope(revision, method, {**params, (*params, "cursor")[max(len(params) - 1, 0)]: ["ITEMS"]}, "MARK")
+    start, _, end = "1".join(wrong).partition('"ITEMS"')
     params_at = before.index('"params":') + len('"params":')
 
     def make(size: int) -> bytes:
@@ -162,11 +164,9 @@ def _filled(revision: str, method: str, params: dict[str, Any], filling: str) ->
             case "an array for the params":
                 return f"{before[:params_at]}[{_items('1', size)}]}}".encode()
             case "unknown members":
-                rest = after.replace("}", "," + _members(size).replace("com.example/", "") + "}", 1)
-                return f"{before}1{rest}".encode()
+                return f"{before}1}},{_members(size)}{after[1:]}".encode()  # The first brace ends the metadata.
             case "wrong items":
-                rest = after.replace("}", f',"arguments":[{_items(chr(34) * 2, size)}]}}', 1)
-                return f"{before}1{rest}".encode()
+                return f"{start}{_items(chr(34) * 2, size)}{end}".encode()
             case _:  # A cut end.
                 return f"{before}[{_items('[1]', size)}".encode()
         return f"{before}{value}{after}".encode()

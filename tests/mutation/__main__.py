@@ -65,7 +65,8 @@ class Copy:
 
     def __init__(self, folder: Path, timeout: float) -> None:
         self.folder, self.timeout = folder, timeout
-        self.passing: dict[str, bool] = {}
+        self.passing: set[str] = set()
+        self.failing: list[str] = []
         for name in COPIED:
             skip = shutil.ignore_patterns("node_modules", ".mypy_cache", "build")
             shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True, ignore=skip)
@@ -77,7 +78,20 @@ class Copy:
         """Run tests until the first fails; return the exit code, None if the time is over, and the output."""
         paths = [str(self.folder / name) for name in ("runtime", "codegen", "generated", "tests")]
         env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-k", COMPARING, *tests]
+        left_out = [part for test in self.failing for part in ("--deselect", test)]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-k",
+            COMPARING,
+            *left_out,
+            *tests,
+        ]
         process = subprocess.Popen(
             command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -93,26 +107,30 @@ class Copy:
         """Return the verdict on a mutation, and which test failed."""
         path = self.folder / mutation.file
         source = path.read_bytes()
-        try:
-            self._write(path, mutation.applied(source))
-            code, output = self.pytest(tests)
-        finally:
-            self._write(path, source)
-        if code in (0, 5):
-            return "survived", ""
-        failed = FAILED.search(output)
-        if code is None:  # None has failed in that time; a test that hangs is known only when its own deadline is over.
-            return "survived", "the time was over"
-        test = failed[1] if failed else ""
-        if test and not self._passes(test):
-            return "unclear", test
-        return "caught", test or output.strip().splitlines()[-1][:100]
+        while True:
+            try:
+                self._write(path, mutation.applied(source))
+                code, output = self.pytest(tests)
+            finally:
+                self._write(path, source)
+            if code is None:  # None has failed in that time; a test that hangs fails only at its own deadline.
+                return "survived", "the time was over"
+            if code in (0, 5):
+                return "survived", ""
+            failed = FAILED.search(output)
+            if failed is None:
+                return "caught", output.strip().splitlines()[-1][:100]
+            if self._passes(failed[1]):
+                return "caught", failed[1]
 
     def _passes(self, test: str) -> bool:
-        """Tell whether a test passes without a mutation; one that does not proves nothing."""
+        """Tell whether a test passes without a mutation; one that does not is left out from now on."""
         if test not in self.passing:
-            self.passing[test] = self.pytest([test])[0] == 0
-        return self.passing[test]
+            if self.pytest([test])[0] == 0:
+                self.passing.add(test)
+            else:
+                self.failing.append(test)
+        return test in self.passing
 
     @staticmethod
     def _write(path: Path, source: bytes) -> None:
@@ -145,7 +163,10 @@ def main() -> None:
             row = vars(mutation) | {"verdict": verdict, "test": test, "seconds": round(time.monotonic() - begin, 1)}
             with chosen.output.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-            print(f"{verdict:9} {mutation.file}:{mutation.line} {mutation.operator}: {mutation.before[:60]!r} {test}")
+            print(
+                f"{verdict:9} {mutation.file}:{mutation.line} {mutation.operator}: {mutation.before[:60]!r} {test}",
+                flush=True,
+            )
     finally:
         shutil.rmtree(copied.folder)
     print(dict(counts))

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,7 +116,7 @@ async def under_attack(port: int, revision: str, number: int, size: int, seconds
 
 
 @contextlib.contextmanager
-def served(python: Path, environment: dict[str, str]):  # type: ignore[no-untyped-def]
+def served(python: Path, environment: dict[str, str]) -> Iterator[int]:
     """Start our server, and yield its port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]

@@ -68,7 +68,7 @@ class _Places(ast.NodeVisitor):
         defaults = [value for value in (*node.args.defaults, *node.args.kw_defaults) if value is not None]
         self._bodies(defaults, node.body)
 
-    visit_AsyncFunctionDef = visit_FunctionDef  # type: ignore[assignment]
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def _bodies(self, *parts: list[ast.expr] | list[ast.stmt]) -> None:
         for part in parts:
@@ -155,7 +155,7 @@ class _Places(ast.NodeVisitor):
     def visit_Continue(self, node: ast.Continue | ast.Break) -> None:
         self.add("statement", node, "pass")
 
-    visit_Break = visit_Continue  # type: ignore[assignment]
+    visit_Break = visit_Continue
 
 
 def mutations(file: str, source: bytes) -> Iterator[Mutation]:

@@ -44,7 +44,7 @@ def measured(kind: str, python: Path, revision: str, sizes: Iterable[int]) -> li
     return rows
 
 
-def pairs(sdk: Path, quick: bool) -> Iterator[tuple[Row, Row | None]]:
+def measurements(sdk: Path, quick: bool) -> Iterator[tuple[Row, Row | None]]:
     """Yield the costs of ours and of the official SDK, message by message."""
     for revision in REVISIONS:
         sizes = SMALL[:1] if quick else (*SMALL, LARGE) if revision in OF_LARGE else SMALL
@@ -80,8 +80,8 @@ def served_both(ours: Row, theirs: Row) -> bool:
 def table(rows: list[tuple[Row, Row | None]]) -> list[str]:
     """Return a line for each name and filling: the worst of all versions and sizes, for either side."""
     groups: dict[tuple[str, str], list[tuple[Row, Row | None]]] = {}
-    for pair in rows:
-        groups.setdefault((pair[0]["name"], pair[0]["filling"]), []).append(pair)
+    for measurement in rows:
+        groups.setdefault((measurement[0]["name"], measurement[0]["filling"]), []).append(measurement)
     head = "| message | filled with | CPU, ours | CPU, mcp | worst ratio | memory, ours | memory, mcp | beyond |"
     lines = [head, "|---|---|---|---|---|---|---|---|"]
     for (name, filling), group in groups.items():
@@ -140,7 +140,7 @@ def main() -> None:
     parser.add_argument("--no-load", action="store_true", help="without the calls of another client")
     parser.add_argument("--sdk", type=Path, help="the interpreter of an environment with mcp 2.3.0 and uvicorn")
     options = parser.parse_args()
-    rows = list(pairs(options.sdk or sdk_environment(), options.quick))
+    rows = list(measurements(options.sdk or sdk_environment(), options.quick))
     text = [
         *("# Attacks", "", f"Python {platform.python_version()}, {platform.machine()}; mcp is mcp 2.3.0."),
         *("", "CPU is in microseconds, memory in bytes of the peak, both for each byte of the message.", ""),

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 MAX_BODY = 8 * 2**20
 GARBAGE = 100_000  # Bytes of a message above which what is left of the last one would count.
 CHUNK = 64 * 1024  # Bytes, as uvicorn delivers a body.
-LONGEST = 30.0  # Seconds for one message.
+MAX_SECONDS = 30.0  # Seconds for one message.
 
 
 class Person(BaseModel):
@@ -107,13 +107,13 @@ class Driver:
         """Send a request; return the status, the first part of the body, and the headers."""
         parts = [body[start : start + CHUNK] for start in range(0, len(body), CHUNK)] or [b""]
         pending = iter([(part, number < len(parts)) for number, part in enumerate(parts, 1)])
-        left, answered = asyncio.Event(), asyncio.Event()
+        disconnected, answered = asyncio.Event(), asyncio.Event()
         status, content, fields = 0, b"", dict[str, str]()
 
         async def receive() -> Any:
             if (part := next(pending, None)) is not None:
                 return {"type": "http.request", "body": part[0], "more_body": part[1]}
-            await left.wait()
+            await disconnected.wait()
             return {"type": "http.disconnect"}
 
         async def send(message: Any) -> None:
@@ -133,11 +133,13 @@ class Driver:
         }
         task = asyncio.ensure_future(self.app(scope, receive, send))
         waiting = asyncio.ensure_future(answered.wait())
-        await asyncio.wait([task, waiting], timeout=LONGEST, return_when="FIRST_COMPLETED")
-        await asyncio.wait([task], timeout=0 if fields.get("content-type", "").startswith("text/event") else LONGEST)
-        left.set()
+        await asyncio.wait([task, waiting], timeout=MAX_SECONDS, return_when="FIRST_COMPLETED")
+        await asyncio.wait(
+            [task], timeout=0 if fields.get("content-type", "").startswith("text/event") else MAX_SECONDS
+        )
+        disconnected.set()
         waiting.cancel()
-        await asyncio.wait([task], timeout=LONGEST)
+        await asyncio.wait([task], timeout=MAX_SECONDS)
         return status, content, fields
 
 

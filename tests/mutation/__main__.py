@@ -78,7 +78,7 @@ class Copy:
         """Run tests until the first fails; return the exit code, None if the time is over, and the output."""
         paths = [str(self.folder / name) for name in ("runtime", "codegen", "generated", "tests")]
         env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-        left_out = [part for test in self.failing for part in ("--deselect", test)]
+        deselected = [part for test in self.failing for part in ("--deselect", test)]
         command = [
             sys.executable,
             "-m",
@@ -89,7 +89,7 @@ class Copy:
             "no:cacheprovider",
             "-k",
             COMPARING,
-            *left_out,
+            *deselected,
             *tests,
         ]
         process = subprocess.Popen(

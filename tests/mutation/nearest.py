@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 # What tests of the repository, of packages of others and of this program say nothing about a change.
-LEFT_OUT = ("house", "interop", "conformance", "mutation")
+OTHER_FOLDERS = ("house", "interop", "conformance", "mutation")
 COMMON = {"mcp", "runtime", "codegen", "tests", "test", "init", "the", "and", "of", "py"}
 IMPORTED, USED, PLACED, BEYOND = 8.0, 3.0, 2.0, 0.3  # Weights. BEYOND: of the names of modules that import this one.
 
@@ -38,7 +38,7 @@ class NearestTests:
         self.tests = {
             path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
             for path in paths
-            if path.relative_to(root).parts[1] not in LEFT_OUT
+            if path.relative_to(root).parts[1] not in OTHER_FOLDERS
         }
         self.used = {test: set(re.findall(r"[A-Za-z_]\w+", text)) for test, text in self.tests.items()}
         self.placed = {test: words_of(test) for test in self.tests}

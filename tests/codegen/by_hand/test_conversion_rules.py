@@ -140,20 +140,20 @@ PLANS: list[tuple[Any, Any, list[ConversionRule], dict[str, Any] | None]] = [
 def test_the_plan_of_a_type_follows_from_both_revisions(
     tmp_path: Path, old: Any, new: Any, rows: list[ConversionRule], plan: dict[str, Any] | None
 ) -> None:
-    made = step(tmp_path, old, new, *rows)
+    derived = step(tmp_path, old, new, *rows)
     if plan is not None and plan.get("require") is True:
         plan = {**plan, "require": {"a": "require Thing.a"}}
-    assert made.types.get("Thing") == plan
-    called = made.methods.get("client_to_server", {}).get("fetch", {})
+    assert derived.types.get("Thing") == plan
+    called = derived.methods.get("client_to_server", {}).get("fetch", {})
     assert bool(called.get("params")) is (plan is not None)
     assert all(used.used for used in rows)
 
 
 def test_reasons_are_those_of_the_rows_or_name_the_revision(tmp_path: Path) -> None:
-    made = step(tmp_path, thing(a=TEXT, b=TEXT), thing(), row("refuse", "Thing.a"))
-    assert made.rules["refuse Thing.a"] == "a test"
-    assert made.rules["drop Thing.b"] == "2 does not define this property."
-    assert (made.source, made.target) == ("1", "2")
+    derived = step(tmp_path, thing(a=TEXT, b=TEXT), thing(), row("refuse", "Thing.a"))
+    assert derived.rules["refuse Thing.a"] == "a test"
+    assert derived.rules["drop Thing.b"] == "2 does not define this property."
+    assert (derived.source, derived.target) == ("1", "2")
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_a_method_that_the_target_lacks_is_answered_here(
 ) -> None:
     old = revision(tmp_path, "1", Thing=thing(), LostRequest=message("lost"))
     new = revision(tmp_path, "2", Thing=thing())
-    made = derive_step(old, new, Conversions(tuple(rows)))
-    assert made.removed_methods == {"client_to_server": {"lost": (answer, "method lost")}}
-    assert made.rules["method lost"] == reason
+    derived = derive_step(old, new, Conversions(tuple(rows)))
+    assert derived.removed_methods == {"client_to_server": {"lost": (answer, "method lost")}}
+    assert derived.rules["method lost"] == reason
     assert derive_step(new, old, Conversions()).removed_methods == {}
 
 
@@ -188,10 +188,10 @@ def test_arms_of_a_union_are_known_by_their_constant_and_refused_if_the_target_l
     arms = {name: arm(name.lower()) for name in ("One", "Two")}
     old = {**arms, "Thing": {"anyOf": [{"$ref": "#/$defs/One"}, {"$ref": "#/$defs/Two"}]}}
     new = {"One": record({"kind": {"type": "string", "const": "one"}}, "kind"), "Thing": {"$ref": "#/$defs/One"}}
-    made = derive_step(revision(tmp_path, "1", **old), revision(tmp_path, "2", **new), Conversions())
-    plan = made.types["FetchRequestParams"]["fields"]["thing"]
+    derived = derive_step(revision(tmp_path, "1", **old), revision(tmp_path, "2", **new), Conversions())
+    plan = derived.types["FetchRequestParams"]["fields"]["thing"]
     assert plan == ("tag", "kind", {"one": ("type", "One"), "two": ("refuse", "refuse Two")})
-    assert made.types["One"] == {"fields": {"v": ("drop", "drop One.v")}}
+    assert derived.types["One"] == {"fields": {"v": ("drop", "drop One.v")}}
 
 
 def test_rows_are_found_for_the_place_before_those_for_all_and_unused_ones_are_refused() -> None:

@@ -23,7 +23,7 @@ def app_of(give_up: asyncio.Event, release: asyncio.Event, requests: int) -> App
         await give_up.wait()
         waiting[0].cancel()
         await asyncio.wait(waiting[:1])
-        results = [(await each).action for each in waiting[1:]]
+        results = [(await other).action for other in waiting[1:]]
         await release.wait()
         return ", ".join(results) or "nobody"
 

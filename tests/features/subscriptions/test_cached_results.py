@@ -51,8 +51,8 @@ class Interrupted:
         self.counts[method] = self.counts.get(method, 0) + 1
         headers = [(b"content-type", b"text/event-stream")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        told = {"notifications": params["notifications"], "_meta": {ID: message["id"]}}
-        event = {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": told}
+        params_sent = {"notifications": params["notifications"], "_meta": {ID: message["id"]}}
+        event = {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params_sent}
         data = f"data: {json.dumps(event)}\n\n".encode()
         await send({"type": "http.response.body", "body": data, "more_body": True})
         if self.counts[method] == 1:

@@ -172,11 +172,15 @@ async def measure(kind: str, revision: str, sizes: list[int]) -> list[dict[str, 
                 body, headers = attack.make(size), headers_of(attack, session)
                 if size > GARBAGE:
                     gc.collect()
+                costs: list[float] = []
                 peak(reset=True)
-                memory, began = peak(), time.process_time()
-                status, content, _ = await driver.exchange(headers, body)
-                await asyncio.sleep(0)
-                spent, memory = time.process_time() - began, peak() - memory
+                memory = peak()
+                for _ in range(1 if size > GARBAGE else 3):  # A small message may pay for a collection of all garbage.
+                    began = time.process_time()
+                    status, content, _ = await driver.exchange(headers, body)
+                    await asyncio.sleep(0)
+                    costs.append(time.process_time() - began)
+                spent, memory = min(costs), peak() - memory
                 rows.append(
                     {
                         **{"revision": revision, "name": attack.name, "filling": attack.filling, "size": size},

@@ -80,6 +80,13 @@ def system(session: nox.Session) -> None:
 
 
 @nox.session
+def mutation(session: nox.Session) -> None:
+    """Change the code in small ways, at a fixed seed, and run the tests nearest to each change; an hour or more."""
+    session.env["PYTHONPATH"] = "tests"
+    python(session, "-m", "mutation")
+
+
+@nox.session
 def conformance(session: nox.Session) -> None:
     """Run the official conformance suite against the servers and clients of tests/conformance/."""
     python(session, "tests/conformance/run.py")
@@ -96,6 +103,12 @@ def build(session: nox.Session) -> None:
     """Build the source distribution and the wheel, and check what they hold."""
     session.run(sys.executable, "-m", "build", external=True)
     python(session, "-m", "pytest", "-q", "tests/house/test_packaging.py")
+
+
+@nox.session
+def attacks(session: nox.Session) -> None:
+    """Measure what hostile and large messages cost, beside the official SDK, and what other clients notice of them."""
+    session.run(sys.executable, "benchmarks/attacks", *session.posargs, external=True)
 
 
 @nox.session

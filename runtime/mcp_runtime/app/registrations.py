@@ -325,7 +325,6 @@ def _check_uri(uri: object) -> None:
 
 def _to_async(function: Callable[..., Any]) -> CompletionFunction:
     count = len(inspect.signature(function).parameters)
-
     call = function
     if not inspect.iscoroutinefunction(function):
         call = plain_to_async(function, f"the completion {getattr(function, '__name__', '')!r}")

@@ -69,5 +69,5 @@ def filter_key(capability: str) -> str:
 
 def filter_of(params: Any) -> dict[str, Any]:
     """Return the filter in the params of a request to listen."""
-    filter = params.model_dump().get("notifications")
+    filter = params.model_dump(include={"notifications"}).get("notifications")  # The metadata may be large.
     return filter if is_object(filter) else {}

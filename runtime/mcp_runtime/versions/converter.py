@@ -77,7 +77,8 @@ class MessageConverter:
         """
         if handler_row.params is None:
             return None
-        value: Any = {} if params is None else to_plain(params)
+        further = getattr(getattr(params, "meta", None), "__pydantic_extra__", None)
+        value: Any = {} if params is None else _plain_params(params, further) if further else to_plain(params)
         provided = {"client_capabilities": self.handler_capabilities(remote_capabilities)}
         try:
             converted = self.to_handler.params(self.receives, handler_row.method, value, provided=provided)
@@ -190,6 +191,12 @@ def _remove_capability(capabilities: Capabilities, path: tuple[str, ...]) -> Non
         parent = parent.get(step, {}) if is_object(parent) else {}
     if is_object(parent):
         parent.pop(path[-1], None)
+
+
+def _plain_params(params: Any, further: Mapping[str, Any]) -> Any:
+    """Return params as plain JSON values. The further keys of `_meta`, which may be large, are not copied."""
+    plain = params.__pydantic_serializer__.to_python(params, exclude={"meta": {*further}})
+    return {**plain, "_meta": {**plain["_meta"], **further}}
 
 
 def _with_meta_keys(params: Any, original: Any) -> Any:

@@ -74,8 +74,8 @@ def _call(tool: str, arguments: str, more: str = "") -> bytes:
     return f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'.encode()
 
 
-def _listen(uris: str) -> bytes:
-    meta = f'{{"{_META}protocolVersion":"{STATELESS}","{_META}clientCapabilities":{{}}}}'
+def _listen(uris: str, more: str = "") -> bytes:
+    meta = f'{{"{_META}protocolVersion":"{STATELESS}","{_META}clientCapabilities":{{}}{more}}}'
     params = f'{{"_meta":{meta},"notifications":{{"resourceSubscriptions":[{uris}]}}}}'
     return f'{{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{params}}}'.encode()
 
@@ -110,6 +110,7 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "an array for an object": lambda size: _call("anything", f'"value":[{_items("1", size)}]'),
     "subscriptions": lambda size: _listen(_items('""', size)),
     "subscriptions that are numbers": lambda size: _listen(_items("1", size)),
+    "metadata of a subscription": lambda size: _listen('"test://a"', f',"x":[{_items("[[[]]]", size)}]'),
     "a batch of numbers": lambda size: b"[" + _items("1", size).encode() + b"]",
     "a batch of objects": lambda size: b"[" + _items("{}", size).encode() + b"]",
     "nested arrays": lambda size: _call("anything", f'"value":{{"x":[{_items("[[]]", size)}]}}'),

@@ -65,13 +65,13 @@ class SchemaConverter:
         """Return an object schema with its `allOf` merged, or None if it is not an object with named properties."""
         schema: Mapping[str, Any] = self._document.resolve(source)
         merged: dict[str, Any] = {**schema, "properties": {**(schema.get("properties") or {})}}
-        required = list(schema.get("required") or ())
+        required = _required(schema)
         for part in merged.pop("allOf", None) or ():
             inner = self.merged_properties(part)
             if inner is None:
                 return None
             merged["properties"] = {**inner["properties"], **merged["properties"]}
-            required += inner.get("required") or []
+            required += inner["required"]
         if schema.get("oneOf") or schema.get("anyOf") or schema.get("type", "object") != "object":
             return None
         return {**merged, "required": required} if merged["properties"] else None
@@ -115,8 +115,10 @@ class _Conversion:
         if isinstance(reference := schema.get("$ref"), str):
             return self._reference(reference, schema)
         converted = {key: self._keyword(key, value) for key, value in schema.items() if self._stays(key)}
-        if is_list(required := converted.get("required")) and is_object(properties := schema.get("properties")):
-            converted["required"] = [name for name in required if not self._is_dropped(properties.get(name))]
+        if "required" in converted:  # Some documents have `true`, as OpenAPI has it for parameters.
+            properties = schema.get("properties")
+            named: Mapping[str, Any] = properties if is_object(properties) else {}
+            converted["required"] = [name for name in _required(schema) if not self._is_dropped(named.get(name))]
         return _from_3_0(schema, converted) if self._document.is_3_0 else converted
 
     def _stays(self, key: str) -> bool:
@@ -157,6 +159,12 @@ class _Conversion:
 
     def _is_dropped(self, schema: object) -> bool:
         return is_object(schema) and schema.get(self._drop) is True
+
+
+def _required(schema: Mapping[str, Any]) -> list[str]:
+    """Return the names of the required properties, without what is no name."""
+    value = schema.get("required")
+    return [name for name in value if isinstance(name, str)] if is_list(value) else []
 
 
 def _from_3_0(schema: Mapping[str, Any], converted: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ What follows `--` is passed on: `nox -s test -- tests/unit -k sse`.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -15,7 +16,19 @@ nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["check", "test"]
 
+ROOT = Path(__file__).resolve().parent
 PROGRAMS = Path(sys.executable).parent
+PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14", "python3.14t")
+# What depends most on the interpreter: event loops, threads, processes, type hints and models.
+ON_ANY_PYTHON = (
+    *("tests/features/event_loops", "tests/features/cancellation", "tests/unit/aio", "tests/unit/stdio"),
+    *(
+        "tests/transports/stdio",
+        "tests/transports/portable",
+        "tests/app/test_app.py",
+        "tests/app/test_parameter_types.py",
+    ),
+)
 
 
 def python(session: nox.Session, *arguments: str) -> None:
@@ -84,6 +97,23 @@ def mutation(session: nox.Session) -> None:
     """Change the code in small ways, at a fixed seed, and run the tests nearest to each change; an hour or more."""
     session.env["PYTHONPATH"] = "tests"
     python(session, "-m", "mutation")
+
+
+@nox.session
+def pythons(session: nox.Session) -> None:
+    """Run a part of the tests on the other versions of Python of this machine; `-- NAME` runs it on one."""
+    for name in session.posargs or PYTHONS:
+        interpreter = shutil.which(name)
+        if interpreter is None:
+            session.log(f"{name} is skipped: it is not installed")
+            continue
+        folder = ROOT / "build" / "pythons" / Path(name).name
+        own = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+        if not (folder / "installed").exists():
+            session.run(interpreter, "-m", "venv", "--clear", str(folder), external=True)
+            session.run(str(own), "-m", "pip", "install", "--quiet", "--editable", ".[dev]", external=True)
+            (folder / "installed").touch()
+        session.run(str(own), "-m", "pytest", "-q", "-n", "2", *ON_ANY_PYTHON, external=True)
 
 
 @nox.session

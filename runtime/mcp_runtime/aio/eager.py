@@ -23,7 +23,9 @@ T = TypeVar("T")
 
 _BUILT_IN: Final = sys.version_info >= (3, 12)
 # The private table of current tasks of asyncio, used on Python 3.11 only: docs/adr/0002.
-_CURRENT: Final[dict[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = getattr(asyncio.tasks, "_current_tasks", {})
+_CURRENT: Final[dict[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = (
+    {} if _BUILT_IN else getattr(asyncio.tasks, "_current_tasks", {})
+)
 
 
 class TaskStarter(Protocol):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from ..aio.trio_programs.trio_tasks import is_trio_task
 from ..errors import LocalError
 from ..usage.keywords import keywords_of, refuse_unknown
 from ..usage.rules import FLAG, FUNCTION, HOST, MAPPING, PORT, Rule, are_texts, check_values, is_items, shown
@@ -86,7 +87,7 @@ def _is_in_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return False
+        return is_trio_task()
     return True
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from ..aio.trio_programs.trio_tasks import is_trio_task
 from ..client.context import ClientContext as ClientContext
 from ..client.core import ClientCore
 from ..client.subscriptions import Subscription as Subscription
@@ -135,6 +136,11 @@ class BaseClient(ClientCore):
         )
 
     async def __aenter__(self) -> Self:
+        if is_trio_task():
+            from .trio_client import enter
+
+            await enter(self)
+            return self
         if not self._revisions:
             await self._open([ready_candidate(self.revision, self)])
             return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
+from ..aio.trio_programs.trio_tasks import is_trio_task
 from ..endpoint.base import HandlerResult as HandlerResult
 from ..endpoint.revision_ids import check_revisions
 from ..errors import LocalError
@@ -87,6 +88,11 @@ class BaseServer(ServerCore):
         """
         kind = check_run(transport, settings, "run_async")
         check_revisions("run_async", revisions, self.revision)
+        if is_trio_task():
+            from ..aio.trio_programs.asyncio_thread import run_in_asyncio_thread
+
+            await run_in_asyncio_thread(self.run_async, transport, revisions=revisions, **settings)
+            return
         services = _services(self, revisions)
         if kind == "stdio":
             from ..session.serving import serve as serve_connection

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
 
 from pydantic import BaseModel
 
-from ..aio.rate_limit import RateLimit
+from ..aio.trio_programs.trio_tasks import shielded_from_scopes
 from ..endpoint.extensions import Extension
 from ..endpoint.requests import ResultT
 from ..endpoint.revision_ids import check_revisions
@@ -98,9 +98,9 @@ class ClientCore(InputAnswers):
         """
         check_revisions(type(self).__name__, revisions, self.revision)
         super().__init__(capabilities, extensions)
-        self._prepare_handlers(events.get("rate_limits"), roots)
+        self._file_roots, self._rate_limits = roots, events.get("rate_limits")
+        self._prepare_handlers()
         self._observe(events.get("on_close"), events.get("on_error"))
-        self._file_roots = roots
         self.name, self.version = name, version
         self._connect, self._revisions, self._ping_interval = connect, revisions, ping_interval
         self._options, self._connect_options = RequestOptions(timeout=timeout), with_timeout_of(connect_options, _OPEN)
@@ -122,12 +122,10 @@ class ClientCore(InputAnswers):
             raise ConnectionClosedError("the client has no server before it is connected; use `async with`")
         return cast(ServerDetails, self._server)
 
-    def _prepare_handlers(
-        self, rate_limits: Mapping[str, RateLimit | None] | None, roots: FileRoots | None = None
-    ) -> None:
-        if roots is not None:
-            roots.add_handler(self._handlers, self.revision)
-        prepare_handlers(self._handlers, self.revision, rate_limits, type(self).__name__)
+    def _prepare_handlers(self) -> None:
+        if self._file_roots is not None:
+            self._file_roots.add_handler(self._handlers, self.revision)
+        prepare_handlers(self._handlers, self.revision, self._rate_limits, type(self).__name__)
 
     def _observe(self, on_close: OnClose | None, on_error: OnError | None) -> None:
         """Add callbacks for the end of the connection and for errors that no call raises."""
@@ -211,13 +209,14 @@ class ClientCore(InputAnswers):
             self._observer.is_closing = True
         for task in background:
             task.cancel()
-        if session is not None:
-            await session.close()
-        if runner is not None:
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([runner, *background])
-        if self._observer is not None and session is not None:
-            await self._observer.finish()
+        with shielded_from_scopes():
+            if session is not None:
+                await session.close()
+            if runner is not None:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([runner, *background])
+            if self._observer is not None and session is not None:
+                await self._observer.finish()
 
     async def _negotiate(self, session: Session, candidates: Sequence[Candidate[ClientCore]]) -> ClientCore:
         lifecycle = self.revision.lifecycle

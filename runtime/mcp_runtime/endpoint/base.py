@@ -61,10 +61,13 @@ class Endpoint(Requester):
     def _overridden_handlers(self) -> dict[str, Handler]:
         """Return the handlers that a subclass has overridden, as async functions, by method."""
         return {
-            row.method: with_checks(row.name, _to_async(getattr(self, row.name)))
+            row.method: with_checks(row.name, self._to_async(getattr(self, row.name)))
             for row in self._received_rows()
             if _is_overridden(type(self), row.name)
         }
+
+    def _to_async(self, handler: Handler) -> Handler:
+        return to_async(handler)
 
     def _received_rows(self) -> list[Sent | InputRequest[Any]]:
         """Return the rows of all messages that this side can receive, input requests included."""
@@ -110,7 +113,7 @@ def extended_revision(revision: Revision, *extensions: Revision) -> Revision:
     return revision
 
 
-def _to_async(handler: Handler) -> Handler:
+def to_async(handler: Handler) -> Handler:
     """Return an async function: the handler itself, or one that runs a plain `def` in a worker thread."""
     if inspect.iscoroutinefunction(handler):
         return handler

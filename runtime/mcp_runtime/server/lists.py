@@ -7,6 +7,7 @@ import binascii
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
@@ -63,7 +64,16 @@ def _item_names(result: Any) -> _Names:
     """Return the URI or the name of each item of a result's list; empty strings for items that have neither."""
     fields: Iterable[Any] = vars(result).values() if isinstance(result, BaseModel) else ()
     items = next((value for value in fields if is_list(value)), None) or []
-    return tuple(str(next((name for key in _ITEM_KEYS if (name := getattr(item, key, None))), "")) for item in items)
+    return tuple(
+        [str(next((name for key in _keys_of(type(item)) if (name := getattr(item, key, None))), "")) for item in items]
+    )
+
+
+@lru_cache(maxsize=64)
+def _keys_of(item_type: type[Any]) -> Sequence[str]:
+    """Return the properties that may name an item: a model looks long for one that it does not have."""
+    fields = getattr(item_type, "model_fields", _ITEM_KEYS)
+    return [key for key in _ITEM_KEYS if key in fields]
 
 
 T = TypeVar("T")

@@ -57,7 +57,7 @@ class ClientAdapter(ClientCore):
         assert self._server is not None
         client._server = convert_server_info(self._converter, self._server)  # pyright: ignore[reportPrivateUsage]
 
-    def _prepare_handlers(self, rate_limits: object, roots: object = None) -> None:
+    def _prepare_handlers(self) -> None:
         """Do nothing: the handlers of the client are prepared."""
 
     def _overridden_handlers(self) -> Any:

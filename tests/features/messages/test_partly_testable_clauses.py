@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from support.endpoints import ALL_REVISIONS, Rev, among, both, clause, client_of, server_of, since, text_of
@@ -125,7 +126,7 @@ async def elicit(rev: Rev, ctx: Any, elicitation: dict[str, Any]) -> Any:
 @of_draft("elicitation", 1, 6)
 @among(since("2025-06-18"))
 async def test_a_form_that_asks_for_a_secret_is_a_warning(rev: Rev, caplog: pytest.LogCaptureFixture) -> None:
-    name = f"card_number_{rev.id}_{id(caplog)}"
+    name = f"card_number_{rev.id}_{uuid4().hex}"  # A name is logged once.
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         for field in ("postcard", name):

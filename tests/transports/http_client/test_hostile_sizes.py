@@ -10,6 +10,7 @@ from support.http.raw_server import Got, Raw, Write, reply, result, serving, tex
 from mcp_generated import InvalidResponseError, v2025_11_25
 
 SIZE = 200_000
+ATTEMPTS = 3  # A machine that has other work to do is slower; no attempt is faster than the code.
 NAMED = '{"name":"x","inputSchema":{"type":"object","properties":{"a":1}}}'
 ITEMS = {
     "tools/list": ("tools", ["1", "{}", "[]", "null", '""', '{"name":1}', '{"name":"x","inputSchema":1}', NAMED]),
@@ -33,15 +34,17 @@ async def test_a_large_wrong_answer_costs_no_more_than_a_microsecond_a_byte(meth
     async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
         raw.answers.clear()
         assert text(await client.call_tool(name="x")) == "usual"  # What is loaded once is no part of the cost.
-        raw.answers[method] = hostile
-        began = time.process_time()
-        with pytest.raises(InvalidResponseError) as raised:
-            await (client.list_tools() if method == "tools/list" else client.call_tool(name="x"))
-        spent = time.process_time() - began
-        assert f"{name}.0" in str(raised.value) and len(str(raised.value)) < 500
-        raw.answers.clear()
-        assert text(await client.call_tool(name="x")) == "usual"
-    assert spent * 1e6 / SIZE < 1
+        costs: list[float] = []
+        while len(costs) < ATTEMPTS and min(costs, default=1) >= 1:
+            raw.answers[method] = hostile
+            began = time.process_time()
+            with pytest.raises(InvalidResponseError) as raised:
+                await (client.list_tools() if method == "tools/list" else client.call_tool(name="x"))
+            costs.append((time.process_time() - began) * 1e6 / SIZE)
+            assert f"{name}.0" in str(raised.value) and len(str(raised.value)) < 500
+            raw.answers.clear()
+            assert text(await client.call_tool(name="x")) == "usual"
+    assert min(costs) < 1
 
 
 async def test_an_answer_of_too_many_values_fails_its_call() -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, Unpack, cast
 from urllib.parse import quote
 
+from ...aio.trio_programs.trio_tasks import is_trio_task
 from ...errors import ConnectionClosedError, LocalError, MCPError, ProtocolViolationError
 from ...usage.keywords import checked
 from ...usage.rules import FUNCTION, MAPPING, Rule
@@ -121,6 +122,11 @@ class BaseMultiClient(Generic[ClientT]):
         return multi
 
     async def __aenter__(self) -> Self:
+        if is_trio_task():
+            from ..trio_client import enter
+
+            await enter(self, *self.clients.values())
+            return self
         try:
             opened = await asyncio.gather(
                 *(client.__aenter__() for client in self.clients.values()), return_exceptions=True

@@ -30,11 +30,13 @@ class ClientObserver:
 
     Attributes:
         is_closing: True while the client itself closes its connection.
+        wrap: A function that makes async functions of the callbacks, which run in another event loop; None for none.
     """
 
     def __init__(self) -> None:
         """Create an observer without callbacks."""
         self.is_closing = False
+        self.wrap: Callable[[Callable[[Any], Any]], Callable[[Any], Awaitable[Any]]] | None = None
         self._on_close: list[OnClose] = []
         self._on_error: list[OnError] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -100,6 +102,8 @@ class ClientObserver:
             await asyncio.wait(waiting)
 
     def _call(self, callback: Callable[[Any], Any], value: object) -> None:
+        if self.wrap is not None:
+            callback = self.wrap(callback)
         try:
             result = callback(value)
         except Exception:

@@ -199,6 +199,7 @@ def emulate() -> None:
     """Change the modules of this process."""
     for name in EARLY.split():
         import_module(name)
+    asyncio.set_event_loop(None)  # Python 3.14 looks at the platform only then; the event loops are those of Linux.
     vars(selectors)["select"] = types.SimpleNamespace(**vars(select))  # The event loop of Linux needs it.
     for module, names in _MISSING.items():
         for name in names.split():

@@ -209,7 +209,8 @@ ATTACKS: dict[str, tuple[Any, Any]] = {
         for keyword in ("anyOf", "allOf", "oneOf") for kind in ("Properties", "Items")
     },
     **{
-        f"unevaluated in each other, by {keyword}": (_unevaluated(60, keyword), {"a": 1}) for keyword in ("allOf", "oneOf")
+        f"unevaluated in each other, by {keyword}": (_unevaluated(60, keyword), {"a": 1})
+        for keyword in ("allOf", "oneOf")
     },
     "a long union that an object fits nowhere": ({"anyOf": [{"type": "string"}] * 800}, [_ROW] * 50),
     "a long union that the parts fit nowhere": (

@@ -22,6 +22,7 @@ from pydantic_core import (
 
 from ..aio.threads import WORKER_THREADS
 from ..errors import LocalError
+from ..protocol.finite_numbers import is_finite
 from ..protocol.models import integral, is_list, is_object, untrusted_input_schema
 from ..server.context import ServerContext
 from ..usage.defaults import check_defaults
@@ -253,8 +254,10 @@ def _parsed(value: Any) -> Any:
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{", "null")):
         return value
     try:
-        parsed = from_json(value)
+        parsed = from_json(value, allow_inf_nan=False)
     except ValueError:
+        return value
+    if not is_finite(parsed):
         return value
     return parsed if parsed is None or is_object(parsed) or is_list(parsed) else value
 

@@ -21,7 +21,7 @@ def require_finite(text: bytes, value: Any) -> None:
             from_json(text, allow_inf_nan=False)
         except ValueError:
             raise ValueError(NOT_FINITE) from None
-    if b"null" in text and value is not None and not _is_finite(_serializer().to_python(value)):
+    if b"null" in text and value is not None and not is_finite(_serializer().to_python(value)):
         raise ValueError(NOT_FINITE)
 
 
@@ -30,10 +30,10 @@ def _serializer() -> SchemaSerializer:
     return SchemaSerializer(core_schema.any_schema())
 
 
-def _is_finite(value: object) -> bool:
-    """Return False if a value of dicts and collections contains NaN or infinity."""
+def is_finite(value: object) -> bool:
+    """Return False if a value of dicts and collections contains NaN or infinity, such as the float of the text 1e400."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, dict):
         value = list(cast("dict[object, object]", value).values())
-    return not isinstance(value, (list, tuple, set, frozenset)) or all(map(_is_finite, cast("list[object]", value)))
+    return not isinstance(value, (list, tuple, set, frozenset)) or all(map(is_finite, cast("list[object]", value)))

@@ -31,7 +31,7 @@ def _serializer() -> SchemaSerializer:
 
 
 def is_finite(value: object) -> bool:
-    """Return False if a value of dicts and collections contains NaN or infinity, such as the float of the text 1e400."""
+    """Return False if a value of dicts and collections contains NaN or infinity, such as the float of 1e400."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, dict):

@@ -28,8 +28,8 @@ _MAX_ID_LENGTH: Final = 1024  # Characters. A response repeats the id, so the pe
 
 _ID: Final = rb'"id"\s*:\s*(?P<id>\d{1,15}|"[!#-\[\]-~]{0,%d}")\s*' % _MAX_ID_LENGTH
 _RESPONSE: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:%b,\s*)?"(?:result|error)"\s*:' % _ID)
-# With these, text that may have a number beyond those of a float is found in a microsecond: one that has an exponent, or
-# more digits than the largest float.
+# With these, text that may have a number beyond those of a float is found in a microsecond: one that has an exponent,
+# or more digits than the largest float.
 _DIGITS_AS_ZERO: Final = bytes.maketrans(b"E123456789", b"e000000000")
 _MANY_DIGITS: Final = b"0" * 309
 

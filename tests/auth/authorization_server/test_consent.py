@@ -79,24 +79,24 @@ def test_the_ticket_of_an_attacker_is_of_no_use_in_the_browser_of_a_person() -> 
     [["allow", "allow"], ["deny", "allow"], ["allow", "deny", "allow"], ["allow"] * 9],
     ids=" ".join,
 )  # fmt: skip
-@pytest.mark.parametrize("how", ["one after the other", "at once", "at two servers", "after the grant is revoked"])
-def test_a_page_decides_once(decisions: list[str], how: str) -> None:
+@pytest.mark.parametrize("place", ["one after the other", "at once", "at two servers", "after the grant is revoked"])
+def test_a_page_decides_once(decisions: list[str], place: str) -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         person = Person(server)
-        replica = Person(house(storage=storage, keys=[KEY]) if how == "at two servers" else server)
+        replica = Person(house(storage=storage, keys=[KEY]) if place == "at two servers" else server)
         page = await person.request_authorization(**program.authorization_params())
         replica.web.cookies = person.web.cookies
-        if how == "at once":
+        if place == "at once":
             answers = await asyncio.gather(*(person.decides(page, decision) for decision in decisions))
         else:
             answers = [await person.decides(page, decisions[0])]
-            if how == "after the grant is revoked" and decisions[0] == "allow":
+            if place == "after the grant is revoked" and decisions[0] == "allow":
                 issued = await program.redeems(answer_of(answers[0])["code"])
                 assert (await program.posts("/revoke", token=issued.json()["access_token"])).status_code == 200
             answers += [await replica.decides(page, decision) for decision in decisions[1:]]
         codes = [answer for answer in answers if answer.status_code == 200 and "code" in answer_of(answer)]
         assert len(codes) <= 1
-        if how != "at two servers":
+        if place != "at two servers":
             assert [answer.status_code for answer in answers].count(403) == len(decisions) - 1
 
     storage = SQLiteStorage()

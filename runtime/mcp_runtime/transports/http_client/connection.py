@@ -119,10 +119,8 @@ class HTTPConnection:
                 else:
                     response = await self._send_authorized(request, self.options.auth)
             except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, RuntimeError) as error:
-                # RuntimeError: the client was closed. The others may repeat a header or a URL, which can be secrets.
-                repeats = isinstance(error, httpx2.LocalProtocolError | httpx2.InvalidURL)
-                reason = type(error).__name__ if repeats else f"{type(error).__name__}: {error}"
-                raise ConnectionClosedError(f"{method} {redact_url(at)}: {reason}") from None
+                # RuntimeError: the client was closed.
+                raise ConnectionClosedError(f"{method} {redact_url(at)}: {_reason(error)}") from None
             target = response.headers.get("location")
             if not 300 <= response.status_code < 400 or target is None:
                 return response
@@ -241,3 +239,9 @@ class HTTPConnection:
         """Close all HTTP connections, unless they belong to `HTTPOptions.client`."""
         if self.options.client is None:
             await self._client.aclose()
+
+
+def _reason(error: Exception) -> str:
+    """Return why a request failed, without the text of errors that repeat a header or a URL: it may be secret."""
+    name = type(error).__name__
+    return name if isinstance(error, httpx2.LocalProtocolError | httpx2.InvalidURL) else f"{name}: {error}"

@@ -60,7 +60,7 @@ def measure(value: Any) -> list[Work]:
     return levels
 
 
-def square_of(number: float) -> int:
+def square_of(number: int | float) -> int:
     """Return the square of a number's size as a fraction, in words of 48 bits; 0 if it is small."""
     if isinstance(number, float):
         if _NEAR_ONE[0] < abs(number) < _NEAR_ONE[1] or not number:

@@ -139,6 +139,8 @@ def _id_of_response(data: bytes) -> Id | None:
 def _reject_infinity(value: Any) -> MalformedMessage:
     """Return the malformed message for a message or a batch with a number such as 1e400, which is read as infinity."""
     message = read(value) if is_object(value) else None
+    if isinstance(message, MalformedMessage):
+        return message
     id = None if message is None or isinstance(message, NotificationMessage) else message.id
     is_response = isinstance(message, ResultMessage | ErrorMessage)
     return MalformedMessage(INVALID_REQUEST, "a number is too large: 1.8e308 is the limit", id, is_response)

@@ -31,6 +31,7 @@ ANSWERS = {
     "an infinite number of digits": '{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"x","data":'
     + "9" * 310
     + ".5}}",
+    "an infinite number for a code": '{"jsonrpc":"2.0","id":ID,"error":{"code":1e400,"message":"x"}}',
     "many values": '{"jsonrpc":"2.0","id":ID,"result":{"x":[' + "1," * 1_000_000 + "1]}}",
 }
 

@@ -126,7 +126,8 @@ def test_no_random_schema_and_value_take_longer_than_predicted(seed: int) -> Non
     validated, slow = 0, dict[str, Any]()
     for _ in range(250):
         schema, value = _keywords(draw), _values(draw, draw.choice(SIZES))
-        began, compiled = time.thread_time(), None
+        began = time.thread_time()
+        compiled: CompiledSchema | None = None
         with suppress(MCPError):
             compiled = CompiledSchema(schema)
             compiled.first_error(value)

@@ -22,6 +22,10 @@ from model import Call, Message, Model, Question, Reply, Results, Rules
 from servers import Launch, Show, Toolbox, parse_launches, start_servers
 from settings import load_env_file
 
+# The Unicode categories of characters that are not drawn: controls, formats such as the direction of text, separators.
+_STEERING: Final = ("Cc", "Cf", "Zl", "Zp")
+_HARMLESS: Final = "\n\t\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"  # The joiners are part of emoji and words.
+
 KEY: Final = "ANTHROPIC_API_KEY"
 ROUNDS: Final = 8  # The maximum number of replies with tool calls to one question.
 
@@ -127,10 +131,10 @@ async def read_lines() -> AsyncIterator[str]:
 
 
 def print_plain(text: str) -> None:
-    """Print external text without control characters."""
+    """Print external text without characters that steer a terminal or change the order of the text."""
     text = text.replace("\r\n", "\n")
     plain = "".join(
-        "\N{REPLACEMENT CHARACTER}" if category(character) == "Cc" and character not in "\n\t" else character
+        "\N{REPLACEMENT CHARACTER}" if category(character) in _STEERING and character not in _HARMLESS else character
         for character in text
     )
     encoding = sys.stdout.encoding or "utf-8"

@@ -37,7 +37,7 @@ async def run_tool(name: str, arguments: dict[str, Any]) -> str:
     match name, arguments:
         case "echo", {"text": str(text)}:
             return text
-        case "slow", {"seconds": int() | float() as seconds}:
+        case "slow", {"seconds": int() | float() as seconds} if not isinstance(seconds, bool):
             await asyncio.sleep(seconds)
             return f"waited {seconds} s"
         case _:

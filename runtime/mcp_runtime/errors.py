@@ -22,6 +22,21 @@ MCPError
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+# Characters that steer a terminal, or change the order of what it shows: C0 without the line feed and the tabulator,
+# C1, and those that format text in two directions or are invisible.
+_STEERING: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
+
+
+def printable(text: str) -> str:
+    """Return text of a peer with the characters that steer a terminal escaped."""
+    return _STEERING.sub(lambda match: ascii(match[0])[1:-1], text)
+
 
 class MCPError(Exception):
     """The base class of all exceptions of this package; catch it to catch all of them."""
@@ -29,6 +44,9 @@ class MCPError(Exception):
 
 class LocalError(MCPError):
     """Raised if this side cannot or must not do what was called; the message names the rule."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())  # It may quote the peer.
 
 
 class ProtocolViolationError(LocalError):
@@ -70,7 +88,11 @@ class InvalidSchemaError(LocalError):
 
 
 class RemoteError(MCPError):
-    """Raised if the other side failed, or sent something invalid."""
+    """Raised if the other side failed, or sent something invalid. As a string it has no characters that steer a
+    terminal."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class RemoteJSONRPCError(RemoteError):

@@ -58,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--private",
         action="store_true",
-        help="read `env`, variables of the child process, and `headers` from standard input, as one JSON object",
+        help="read `env`, variables of the child process, `headers`, `url` and `arguments` from standard input, as one "
+        "JSON object",
     )
     parser.add_argument("--cwd", help="the working directory of the child process")
     parser.add_argument("command", nargs="*", help="the command that starts a stdio server")
@@ -83,6 +84,8 @@ def _report_failure(reason: str) -> int:
 async def _introspect(options: argparse.Namespace) -> dict[str, Any]:
     notifications: list[dict[str, Any]] = []
     private: dict[str, Any] = json.load(sys.stdin) if options.private else {}
+    options.url = private.get("url") or options.url
+    options.arguments = private.get("arguments") or options.arguments
     with _login(options) as auth:
         client = await negotiate(*_clients(options, private, auth, notifications))
         try:

@@ -114,13 +114,16 @@ def test_a_missing_folder_or_file_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_an_output_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     blocked = tmp_path / "blocked"
     blocked.write_text("a file")
     result = run("--revision", "2025-03-26", "--output", blocked / "deeper")
     assert result.exit_code == 2 and "cannot be written" in result.output and result.output.count("\n") == 1
     # The last file cannot be staged, because a folder is in its place: nothing that came before it stays.
-    (tmp_path / "out" / f".py.typed.{os.getpid()}.tmp").mkdir(parents=True)
+    monkeypatch.setattr("mcp_codegen.output.secrets.token_hex", lambda size: "0" * size)
+    (tmp_path / "out" / ".py.typed.00000000.tmp").mkdir(parents=True)
     result = run("--revision", "2025-03-26", "--output", tmp_path / "out")
     assert result.exit_code == 2 and "nothing was changed" in result.output
     assert contents(tmp_path / "out") == {}

@@ -18,7 +18,7 @@ from ..importer.normalize import Schema
 from ..importer.official import differences
 from ..importer.pins import digest
 from ..json_types import is_object
-from ..output import write_files
+from ..output import plain, write_files
 from .options import DIFFERENT, open_schemas, report_errors, schema_option
 
 _FROM: Final = click.Path(path_type=Path, exists=True)
@@ -97,7 +97,7 @@ def verify_extension(name: str, source: Path, schema: Path | None) -> None:
     verdict = click.style("changed", fg="red") if lines else click.style("equal", fg="green")
     click.echo(f"{name}: {verdict}, {len(normalized['$defs'])} definitions")
     for line in lines:
-        click.echo(f"  {line}")
+        click.echo(f"  {plain(line)}")
     if lines:
         raise SystemExit(DIFFERENT)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec
 import click
 
 from ..errors import CodegenError
+from ..output import plain
 from ..paths import data_path
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 DIFFERENT: Final = 1
 FAILED: Final = 2
+_MAX_ERROR: Final = 2_000  # Characters of an error.
 FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
 schema_option: Final = click.option(
@@ -34,7 +36,8 @@ def report_errors(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except CodegenError as error:
             click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-            click.echo(" ".join(str(error).split()), err=True)
+            text = plain(" ".join(str(error).split()))  # It may quote a server.
+            click.echo(text if len(text) <= _MAX_ERROR else f"{text[:_MAX_ERROR]}…", err=True)
             raise SystemExit(FAILED) from None
 
     return run

@@ -14,7 +14,7 @@ from ..catalog import SchemaCatalog
 from ..errors import CodegenError, SchemaError
 from ..model.docs import undocumented
 from ..model.ir import Object, Revision
-from ..output import write_files
+from ..output import plain, write_files
 from ..paths import data_path
 from ..reports.clarity import ClarityReport, as_json, as_text, clarity_report
 from .options import DIFFERENT, FAILED, FILE, FOLDER, open_schemas, report_errors, schema_option
@@ -117,7 +117,7 @@ def import_schema(
     if report is not None:
         write_files({report: as_json(reports)})
     for item in unclear:
-        click.echo(as_text(item), nl=False, err=True)
+        click.echo(plain(as_text(item)), nl=False, err=True)
     if unclear:
         raise SystemExit(FAILED)
 
@@ -174,6 +174,6 @@ def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> Non
         verdict = click.style("changed", fg="red") if lines else click.style("equal", fg="green")
         click.echo(f"{revision}: {verdict}, {len(normalized['$defs'])} definitions")
         for line in lines:
-            click.echo(f"  {line}")
+            click.echo(f"  {plain(line)}")
     if changed:
         raise SystemExit(DIFFERENT)

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from ..errors import CodegenError
-from ..output import write_files
+from ..output import has_secrets, write_files
 from ..paths import template_folders
 from ..servers.changes import SEVERITIES, ContractSeverity
 from ..servers.contract import Contract
@@ -61,6 +61,11 @@ def generate_cli(target: ServerTarget, timeout: float, output: Path | None, over
 
     if target.saved is not None:
         raise CodegenError(f"{target}: is a saved list, which cannot be called; pass a Python file, a URL or a command")
+    if has_secrets(shlex.join([target.url, *target.command])):
+        raise CodegenError(
+            f"{target}: has a user, a password or a key in its URL, which the program would contain; "
+            "use a variable or --header"
+        )
     contract = probe(target, timeout)
     text = tool_command(contract, target, shlex.quote(str(target)), template_folders(overrides))
     if output is None:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import CodegenError
-from ..output import write_files
+from ..output import plain, write_files
 from .options import DIFFERENT, FILE, open_schemas, report_errors, schema_option
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def mock_client(revision: str, seed: int, timeout: float, schema: Path | None, c
         table.add_column(column, overflow="fold")
     for verdict in verdicts:
         mark = "[green]valid" if verdict.passed else "[red]invalid"
-        table.add_row(escape(verdict.method), mark, escape(verdict.text))
+        table.add_row(escape(verdict.method), mark, escape(plain(verdict.text)))
     console = Console()
     console.width = max(console.width, 120)
     console.print(table)

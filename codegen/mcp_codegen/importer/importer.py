@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from ..errors import Finding, SchemaError
 from ..json_types import is_object
+from ..output import read_file
 from .normalize import Schema, normalize
 from .official import as_official, differences, published
 from .pins import Pins, digest
@@ -20,6 +21,7 @@ from .typescript import parse
 
 SOURCE: Final = "https://github.com/modelcontextprotocol/modelcontextprotocol"
 _FILES: Final = ("schema.ts", "schema.json")
+_MAX_BYTES: Final = 16 << 20  # The official files have less than one MiB.
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ def commit_of(root: Path) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path, _MAX_BYTES)
     except OSError as error:
         raise SchemaError(f"{path}: cannot be read: {error.strerror}") from error
 

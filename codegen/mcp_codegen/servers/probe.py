@@ -17,9 +17,11 @@ from typing import Final
 
 from ..errors import CodegenError, SchemaError
 from ..json_types import is_list, is_object
+from ..output import read_file, without_secrets
 from .contract import KINDS, Contract, read_contract
 from .local import environment, is_python_file, launch_command, require_python_file
 
+_MAX_BYTES: Final = 64 << 20  # Bytes of a saved list, or of a configuration.
 _BINDINGS: Final = "mcp_generated"
 _EXIT_TIMEOUT: Final = 15.0  # Seconds that the child process has to end the server after the time limit.
 _LOGIN_TIMEOUT: Final = 300.0  # Seconds that a user has to log in.
@@ -43,15 +45,15 @@ class ServerTarget:
     """
 
     command: tuple[str, ...] = ()
-    url: str = ""
+    url: str = field(default="", repr=False)
     saved: Path | None = None
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     cwd: str | None = None
     access: Access = Access()
     label: str = ""
 
     def __str__(self) -> str:
-        return self.label or str(self.saved or self.url or shlex.join(self.command))
+        return without_secrets(self.label or str(self.saved or self.url or shlex.join(self.command)))
 
 
 def parse_target(text: str) -> ServerTarget:
@@ -121,30 +123,37 @@ def probe_json(
         raise CodegenError("no server was named; pass --from, or --config and --server")
     command = [sys.executable, "-P", "-m", "mcp_runtime.introspect", "--bindings", _BINDINGS, "--timeout", str(timeout)]
     command += [word for name in lists for word in ("--list", name)]
-    command += ["--call", call, "--arguments", json.dumps(arguments or {})] if call else []
+    command += ["--call", call] if call else []
     command += ["--texts"] if as_texts else []
     command += ["--private", *(["--cwd", target.cwd] if target.cwd else [])]
     access = target.access
     command += ["--login"] if access.login else []
     command += ["--tokens", str(access.tokens)] if access.tokens is not None else []
-    command += ["--url", target.url] if target.url else ["--", *target.command]
+    command += [] if target.url else ["--", *target.command]
     # Other users can read the arguments of a process, so secrets are sent through its standard input.
-    secrets = json.dumps({"env": dict(target.env), "headers": dict(access.headers)}).encode()
+    private = {
+        "env": dict(target.env),
+        "headers": dict(access.headers),
+        "url": target.url,
+        "arguments": arguments or {},
+    }
+    secrets = json.dumps(private).encode()
     limit = timeout + _EXIT_TIMEOUT + (_LOGIN_TIMEOUT if access.login else 0)
     stderr = None if access.login else subprocess.PIPE  # The login URL must be visible at once.
     try:
         process = subprocess.run(command, input=secrets, stdout=subprocess.PIPE, stderr=stderr, timeout=limit)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise CodegenError(f"{target}: cannot be queried: {error}") from error
+        raise CodegenError(f"{target}: cannot be queried: {without_secrets(str(error))}") from error
     if process.returncode:
         lines = process.stderr.decode(errors="replace").strip().splitlines() if process.stderr else ["see above"]
-        raise CodegenError(f"{target}: cannot be queried: {lines[-1] if lines else process.returncode}")
+        reason = lines[-1] if lines else str(process.returncode)
+        raise CodegenError(f"{target}: cannot be queried: {without_secrets(reason)}")
     document: object = json.loads(process.stdout)
     return document
 
 
 def _json(path: Path) -> object:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(read_file(path, _MAX_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise SchemaError(f"{path}: cannot be read as JSON: {error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import threading
@@ -13,6 +14,7 @@ from typing import IO, Final
 
 from ..errors import CodegenError
 from ..json_types import Json
+from ..output import open_private, without_secrets
 from .messages import MessageFactory
 from .mock import Mock, Verdict, check_all_methods
 from .processes import Process
@@ -53,16 +55,16 @@ def run_mock_client(messages: MessageFactory, command: Sequence[str], timeout: f
 
 
 def record(path: Path, command: Sequence[str]) -> int:
-    """Relay between the client that started this program and a server, and record the lines of both. Return the exit
-    code of the server."""
+    """Relay between the client that started this program and a server, and record the lines of both in a file that only
+    its owner can read. Return the exit code of the server."""
     end_on_sigterm()
     try:
-        target = path.open("w", encoding="utf-8", newline="\n")
+        target = os.fdopen(open_private(path), "w", encoding="utf-8", newline="\n")
     except OSError as error:
         raise CodegenError(f"{path}: cannot be written: {error.strerror}; choose another FILE") from error
     with target, start_process(command) as server:
         log = _Log(target)
-        log.write(f"# Recorded from: {' '.join(shlex.join(command).split())}", "")
+        log.write(f"# Recorded from: {without_secrets(' '.join(shlex.join(command).split()))}", "")
         threading.Thread(target=_relay_from_server, args=(server, log), daemon=True).start()
         lines = LineReader(_output(server))
         while (line := lines.next()) is not None:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from itertools import islice
+from types import NoneType
 from typing import Annotated, Any, Final, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, ValidationError, create_model
@@ -22,6 +23,7 @@ from pydantic_core import (
 
 from ..endpoint.unawaited import run_plain
 from ..errors import LocalError
+from ..protocol.finite_numbers import is_finite
 from ..protocol.models import integral, is_list, is_object, untrusted_input_schema
 from ..server.context import ServerContext
 from ..usage.defaults import check_defaults
@@ -31,6 +33,7 @@ from .introspection.docstrings import parse_docstring
 from .introspection.type_hints import UNREADABLE, attributes_of, readable_hint
 
 _MAX_UNKNOWN: Final = 10  # Unknown arguments that an error counts.
+_NO_FLOATS: Final = (str, int, bool, NoneType)  # Types of values that contain no floats.
 _NO_DEFAULT: Final = inspect.Parameter.empty
 _ONLY_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -255,8 +258,10 @@ def _parsed(value: Any) -> Any:
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{", "null")):
         return value
     try:
-        parsed = from_json(value)
+        parsed = from_json(value, allow_inf_nan=False)
     except ValueError:
+        return value
+    if not is_finite(parsed):
         return value
     return parsed if parsed is None or is_object(parsed) or is_list(parsed) else value
 
@@ -264,7 +269,7 @@ def _parsed(value: Any) -> Any:
 def _integral_float(value: Any) -> Any:
     """Return the value with integral floats as integers: in JSON Schema, 5.0 is an integer."""
     if is_object(value):
-        return {name: _integral_float(item) for name, item in value.items()}
+        return {name: item if type(item) in _NO_FLOATS else _integral_float(item) for name, item in value.items()}
     if is_list(value):
-        return [_integral_float(item) for item in value]
+        return [item if type(item) in _NO_FLOATS else _integral_float(item) for item in value]
     return integral(value) if type(value) is float else value

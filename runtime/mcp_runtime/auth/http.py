@@ -14,6 +14,7 @@ from pydantic_core import from_json
 
 from ..errors import AuthorizationError, AuthorizationServerUnavailableError, LocalError
 from ..http.urls import redact_url
+from ..protocol.finite_numbers import is_finite
 from .url_policy import URLPolicy
 
 try:
@@ -79,14 +80,15 @@ class AuthHTTPClient:
             try:
                 async with asyncio.timeout(_TIMEOUT):
                     target = httpx2.URL(url)
-                    address = await self._resolve(target)
+                    host = target.raw_host.decode()  # `host` is Unicode, which others encode by other rules.
+                    address = await self._resolve(target, host)
                     # Connect to the address that was checked, even if the name resolves to another one a moment later.
                     request = client.build_request(
                         method,
                         target.copy_with(host=address),
                         headers={**all_headers, "host": target.netloc.decode()},
                         content=body,
-                        extensions={"sni_hostname": target.host},
+                        extensions={"sni_hostname": host},
                     )
                     response = await client.send(request, stream=True)
                     return await self._read(response, url)
@@ -95,9 +97,9 @@ class AuthHTTPClient:
                     f"{method} {redact_url(url)}: {type(error).__name__}"
                 ) from None
 
-    async def _resolve(self, url: httpx2.URL) -> str:
+    async def _resolve(self, url: httpx2.URL, host: str) -> str:
         port = url.port or (443 if url.scheme == "https" else 80)
-        results = await asyncio.get_running_loop().getaddrinfo(url.host, port, type=socket.SOCK_STREAM)
+        results = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         addresses = [str(result[4][0]) for result in results]
         self.policy.check_addresses(str(url), addresses)
         # Prefer IPv4: programs on this machine often listen on one loopback address only, seldom on the IPv6 one.
@@ -115,5 +117,7 @@ class AuthHTTPClient:
         try:
             value = from_json(body, allow_inf_nan=False)
         except ValueError:
+            value = None
+        if not is_finite(value):
             value = None
         return AuthResponse(response.status_code, value, response.headers.get("dpop-nonce"))

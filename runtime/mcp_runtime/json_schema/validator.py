@@ -14,7 +14,9 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from ..errors import InvalidMessageError, InvalidSchemaError, LocalError
 from ..protocol.models import is_object
-from .cost import Cost, measure
+from .cost import Cost
+from .sizes import measure
+from .unique_items import UniqueItems
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -25,9 +27,6 @@ _CLASSES: Final = {LATEST: "Draft202012Validator", DRAFT_7: "Draft7Validator"}
 
 MAX_SCHEMA_CHARACTERS: Final = 128 << 10  # The limit of a serialized schema, in bytes.
 MAX_WORK: Final = 4_000_000  # The limit of one validation, in steps of about 10 ns.
-# The limit up to which an error explains why no branch of `anyOf` or `oneOf` matches: this costs much more than a
-# check.
-_MAX_EXPLAINED_WORK: Final = 50_000
 _MAX_PATTERN_BYTES: Final = 1 << 20
 _MAX_ERROR_LENGTH: Final = 300  # Characters of an error text, which may contain the value.
 
@@ -38,20 +37,21 @@ class CompiledSchema:
     def __init__(self, schema: Mapping[str, Any] | bool) -> None:
         """Compile a schema. Raises InvalidSchemaError if it is invalid or unsafe."""
         self._cost = Cost({} if isinstance(schema, bool) else schema)
-        self._validator = _validator(schema)
+        self._validator = _validator(schema, {"uniqueItems": UniqueItems} if self._cost.unique else None)
 
     def first_error(self, value: Any) -> str | None:
         """Return the first validation error of a parsed JSON value with its path, None if the value is valid.
 
         The validation takes less than 100 ms. Raises InvalidMessageError for a value that would take longer.
         """
-        if (work := self._cost.upper_bound(measure(value))) > MAX_WORK:
+        sizes = measure(value)
+        if (work := self._cost.upper_bound(sizes)) > MAX_WORK:
             raise InvalidMessageError(
                 f"a value is too large for its JSON Schema: validation takes {work} steps, {MAX_WORK} are allowed"
             )
         if self._validator.is_valid(value):
             return None
-        if work > _MAX_EXPLAINED_WORK and self._cost.branches:
+        if self._cost.branches and self._cost.explanation(sizes) > MAX_WORK:
             return "does not match the schema"
         try:
             self._validator.validate(value)
@@ -83,7 +83,9 @@ def _cached(text: bytes) -> CompiledSchema:
     return CompiledSchema(from_json(text))
 
 
-def _validator(schema: Mapping[str, Any] | bool) -> jsonschema_rs.Draft7Validator | jsonschema_rs.Draft202012Validator:
+def _validator(
+    schema: Mapping[str, Any] | bool, keywords: dict[str, Any] | None
+) -> jsonschema_rs.Draft7Validator | jsonschema_rs.Draft202012Validator:
     try:
         import jsonschema_rs
     except ImportError:
@@ -93,7 +95,7 @@ def _validator(schema: Mapping[str, Any] | bool) -> jsonschema_rs.Draft7Validato
     patterns = jsonschema_rs.RegexOptions(size_limit=_MAX_PATTERN_BYTES, dfa_size_limit=_MAX_PATTERN_BYTES)
     try:
         document = schema if isinstance(schema, bool) else dict(schema)
-        return kind(document, offline=True, validate_formats=False, pattern_options=patterns)
+        return kind(document, offline=True, validate_formats=False, pattern_options=patterns, keywords=keywords)
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
         text = getattr(error, "message", str(error)).partition("\n")[0]
         raise InvalidSchemaError(f"a JSON Schema cannot be used: {text[:_MAX_ERROR_LENGTH]}") from None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic_core import SchemaSerializer, core_schema, from_json, to_json
 
@@ -32,3 +33,12 @@ def _require_no_constants(text: bytes) -> None:
 @cache
 def _serializer() -> SchemaSerializer:
     return SchemaSerializer(core_schema.any_schema())
+
+
+def is_finite(value: object) -> bool:
+    """Return False if a value of dicts and collections contains NaN or infinity, such as the float of 1e400."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        value = list(cast("dict[object, object]", value).values())
+    return not isinstance(value, (list, tuple, set, frozenset)) or all(map(is_finite, cast("list[object]", value)))

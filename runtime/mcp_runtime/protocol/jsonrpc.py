@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
-from .finite_numbers import require_finite
+from .finite_numbers import is_finite, require_finite
 from .models import is_list, is_object
 from .parts import MAX_PARTS, has_more_parts
 
@@ -27,6 +27,11 @@ _MAX_ID_LENGTH: Final = 1024  # Characters. A response repeats the id, so the pe
 
 _ID: Final = rb'"id"\s*:\s*(?P<id>\d{1,15}|"[!#-\[\]-~]{0,%d}")\s*' % _MAX_ID_LENGTH
 _RESPONSE: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:%b,\s*)?"(?:result|error)"\s*:' % _ID)
+# With these, text that may have a number beyond those of a float is found in a microsecond: one that has an exponent,
+# or more digits than the largest float.
+_DIGITS_AS_ZERO: Final = bytes.maketrans(b"E123456789", b"e000000000")
+_MANY_DIGITS: Final = b"0" * 309
+
 _LAST_ID: Final = re.compile(rb",\s*%b\}\s*\Z" % _ID)
 
 
@@ -105,6 +110,9 @@ def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) 
     except ValueError as error:
         id = _id_of_response(data)
         return MalformedMessage(PARSE_ERROR, f"not JSON: {error}", id, id is not None)
+    digits = data.translate(_DIGITS_AS_ZERO)
+    if (b"0e" in digits or (len(digits) > 308 and _MANY_DIGITS in digits)) and not is_finite(value):
+        return _reject_infinity(value)
     if is_object(value):
         return read(value)
     if not is_list(value):
@@ -125,6 +133,16 @@ def _id_of_response(data: bytes) -> Id | None:
         match = _LAST_ID.search(data, max(len(data) - _MAX_ID_LENGTH - 64, 0))
     id: Id | None = None if match is None else from_json(match["id"])
     return id
+
+
+def _reject_infinity(value: Any) -> MalformedMessage:
+    """Return the malformed message for a message or a batch with a number such as 1e400, which is read as infinity."""
+    message = read(value) if is_object(value) else None
+    if isinstance(message, MalformedMessage):
+        return message
+    id = None if message is None or isinstance(message, NotificationMessage) else message.id
+    is_response = isinstance(message, ResultMessage | ErrorMessage)
+    return MalformedMessage(INVALID_REQUEST, "a number is too large: 1.8e308 is the limit", id, is_response)
 
 
 def _reject_non_object(value: object) -> MalformedMessage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ..errors import LocalError
 
@@ -14,15 +14,16 @@ _SHOWN: Final = 60  # Characters of a value in a message.
 class Rule:
     """What an argument must be: a test of a value, and its description, which the message shows."""
 
-    __slots__ = ("accepts", "expected")
+    __slots__ = ("accepts", "expected", "is_secret")
 
-    def __init__(self, accepts: Callable[[Any], bool], expected: str) -> None:
+    def __init__(self, accepts: Callable[[Any], bool], expected: str, is_secret: bool = False) -> None:
         self.accepts = accepts
         self.expected = expected
+        self.is_secret = is_secret  # The message does not show the value.
 
     def or_none(self) -> Rule:
         """Return the rule that accepts None as well."""
-        return Rule(lambda value: value is None or self.accepts(value), f"{self.expected}, or None")
+        return Rule(lambda value: value is None or self.accepts(value), f"{self.expected}, or None", self.is_secret)
 
 
 def check_values(function: str, values: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:
@@ -30,7 +31,8 @@ def check_values(function: str, values: Mapping[str, Any], rules: Mapping[str, R
     for name, value in values.items():
         rule = rules.get(name)
         if rule is not None and not rule.accepts(value):
-            raise LocalError(f"{function}(): {name} must be {rule.expected}; {shown(value)} is not")
+            reason = "" if rule.is_secret else f"; {shown(value)} is not"
+            raise LocalError(f"{function}(): {name} must be {rule.expected}{reason}")
 
 
 def shown(value: object) -> str:
@@ -66,6 +68,16 @@ def instance(kind: type[Any] | tuple[type[Any], ...], expected: str) -> Rule:
     return Rule(lambda value: isinstance(value, kind), expected)
 
 
+def _is_headers(value: Any) -> bool:
+    """Return True for a dict of strings that HTTP can send: a line end would begin another header."""
+    if not isinstance(value, Mapping):
+        return False
+    fields = cast("Mapping[Any, Any]", value)
+    texts = [*fields, *fields.values()]
+    return are_texts(texts) and not any(character in text for text in texts for character in "\r\n\0")
+
+
+HEADERS: Final = Rule(_is_headers, "a dict of strings without line ends", is_secret=True)
 TEXT: Final = instance(str, "a string")
 NAME: Final = Rule(lambda value: isinstance(value, str) and bool(value.strip()), "a string that is not empty")
 FLAG: Final = instance(bool, "True or False")

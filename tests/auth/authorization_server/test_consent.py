@@ -21,7 +21,10 @@ from support.auth.authorization_server import (
 
 from mcp_runtime import encryption as sealing
 from mcp_runtime.auth.authorization_server.app import AuthorizationServer
+from mcp_runtime.auth.authorization_server.storage import SQLiteStorage
+from mcp_runtime.encryption import KeyRing
 
+KEY = KeyRing.new_key()
 OTHER = "https://other.example/callback"
 
 # ---- consent ---------------------------------------------------------------------------------------------------------
@@ -69,6 +72,35 @@ def test_the_ticket_of_an_attacker_is_of_no_use_in_the_browser_of_a_person() -> 
         assert (await ada.decides(page)).status_code == 403
 
     on_a_server(attack)
+
+
+@pytest.mark.parametrize(
+    "decisions",
+    [["allow", "allow"], ["deny", "allow"], ["allow", "deny", "allow"], ["allow"] * 9],
+    ids=" ".join,
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["one after the other", "at once", "at two servers", "after the grant is revoked"])
+def test_a_page_decides_once(decisions: list[str], place: str) -> None:
+    async def attack(server: AuthorizationServer, program: Program) -> None:
+        person = Person(server)
+        replica = Person(house(storage=storage, keys=[KEY]) if place == "at two servers" else server)
+        page = await person.request_authorization(**program.authorization_params())
+        replica.web.cookies = person.web.cookies
+        if place == "at once":
+            answers = await asyncio.gather(*(person.decides(page, decision) for decision in decisions))
+        else:
+            answers = [await person.decides(page, decisions[0])]
+            if place == "after the grant is revoked" and decisions[0] == "allow":
+                issued = await program.redeems(answer_of(answers[0])["code"])
+                assert (await program.posts("/revoke", token=issued.json()["access_token"])).status_code == 200
+            answers += [await replica.decides(page, decision) for decision in decisions[1:]]
+        codes = [answer for answer in answers if answer.status_code == 200 and "code" in answer_of(answer)]
+        assert len(codes) <= 1
+        if place != "at two servers":
+            assert [answer.status_code for answer in answers].count(403) == len(decisions) - 1
+
+    storage = SQLiteStorage()
+    on_a_server(attack, storage=storage, keys=[KEY])
 
 
 def test_consent_is_never_given_by_a_link() -> None:
@@ -149,7 +181,26 @@ def test_a_name_is_text_on_the_page_and_nothing_else(name: str) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("name", ["x" * 101, "Good\u202eliveE", "a\u200bb", "a\nb", "\x00", 7], ids=repr)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("x" * 101, "Good\u202eliveE", "a\u200bb", "a\nb", "\x00", 7),
+        *(
+            " ",
+            "\u2800",
+            "\u3164" * 3,
+            "\u115f\u1160",
+            "\uffa0",
+            "\u3000",
+            "\xa0 ",
+            "\u0301",
+            "\u034f",
+            "\ufe0f",
+            "Good\u2800",
+        ),
+    ],
+    ids=repr,
+)
 def test_a_name_that_deceives_the_eye_is_not_registered(name: object) -> None:
     async def attack(server: AuthorizationServer, program: Program) -> None:
         answer = await program.registers(redirect_uris=[REDIRECT], client_name=name)

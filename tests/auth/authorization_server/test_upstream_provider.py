@@ -324,3 +324,17 @@ def test_with_other_keys_nothing_of_the_third_partys_can_be_read() -> None:
         assert await other.introspect(got["access_token"]) is None
 
     run_story(story)
+
+
+async def test_one_consent_makes_one_grant_however_often_the_pages_are_used() -> None:
+    async with worlds() as world:
+        program = await Program.registered(world.server)
+        person = Person(world.server)
+        page = await person.request_authorization(**program.authorization_params())
+        url = onward(await person.decides(page))
+        assert (await person.decides(page)).status_code == 403
+        back = await world.agrees_upstream(url)
+        again = await world.agrees_upstream(url)  # A second code of the third party, for the same state.
+        assert "code" in answer_of(await person.web.get(back))
+        assert (await person.web.get(again)).status_code == 403
+        assert answer_of(await person.web.get(back))["error"] == "access_denied"

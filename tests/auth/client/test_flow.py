@@ -6,6 +6,7 @@ import asyncio
 import os
 import stat
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -73,6 +74,22 @@ def test_a_browser_comes_back_to_this_machine(world: World) -> None:
         assert get(world, OAuthClientProvider(world.url, AuthorizationCode(browser, browser.redirect_uri))) == [200]
     finally:
         browser.close()
+
+
+def test_responses_without_an_issuer_come_back_at_a_path_of_their_own(world: World) -> None:
+    def registered() -> tuple[str, str]:
+        with closing(LoopbackBrowser(open_url=lambda url: urlopen(url, timeout=30).read())) as browser:
+            auth = OAuthClientProvider(world.url, AuthorizationCode(browser, browser.redirect_uri))
+            with suppress(AuthorizationError):  # With `iss` announced, the world's response without one is refused.
+                assert get(world, auth) == [200]
+            return browser.redirect_uri, world.params_of("/register")[-1]["redirect_uris"][0]
+
+    base, used = registered()
+    assert used.startswith(f"{base}/") and len(used.removeprefix(f"{base}/")) == 16
+    assert {params["redirect_uri"] for path in ("/authorize", "/token") for params in world.params_of(path)} == {used}
+    world.replies[METADATA] = (200, {}, {**world.metadata, "authorization_response_iss_parameter_supported": True})
+    base, used = registered()
+    assert used == base
 
 
 @pytest.mark.clause("draft/authorization/23")

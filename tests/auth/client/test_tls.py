@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -74,3 +75,42 @@ async def test_a_certificate_of_another_name_or_authority_is_refused(tmp_path: P
             with pytest.raises(AuthorizationServerUnavailableError, match="ConnectError"):
                 await AuthHTTPClient(policy, tls).post_form(f"{origin}/token", {"code": "s3cret"}, {})
         assert hosts == []
+
+
+@pytest.mark.parametrize(
+    ("named", "host"),
+    [
+        ("xn--fa-hia.de", "xn--fa-hia.de"),
+        ("XN--FA-HIA.DE", "xn--fa-hia.de"),
+        ("xn--mnchen-3ya.de", "xn--mnchen-3ya.de"),
+        ("xn--wgv71a.xn--fa-hia.example", "xn--wgv71a.xn--fa-hia.example"),
+        ("xn--.example", "xn--.example"),
+    ],
+)
+async def test_the_host_that_is_named_is_looked_up_and_certified(
+    named: str, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[str] = []
+    async with certified("localhost" if host == "xn--.example" else host, tmp_path) as (
+        port,
+        trust,
+        hosts,
+    ):
+        loop = asyncio.get_running_loop()
+        real = loop.getaddrinfo
+
+        async def getaddrinfo(name: str, *rest: Any, **more: Any) -> Any:
+            if name != "127.0.0.1":
+                looked_up.append(name.encode("idna").decode())  # As the system's resolver gets it.
+            return await real("127.0.0.1", *rest, **more)
+
+        monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
+        origin = f"https://{named}:{port}"
+        client = AuthHTTPClient(URLPolicy(private=frozenset({origin.lower()})), trust)
+        if host == "xn--.example":
+            with pytest.raises(AuthorizationError):
+                await client.get(f"{origin}/metadata")
+        else:
+            assert (await client.get(f"{origin}/metadata")).body == {}
+            assert hosts == [f"{host}:{port}"]
+    assert looked_up in ([host], [])

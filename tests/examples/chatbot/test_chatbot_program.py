@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from client import print_plain
 from model import Question, Rules, Tool
 from servers import Launch, parse_launches
 from support.chatbot import (
@@ -149,6 +150,25 @@ def test_what_servers_say_cannot_steer_the_terminal(tmp_path: Path) -> None:
     path = written(tmp_path / "config.json", {"odd": {"command": ODD_COMMAND[0], "args": ODD_COMMAND[1:]}})
     done = converse(path, typed="alerts in CA\ny")
     assert done.stdout.splitlines()[-1] == "odd alerts \N{REPLACEMENT CHARACTER}[2J"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b]8;;https://evil.example\x1b\\",
+        "\x9b2J",
+        "a\rb",
+        "\x00\x07\x7f",
+        "\u202egpj\u2066x\u2069",
+        "a\u2028b\ufeff\xad",
+    ],
+    ids=ascii,
+)
+def test_no_text_that_is_printed_steers_the_terminal(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_plain(f"{text}\tone\ntwo \U0001f469\u200d\U0001f52c")
+    shown = capsys.readouterr().out
+    assert shown.endswith("\tone\ntwo \U0001f469\u200d\U0001f52c\n")
+    assert all(char.isprintable() for char in shown.partition("\t")[0])
 
 
 def test_an_interrupt_ends_the_chat_and_its_servers() -> None:

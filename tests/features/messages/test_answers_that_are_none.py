@@ -26,6 +26,12 @@ ANSWERS = {
     "no UTF-8": '{"jsonrpc":"2.0","id":ID,"result":{"x":"\xff"}}',
     "cut off": '{"jsonrpc":"2.0","id":ID,"result":{"x":',
     "a number beyond all": '{"jsonrpc":"2.0","id":ID,"error":{"code":NaN,"message":"x"}}',
+    "an infinite number": '{"jsonrpc":"2.0","id":ID,"result":{"x":[1e400]}}',
+    "an infinite number in metadata": '{"jsonrpc":"2.0","result":{"_meta":{"a/b":{"x":-1E+0999}}},"id":ID}',
+    "an infinite number of digits": '{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"x","data":'
+    + "9" * 310
+    + ".5}}",
+    "an infinite number for a code": '{"jsonrpc":"2.0","id":ID,"error":{"code":1e400,"message":"x"}}',
     "many values": '{"jsonrpc":"2.0","id":ID,"result":{"x":[' + "1," * 1_000_000 + "1]}}",
 }
 

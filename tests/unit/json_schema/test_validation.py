@@ -110,12 +110,34 @@ def _tower(levels: int) -> dict[str, Any]:
     return schema
 
 
+def _deep_list(levels: int, inner: Any) -> Any:
+    for _ in range(levels):
+        inner = [inner]
+    return inner
+
+
 def _deep(levels: int, inner: Any = None) -> Any:
     for _ in range(levels):
         inner = {"a": inner}
     return inner
 
 
+def _trees(size: int) -> list[Any]:
+    """Return all lists of lists with this number of brackets inside: the leaves of all of them are the same."""
+    if size == 0:
+        return [[]]
+    return [[first, *rest] for n in range(size) for first in _trees(n) for rest in _trees(size - 1 - n)]
+
+
+def _unevaluated(levels: int, keyword: str = "allOf") -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(levels):
+        schema = {"unevaluatedProperties": False, keyword: [schema]}
+    return schema
+
+
+_SAME_AS_FLOATS = [(1 << 63) + i for i in range(6000)]
+_ROW = {f"k{i}": "x" * 9 for i in range(900)}
 _MAZE = {
     f"d{i}": {"properties": {k: {"$ref": f"#/$defs/d{(i * n + 1) % 700}"} for k, n in (("a", 1), ("b", 7))}}
     for i in range(700)
@@ -155,6 +177,47 @@ ATTACKS: dict[str, tuple[Any, Any]] = {
     "more parts than any value has": ({"type": "array"}, [0] * 1_000_000),
     "a deep value": ({"properties": {"a": {"$ref": "#"}}}, _deep(5000)),
     "unique things": ({"uniqueItems": True}, [[i % 7] * 9 + [i] for i in range(9000)]),
+    "unique integers that are the same as floats": ({"uniqueItems": True}, _SAME_AS_FLOATS),
+    "unique integers beyond all floats": ({"uniqueItems": True}, [10**400 + i for i in range(4000)]),
+    "unique integers that are the same in a hash table": (
+        {"uniqueItems": True}, [i * ((1 << 61) - 1) for i in range(1, 9000)]
+    ),
+    "unique lists with the same leaves": ({"uniqueItems": True}, _trees(10)),
+    "unique objects with lists that have the same leaves": (
+        {"items": {"uniqueItems": True}}, [[{"a": tree} for tree in _trees(10)]]
+    ),
+    "unique things, in a deep list": (
+        {"$defs": {"d": {"uniqueItems": True, "items": {"$ref": "#/$defs/d"}}}, "$ref": "#/$defs/d"},
+        _deep_list(150, list(range(9000))),
+    ),
+    "unique things, often": ({"allOf": [{"uniqueItems": True}] * 800}, list(range(9000))),
+    **{
+        f"{keyword} of {name} by {other}": ({"items": {keyword: divisor}}, [number] * 9000)
+        for keyword in ("multipleOf", "minimum", "exclusiveMaximum", "const")
+        for name, number in {"a large float": 1e300, "a small one": 1e-300, "many digits": 7 * 10**4000}.items()
+        for other, divisor in {"0.1": 0.1, "1e-300": 1e-300, "1e300": 1e300, "many digits": 10**4000}.items()
+    },
+    "an enum of many digits": ({"items": {"enum": [10**1000 + i for i in range(90)]}}, [10**1000 - 1] * 900),
+    "an enum without duplicates": ({"$schema": DRAFT_7, "enum": _SAME_AS_FLOATS}, 1),
+    "an enum of lists without duplicates": ({"$schema": DRAFT_7, "enum": _trees(10)}, 1),
+    "a list of required things": ({"required": _trees(10)}, 1),
+    "required things of a property": ({"dependentRequired": {"a": _trees(10)}}, 1),
+    **{
+        f"unevaluated, with {keyword}s that double": (
+            {**_doubling(20, keyword), f"unevaluated{kind}": False}, {"a": 1} if kind == "Properties" else [1]
+        )
+        for keyword in ("anyOf", "allOf", "oneOf") for kind in ("Properties", "Items")
+    },
+    **{
+        f"unevaluated in each other, by {keyword}": (_unevaluated(60, keyword), {"a": 1})
+        for keyword in ("allOf", "oneOf")
+    },
+    "a long union that an object fits nowhere": ({"anyOf": [{"type": "string"}] * 800}, [_ROW] * 50),
+    "a long union that the parts fit nowhere": (
+        {"oneOf": [{"items": {"additionalProperties": {"type": "null"}}}] * 90}, [_ROW] * 50
+    ),
+    "a union of required things": ({"anyOf": [{"required": [f"r{i}" for i in range(90)]}] * 50}, _ROW),
+    "a union of nothing": ({"anyOf": [{"properties": dict.fromkeys(_ROW, False)}] * 40}, _ROW),
 }  # fmt: skip
 
 
@@ -172,6 +235,34 @@ def test_no_schema_and_no_value_takes_long(attack: str) -> None:
     assert best < BOUND
 
 
+@pytest.mark.parametrize(
+    ("items", "is_unique"),
+    [
+        ([1, 1.0], False), ([1, True], True), ([0, False, None, "", [], {}], True), ([[1], [1.0]], False),
+        ([{"a": 1, "b": [2]}, {"b": [2], "a": 1}], False), (["1", 1], True), ([["a", "b"], ["ab"], ["a", ["b"]]], True),
+        ([["1:"], ["1", ""]], True), ([2**70, float(2**70)], False), ([2**63, 2**63 + 1], True), ([0.5, 0.5], False),
+        ([[[], []], [[[]]]], True), ([{"a": {}}, {"a": []}], True), (["x", ["x"]], True), ([-1, 1], True),
+    ],
+)  # fmt: skip
+def test_unique_items_are_compared_as_json(items: list[Any], is_unique: bool) -> None:
+    for draft in (LATEST, DRAFT_7):
+        error = compile_schema({"$schema": draft, "uniqueItems": True}).first_error(items)
+        assert (error is None) == is_unique == jsonschema.Draft202012Validator({"uniqueItems": True}).is_valid(items)
+        assert is_unique or (error is not None and error.endswith("has non-unique elements"))
+    assert compile_schema({"uniqueItems": False}).first_error(items) is None
+
+
+def test_an_error_of_a_union_says_why_no_branch_matches() -> None:
+    row = {
+        "type": "object",
+        "properties": {f"k{i}": {"anyOf": [{"type": "integer"}, {"type": "null"}]} for i in range(9)},
+    }
+    rows: list[dict[str, Any]] = [{f"k{i}": i for i in range(9)} for _ in range(50)]
+    rows[30]["k4"] = "four"
+    error = compile_schema({"type": "array", "items": row}).first_error(rows)
+    assert error is not None and error.startswith("30.k4: ") and "anyOf" in error
+
+
 def test_what_is_usual_is_not_refused() -> None:
     row = {
         "type": "object",
@@ -181,6 +272,12 @@ def test_what_is_usual_is_not_refused() -> None:
     rows = compile_schema({"type": "array", "items": row})
     assert rows.first_error([{f"k{i}": i for i in range(20)}] * 5000) is None
     assert rows.first_error([{"k1": 1}]) == '0: "k0" is a required property'
+    ids = compile_schema({"type": "array", "uniqueItems": True, "items": {"type": "integer", "minimum": 1}})
+    assert ids.first_error([(1 << 60) + i for i in range(9000)]) is None
+    prices = compile_schema({"type": "array", "items": {"type": "number", "multipleOf": 0.01, "maximum": 1e9}})
+    assert prices.first_error([i / 100 for i in range(9000)]) is None
+    open_row = {**row, "allOf": [{"properties": {"more": {}}}] * 3, "unevaluatedProperties": False}
+    assert compile_schema({"items": open_row}).first_error([{f"k{i}": i for i in range(20)}] * 1000) is None
     tree = compile_schema({"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}})
     assert tree.first_error({"left": {"right": {"left": {}}}, "right": {}}) is None
     mail = compile_schema(

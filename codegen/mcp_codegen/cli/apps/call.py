@@ -10,7 +10,7 @@ import click
 
 from ...errors import CodegenError
 from ...json_types import is_list, is_object
-from ...output import plain
+from ...output import plain, plain_json
 from ...servers.hosts.env_files import assignments, variables_of
 from ...servers.probe import parse_target, probe_json
 from ..options import DIFFERENT, report_errors
@@ -82,15 +82,15 @@ def _print(output: dict[str, object], as_json: bool) -> None:
     result = called if is_object(called) else {}
     notifications = output.get("notifications")
     for notification in notifications if is_list(notifications) else []:
-        click.secho(f"notification: {plain(json.dumps(notification, ensure_ascii=False))}", dim=True, err=True)
+        click.secho(f"notification: {plain_json(notification)}", dim=True, err=True)
     texts = list(result_texts(result))
     structured = result.get("structuredContent")
     if as_json:
-        click.echo(json.dumps(result, indent=2, ensure_ascii=False))
+        click.echo(plain_json(result, indent=2))
     elif texts or structured is None:
         for text in texts:
             click.echo(plain(text))
     else:
-        click.echo(plain(json.dumps(structured, indent=2, ensure_ascii=False)))
+        click.echo(plain_json(structured, indent=2))
     if result.get("isError") is True:
         raise SystemExit(DIFFERENT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ...output import plain
+from ...output import plain, plain_json
 from ...servers.hosts.catalog import HOSTS
 from ...servers.hosts.installed import installed_servers
 from ..options import report_errors
@@ -42,7 +41,7 @@ def discover(hosts: tuple[str, ...], as_json: bool) -> None:
             }
             for server in readable
         ]
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        click.echo(plain_json(rows, indent=2))
         return
     if not readable:
         click.echo(f"no servers; the hosts are {', '.join(hosts or HOSTS)}")

@@ -85,7 +85,7 @@ def check_config(chosen: Path | None) -> None:
     config_file = read_config(path)
     lines = list(problems(config_file, path.read_text(encoding="utf-8-sig"), path.name))
     for line in lines:
-        click.echo(f"{path}: {line}")
+        click.echo(f"{path}: {plain(line)}")
     if lines:
         raise SystemExit(DIFFERENT)
     click.echo(f"{path}: {len(servers_of(config_file))} servers, no problems")

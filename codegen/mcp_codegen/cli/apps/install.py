@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -14,6 +13,7 @@ import click
 
 from ...errors import CodegenError
 from ...json_types import JsonObject, is_object
+from ...output import plain_json
 from ...servers.hosts.catalog import HOSTS, HostEntry, Scope
 from ...servers.hosts.editing import HostFile
 from ...servers.hosts.env_files import variables_of
@@ -171,7 +171,7 @@ def _safe_name(name: str) -> str:
 
 def _show_plan(file: HostFile, name: str, entry: JsonObject) -> None:
     click.echo(f"{file.path}: {file.host.servers_key}.{name} would be, for {file.host.title}:")
-    click.echo(json.dumps(entry, indent=2, ensure_ascii=False))
+    click.echo(plain_json(entry, indent=2))
 
 
 def _report(file: HostFile, backup: Path | None, text: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from ...aio.bounded_cache import BoundedCache
 from ...encryption import InvalidTokenError, KeyRing
 from ...errors import AuthorizationError, AuthorizationServerUnavailableError
 from ...http.urls import base_url
@@ -17,7 +18,7 @@ from . import pages
 from .clients import ClientRegistry
 from .http import HTTPRequest, HTTPResponse
 from .login import Login
-from .models import ClientOrigin, OAuthClient, OAuthError, OAuthErrorCode, new_secret
+from .models import ClientOrigin, OAuthClient, OAuthError, OAuthErrorCode, digest, new_secret
 from .requests import PendingAuthorization, parse_authorization_request, parse_form, resolve_redirect_uri
 from .tokens import TokenService
 from .upstream import UpstreamClient
@@ -28,6 +29,7 @@ _BROWSER_ID: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _CONSENT: Final = b"consent "
 _CALLBACK: Final = b"return "
 _DEFAULT_NAME: Final = "the program"
+_MAX_DECIDED: Final = 10_000  # Tickets of decisions that are remembered; the grants of the others have their ids.
 
 
 class AuthorizeEndpoints:
@@ -65,6 +67,7 @@ class AuthorizeEndpoints:
         self._tokens = tokens
         self._tickets = tickets
         self._login = login
+        self._decided: BoundedCache[str, bool] = BoundedCache(_MAX_DECIDED, ttl=tickets.lifetime)
         # The prefix makes browsers reject the cookie from other hosts and over http.
         self._cookie = "__Host-mcp-consent" if issuer.startswith("https:") else "mcp-consent"
 
@@ -119,18 +122,19 @@ class AuthorizeEndpoints:
             raise OAuthError(
                 OAuthErrorCode.ACCESS_DENIED, "another user has signed in since this page was shown; start again", 403
             )
+        decision = self._decide_once(form["ticket"])
         name = client.name or _DEFAULT_NAME
         if form.get("decision") != "allow":
             denied = OAuthError(OAuthErrorCode.ACCESS_DENIED, "the user denied access")
             url = self._redirect_url(authorization.redirect_uri, authorization.state, error=denied)
             return pages.redirect_page(url, name)
         if not isinstance(self._login, UpstreamClient):
-            code = await self._tokens.code(authorization, user)
+            code = await self._tokens.code(decision, authorization, user)
             return pages.redirect_page(self._redirect_url(authorization.redirect_uri, authorization.state, code), name)
         associated_data = _CALLBACK + (self._browser_id(request) or "").encode()
         try:
             url = await self._login.start(
-                lambda state: self._tickets.encrypt(state, associated_data), asdict(authorization)
+                lambda state: self._tickets.encrypt(state, associated_data), asdict(authorization), decision
             )
         except AuthorizationError as error:
             return pages.redirect_page(self._upstream_error_url(authorization, client, error), name)
@@ -150,7 +154,8 @@ class AuthorizeEndpoints:
             user, token = await self._login.finish(request.query, state, ticket["code_verifier"])
         except AuthorizationError as error:
             return HTTPResponse.redirect(self._upstream_error_url(authorization, client, error))
-        code = await self._tokens.code(authorization, user, self._login.encrypt(token, user))
+        self._decide_once(state)
+        code = await self._tokens.code(ticket["decision"], authorization, user, self._login.encrypt(token, user))
         return HTTPResponse.redirect(self._redirect_url(authorization.redirect_uri, authorization.state, code))
 
     # ---- state between two requests ----------------------------------------------------------------------------------
@@ -166,6 +171,14 @@ class AuthorizeEndpoints:
                 OAuthErrorCode.ACCESS_DENIED, "the page has expired, or was opened in another browser; start again", 403
             ) from None
         return state
+
+    def _decide_once(self, ticket: str) -> str:
+        """Return the id of the decision that a ticket is used for. Raises OAuthError for the second use."""
+        decision = digest(ticket)
+        if self._decided.get(decision):
+            raise OAuthError(OAuthErrorCode.ACCESS_DENIED, "this page was used before; start again", 403)
+        self._decided.put(decision, True)
+        return decision
 
     async def _authorization_request(self, ticket: Mapping[str, Any]) -> tuple[PendingAuthorization, OAuthClient]:
         """Return the authorization request of a ticket, and its client. Raises OAuthError if the client is deleted."""

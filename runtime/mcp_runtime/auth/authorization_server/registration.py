@@ -20,6 +20,9 @@ _MAX_LIST_LENGTH: Final = 16
 _MAX_BRACKETS: Final = 1000  # A body with more may be nested too deeply to parse.
 # Unicode categories without visible characters, such as format characters, which can reverse the direction of text.
 _INVISIBLE: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+# Letters and symbols that are drawn as nothing: fillers of Hangul, and the empty pattern of Braille.
+_BLANK: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+_VISIBLE: Final = ("L", "N", "P", "S")  # The first letters of categories; marks need a character that they stand on.
 
 
 def read_registration(body: bytes) -> dict[str, Any]:
@@ -89,9 +92,16 @@ def registration_response(client: OAuthClient, method: str, secret: str | None) 
 
 
 def display_name(text: str) -> str:
-    """Return a client's name without outer spaces. Raises OAuthError if it is too long or has invisible characters,
-    with which it could deceive users."""
-    if len(text) > _MAX_NAME_LENGTH or any(unicodedata.category(character) in _INVISIBLE for character in text):
+    """Return a client's name without outer spaces, empty if it has none. Raises OAuthError if it is too long, has
+    invisible characters or looks empty, with which it could deceive users."""
+    categories = [unicodedata.category(character) for character in text]
+    is_blank = bool(text) and not any(category[0] in _VISIBLE for category in categories)
+    if (
+        len(text) > _MAX_NAME_LENGTH
+        or is_blank
+        or _BLANK.intersection(text)
+        or not set(_INVISIBLE).isdisjoint(categories)
+    ):
         raise _error(f"client_name must have at most {_MAX_NAME_LENGTH} characters, all of them visible")
     return text.strip()
 

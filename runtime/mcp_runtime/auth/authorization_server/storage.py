@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import sqlite3
+import stat
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -112,11 +114,11 @@ class SQLiteStorage:
         Args:
             path: The file. Default `:memory:`: the data is lost when the process ends.
 
-        Raises LocalError if the file has another format.
+        Raises LocalError if the file has another format, is no regular file, or is a link.
         """
         if str(path) != ":memory:":
             # Created here, because SQLite would create it with permissions that let others read it.
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            _create_private(path)
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
@@ -263,3 +265,20 @@ def _client(fields: dict[str, Any]) -> OAuthClient:
     fields["redirect_uris"], fields["grant_types"] = tuple(fields["redirect_uris"]), tuple(fields["grant_types"])
     fields["origin"], fields["scopes"] = ClientOrigin[fields["origin"]], None if scopes is None else tuple(scopes)
     return OAuthClient(**fields)
+
+
+def _create_private(path: str | Path) -> None:
+    """Create a file unless it exists, and let only its owner read and change it. Raises LocalError for a link."""
+    flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        file = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise LocalError(f"{path}: cannot be opened, or is a link: {error.strerror}") from None
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise LocalError(f"{path}: is not a regular file; choose another path")
+        if sys.platform != "win32" and stat.S_IMODE(status.st_mode) & 0o077:
+            os.fchmod(file, 0o600)
+    finally:
+        os.close(file)

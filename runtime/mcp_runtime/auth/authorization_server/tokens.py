@@ -85,11 +85,17 @@ class TokenService:
         self._resources = resources
         self._clock = clock
 
-    async def code(self, request: PendingAuthorization, user: str, upstream: str | None = None) -> str:
-        """Create a grant and return its authorization code. `upstream` is the encrypted upstream token, if any."""
+    async def code(self, id: str, request: PendingAuthorization, user: str, upstream: str | None = None) -> str:
+        """Create a grant with this id and return its authorization code.
+
+        `upstream` is the encrypted upstream token, if any. Raises OAuthError if the id is in use: one decision of a
+        user makes one grant, also if several processes share the storage.
+        """
+        if await self._storage.grant(id) is not None:
+            raise OAuthError(OAuthErrorCode.ACCESS_DENIED, "this page was used before; start again", 403)
         now, code = self._clock(), new_secret()
         grant = StoredGrant(
-            new_secret(),
+            id,
             request.client_id,
             user,
             request.scopes,

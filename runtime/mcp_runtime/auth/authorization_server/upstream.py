@@ -93,10 +93,11 @@ class UpstreamClient:
         self._checked: BoundedCache[str, bool] = BoundedCache(_MAX_CHECKED, ttl=provider.recheck_seconds, clock=clock)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def start(self, encrypt: Callable[[bytes], str], request: Mapping[str, Any]) -> str:
+    async def start(self, encrypt: Callable[[bytes], str], request: Mapping[str, Any], decision: str) -> str:
         """Return the URL to which to redirect the browser. Raises AuthorizationError.
 
-        `encrypt` binds the `state` parameter to the browser; `request` is the authorization request of the client.
+        `encrypt` binds the `state` parameter to the browser; `request` is the authorization request of the client,
+        and `decision` the id of the user's consent to it.
         """
         issuer = await self._discover()
         check_challenge_method(issuer)
@@ -107,7 +108,9 @@ class UpstreamClient:
             "response_type": "code",
             "client_id": self.provider.client.client_id,
             "redirect_uri": self._callback,
-            "state": encrypt(json.dumps({"request": request, "code_verifier": verifier}).encode()),
+            "state": encrypt(
+                json.dumps({"request": request, "code_verifier": verifier, "decision": decision}).encode()
+            ),
             "code_challenge": urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
         }

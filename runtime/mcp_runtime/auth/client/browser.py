@@ -13,8 +13,9 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from ...errors import AuthorizationError
+from ...http.urls import base_url
 
-_REQUEST: Final = re.compile(rb"GET (/callback\?[\x21-\x7e]{1,8000}) HTTP/1\.[01]\r\n")
+_REQUEST: Final = re.compile(rb"GET (/callback(?:/[0-9a-f]{1,64})?)\?([\x21-\x7e]{1,8000}) HTTP/1\.[01]\r\n")
 _HEAD: Final = (
     "HTTP/1.1 {}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\ncache-control: no-store\r\n"
     "referrer-policy: no-referrer\r\ncontent-security-policy: default-src 'none'; frame-ancestors 'none'\r\n"
@@ -34,7 +35,11 @@ class LoopbackBrowser:
 
     Pass the object as `redirect_handler` and its `redirect_uri` as `redirect_uri` to `AuthorizationCode`. The port
     accepts connections only while a login is in progress, and ignores requests without the `state` of that login.
+
+    The redirect URI may have one more segment in its path, which is another one for each authorization server.
     """
+
+    accepts_segment = True
 
     def __init__(self, port: int = 0, open_url: Callable[[str], object] = webbrowser.open) -> None:
         """Bind the port. Raises AuthorizationError if another program uses it.
@@ -58,13 +63,13 @@ class LoopbackBrowser:
             connections.add(writer)
             try:
                 match = _REQUEST.fullmatch(await reader.readline())
-                query = urlsplit(match[1].decode()).query if match else ""
+                path, query = (match[1].decode(), match[2].decode()) if match else ("", "")
                 has_state = hmac.compare_digest(_state(query).encode(), state.encode())
                 status, page = _NOT_FOUND_PAGE if match is None else _SUCCESS_PAGE if has_state else _WRONG_STATE_PAGE
                 writer.write(f"{_HEAD.format(status, len(page))}{page}".encode())
                 await writer.drain()
                 if match and has_state and not response.done():
-                    response.set_result(f"{self.redirect_uri}?{query}")
+                    response.set_result(f"{base_url(self.redirect_uri)}{path}?{query}")
             except (ValueError, OSError):
                 pass
             finally:

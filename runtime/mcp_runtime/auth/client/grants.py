@@ -123,7 +123,7 @@ class AuthorizationCode:
         https://modelcontextprotocol.io/specification/draft/basic/authorization."""
         if self.client_information is not None:
             return self.client_information
-        if previous is not None and previous.redirect_uri in (None, self.redirect_uri):
+        if previous is not None and previous.redirect_uri in (None, self._redirect_uri_of(issuer)):
             return previous
         if self.client_metadata_url is not None and issuer.client_id_metadata_documents_supported:
             return OAuthClientInformation(
@@ -141,11 +141,12 @@ class AuthorizationCode:
     ) -> OAuthClientInformation:
         supported = issuer.token_endpoint_auth_methods or ("none",)
         method = next((method for method in _REGISTRATION_METHODS if method in supported), "none")
+        redirect_uri = self._redirect_uri_of(issuer)
         response = await http.post_json(
             url,
             {
                 "client_name": self.client_name,
-                "redirect_uris": [self.redirect_uri],
+                "redirect_uris": [redirect_uri],
                 "grant_types": ["authorization_code", "refresh_token"] if self.offline else ["authorization_code"],
                 "response_types": ["code"],
                 "token_endpoint_auth_method": method,
@@ -161,8 +162,18 @@ class AuthorizationCode:
             secret if isinstance(secret, str) else None,
             assigned_method if isinstance(assigned_method, str) else method,
             issuer=issuer.issuer,
-            redirect_uri=self.redirect_uri,
+            redirect_uri=redirect_uri,
         )
+
+    def _redirect_uri_of(self, issuer: AuthorizationServerMetadata) -> str:
+        """Return the redirect URI that is registered at an authorization server.
+
+        If its responses have no `iss`, a segment of the path distinguishes them, where the redirect handler accepts
+        one (https://www.rfc-editor.org/rfc/rfc9700#section-4.4.2.2).
+        """
+        if issuer.iss_parameter_supported or not getattr(self.redirect_handler, "accepts_segment", False):
+            return self.redirect_uri
+        return f"{self.redirect_uri}/{sha256(issuer.issuer.encode()).hexdigest()[:16]}"
 
     async def token_request_form(
         self, http: AuthHTTPClient, request: TokenRequest, client: OAuthClientInformation
@@ -172,11 +183,13 @@ class AuthorizationCode:
         check_challenge_method(issuer)
         if issuer.authorization_endpoint is None:
             raise AuthorizationError(f"the metadata of {issuer.issuer} has no authorization_endpoint")
-        sent = AuthorizationRequest(issuer, self.redirect_uri, secrets.token_urlsafe(32), secrets.token_urlsafe(48))
+        registered = self._redirect_uri_of(issuer)
+        redirect_uri = registered if client.redirect_uri == registered else self.redirect_uri
+        sent = AuthorizationRequest(issuer, redirect_uri, secrets.token_urlsafe(32), secrets.token_urlsafe(48))
         parameters = request.form(
             response_type="code",
             client_id=client.client_id,
-            redirect_uri=self.redirect_uri,
+            redirect_uri=redirect_uri,
             state=sent.state,
             code_challenge=urlsafe_b64encode(sha256(sent.code_verifier.encode()).digest()).decode(),
             code_challenge_method="S256",
@@ -192,7 +205,7 @@ class AuthorizationCode:
         form = {
             "grant_type": "authorization_code",
             "code": parse_authorization_response(redirect, sent),
-            "redirect_uri": self.redirect_uri,
+            "redirect_uri": redirect_uri,
             "code_verifier": sent.code_verifier,
         }
         return form if request.resource is None else {**form, "resource": request.resource}

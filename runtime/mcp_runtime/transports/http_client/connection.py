@@ -16,7 +16,7 @@ from ...http.urls import may_follow_redirect, origin, redact_url
 from ...protocol.framing import MAX_MESSAGE_BYTES
 from ...protocol.sse import OversizedEventError, ServerSentEvent, SSEDecoder
 from ...usage.keywords import checked_fields
-from ...usage.rules import COUNT, SECONDS, TEXT, Rule, are_texts
+from ...usage.rules import COUNT, HEADERS, SECONDS, Rule
 
 try:
     import httpx2
@@ -30,10 +30,8 @@ _MAX_IDLE_CONNECTIONS: Final = 20
 
 @checked_fields(
     rules={
-        "headers": Rule(
-            lambda value: isinstance(value, Mapping) and are_texts([*value, *value.values()]), "a dict of strings"
-        ),
-        "proxy": TEXT.or_none(),
+        "headers": HEADERS,
+        "proxy": Rule(lambda value: value is None or isinstance(value, str), "a URL, or None", is_secret=True),
         "timeout": SECONDS,
         "max_bytes": COUNT,
     }
@@ -53,9 +51,9 @@ class HTTPOptions:
         client: An httpx2 client to use instead of an own one; it is not closed. Default None.
     """
 
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     auth: httpx2.Auth | None = None
-    proxy: str | None = None
+    proxy: str | None = field(default=None, repr=False)
     tls: ssl.SSLContext | None = None
     timeout: float = 30.0
     max_bytes: int = MAX_MESSAGE_BYTES
@@ -122,7 +120,7 @@ class HTTPConnection:
                     response = await self._send_authorized(request, self.options.auth)
             except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, RuntimeError) as error:
                 # RuntimeError: the client was closed.
-                raise ConnectionClosedError(f"{method} {redact_url(at)}: {type(error).__name__}: {error}") from None
+                raise ConnectionClosedError(f"{method} {redact_url(at)}: {_reason(error)}") from None
             target = response.headers.get("location")
             if not 300 <= response.status_code < 400 or target is None:
                 return response
@@ -241,3 +239,9 @@ class HTTPConnection:
         """Close all HTTP connections, unless they belong to `HTTPOptions.client`."""
         if self.options.client is None:
             await self._client.aclose()
+
+
+def _reason(error: Exception) -> str:
+    """Return why a request failed, without the text of errors that repeat a header or a URL: it may be secret."""
+    name = type(error).__name__
+    return name if isinstance(error, httpx2.LocalProtocolError | httpx2.InvalidURL) else f"{name}: {error}"

@@ -3,9 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from typing import Any
 
+from ..errors import LocalError
+
 ClientKey = tuple[str, Hashable]
+
+
+class ClientCounts:
+    """How many of something the clients have at present."""
+
+    def __init__(self, most_of_user: int, most_of_address: int) -> None:
+        """Create counts of 0. Behind a proxy, many users may have one address.
+
+        Args:
+            most_of_user: What one user or session may have.
+            most_of_address: What one address without a user may have.
+        """
+        self._most_of_user, self._most_of_address = most_of_user, most_of_address
+        self._counts: dict[Hashable, int] = {}
+
+    def is_full(self, client: Hashable) -> bool:
+        """Return True if a client has all that it may have."""
+        is_address = isinstance(client, tuple) and client[0] == "address"
+        return self._counts.get(client, 0) >= (self._most_of_address if is_address else self._most_of_user)
+
+    def add(self, client: Hashable) -> None:
+        """Count one more of a client."""
+        self._counts[client] = self._counts.get(client, 0) + 1
+
+    def remove(self, client: Hashable) -> None:
+        """Count one less of a client."""
+        self._counts[client] -= 1
+        if not self._counts[client]:
+            del self._counts[client]
 
 
 def client_key(owner: object, address: str | None) -> ClientKey:
@@ -16,6 +48,24 @@ def client_key(owner: object, address: str | None) -> ClientKey:
     if owner is not None:
         return "user", owner if isinstance(owner, Hashable) else repr(owner)
     return "address", _network_of(address)
+
+
+def user_of(scope: Mapping[str, Any]) -> object:
+    """Return the id of the user that Starlette's authentication middleware has put into the ASGI scope; None without
+    one. It is the `identity` of the user, or else its `username`; a display name need not be unique.
+
+    Raises LocalError for a user with neither.
+    """
+    user = scope.get("user")
+    if user is None or not getattr(user, "is_authenticated", False):
+        return None
+    for name in ("identity", "username"):
+        with suppress(NotImplementedError):  # Starlette's base class has an `identity` that raises it.
+            if (id := getattr(user, name, None)) not in (None, ""):
+                return id
+    raise LocalError(
+        f"{type(user).__name__} has no `identity` that tells users apart; give it one, or pass asgi(owner=…)"
+    )
 
 
 def address_of(scope: Mapping[str, Any] | None) -> str | None:

@@ -48,7 +48,7 @@ def check(session: nox.Session) -> None:
 
 @nox.session
 def audit(session: nox.Session) -> None:
-    """Compare the packages of .ci/lock.txt with known faults, without a network."""
+    """Compare the packages of .ci/lock.txt with known vulnerabilities, without a network."""
     session.run(sys.executable, ".ci/audit.py", external=True)
 
 

@@ -1,5 +1,5 @@
-"""Compare the versions of .ci/lock.txt, and the least versions of pyproject.toml, with the known faults of
-.ci/advisories.toml. It needs no network; the exit code is 1 if a version has a fault."""
+"""Compare the versions of .ci/lock.txt, and the least versions of pyproject.toml, with the known vulnerabilities of
+.ci/advisories.toml. It needs no network; the exit code is 1 if a version has one."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def least(project: dict[str, object]) -> Iterator[tuple[str, Version]]:
                 yield canonicalize_name(requirement.name), Version(specifier.version)
 
 
-def faults(versions: Iterator[tuple[str, Version]], advisories: list[dict[str, str]]) -> Iterator[str]:
-    """Yield a line for a version with a known fault."""
+def vulnerabilities(versions: Iterator[tuple[str, Version]], advisories: list[dict[str, str]]) -> Iterator[str]:
+    """Yield a line for a version with a known vulnerability."""
     for name, version in versions:
         for advisory in advisories:
             affected = Requirement(f"{advisory['package']}{advisory['affected']}")
@@ -44,15 +44,15 @@ def faults(versions: Iterator[tuple[str, Version]], advisories: list[dict[str, s
 
 
 def main(lock: str, project: str, advisories: str) -> int:
-    """Print the faults of the files with these paths."""
+    """Print the vulnerabilities of the files with these paths."""
     known = tomllib.loads(Path(advisories).read_text(encoding="utf-8"))["advisory"]
     pinned = list(locked(Path(lock).read_text(encoding="utf-8")))
     required = list(least(tomllib.loads(Path(project).read_text(encoding="utf-8"))["project"]))
     lines = [
-        *(f"{lock}: {line}" for line in faults(iter(pinned), known)),
-        *(f"{project}: {line}" for line in faults(iter(required), known)),
+        *(f"{lock}: {line}" for line in vulnerabilities(iter(pinned), known)),
+        *(f"{project}: {line}" for line in vulnerabilities(iter(required), known)),
     ]
-    print("\n".join(lines) or f"{len(pinned)} packages: no known fault ({len(known)} advisories)")
+    print("\n".join(lines) or f"{len(pinned)} packages: no known vulnerability ({len(known)} advisories)")
     return int(bool(lines) or not pinned)
 
 

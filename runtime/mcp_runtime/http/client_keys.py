@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from ..errors import LocalError
 
@@ -14,27 +14,30 @@ ClientKey = tuple[str, Hashable]
 class ClientCounts:
     """How many of something the clients have at present."""
 
-    def __init__(self, most_of_user: int, most_of_address: int) -> None:
+    def __init__(self, limit_of_user: int, limit_of_address: int) -> None:
         """Create counts of 0. Behind a proxy, many users may have one address.
 
         Args:
-            most_of_user: What one user or session may have.
-            most_of_address: What one address without a user may have.
+            limit_of_user: What one user or session may have.
+            limit_of_address: What one address without a user may have.
         """
-        self._most_of_user, self._most_of_address = most_of_user, most_of_address
+        self._limit_of_user, self._limit_of_address = limit_of_user, limit_of_address
         self._counts: dict[Hashable, int] = {}
+        self.total = 0
 
     def is_full(self, client: Hashable) -> bool:
         """Return True if a client has all that it may have."""
-        is_address = isinstance(client, tuple) and client[0] == "address"
-        return self._counts.get(client, 0) >= (self._most_of_address if is_address else self._most_of_user)
+        is_address = isinstance(client, tuple) and cast("tuple[object, ...]", client)[:1] == ("address",)
+        return self._counts.get(client, 0) >= (self._limit_of_address if is_address else self._limit_of_user)
 
     def add(self, client: Hashable) -> None:
         """Count one more of a client."""
+        self.total += 1
         self._counts[client] = self._counts.get(client, 0) + 1
 
     def remove(self, client: Hashable) -> None:
         """Count one less of a client."""
+        self.total -= 1
         self._counts[client] -= 1
         if not self._counts[client]:
             del self._counts[client]

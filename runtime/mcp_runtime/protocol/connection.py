@@ -23,7 +23,7 @@ from .capabilities import (
 )
 from .events import Batch, Event, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
 from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
-from .lifecycle import Phase, allowed_methods, first_phase, initialize_fault, is_allowed
+from .lifecycle import Phase, allowed_methods, first_phase, initialize_refusal, is_allowed
 from .models import PreSerialized, format_validation_error, is_object, validator
 from .revision import META, OPPOSITE, CapabilityRequirement, Direction, Handshake, Notification, Request, Revision, Sent
 
@@ -238,8 +238,8 @@ class Connection:
             return self._reject_unservable(message)
         if (in_flight := self.in_flight) is not None and message.id in in_flight:
             return self._reject(message, jsonrpc.INVALID_REQUEST, f"id {message.id!r} is in use by another request")
-        if (is_initialize := row is self.initialize_row) and (fault := initialize_fault(message.params, in_batch)):
-            return self._reject(message, jsonrpc.INVALID_REQUEST, f"{row.method!r} {fault}")
+        if (is_initialize := row is self.initialize_row) and (refusal := initialize_refusal(message.params, in_batch)):
+            return self._reject(message, jsonrpc.INVALID_REQUEST, f"{row.method!r} {refusal}")
         try:
             value = message.params
             params = validator(row.params)({} if value is None and not row.params_required else value)

@@ -68,7 +68,7 @@ def allowed_methods(
     }
 
 
-def initialize_fault(params: object, in_batch: bool) -> str | None:
+def initialize_refusal(params: object, in_batch: bool) -> str | None:
     """Return why a request that opens a session is refused; None if it is not. Icons do not count for its size."""
     if in_batch:
         return "cannot be in a batch"

@@ -20,11 +20,11 @@ from mcp_runtime.errors import AuthorizationError
 BASE = int(IPv6Address("2001:db8::"))
 
 
-@pytest.mark.parametrize(("varied", "most"), [(40, 3), (64, 12), (72, 48)])
-def test_registrations_of_one_customer_are_counted_however_many_networks_it_has(varied: int, most: int) -> None:
+@pytest.mark.parametrize(("varied", "limit"), [(40, 3), (64, 12), (72, 48)])
+def test_registrations_of_one_customer_are_counted_however_many_networks_it_has(varied: int, limit: int) -> None:
     quota = RegistrationQuota(3, lambda: 0.0)
-    taken = [quota.acquire(str(IPv6Address(BASE + (number << varied)))) for number in range(250)]
-    assert sum(taken) == most
+    accepted = [quota.acquire(str(IPv6Address(BASE + (number << varied)))) for number in range(250)]
+    assert sum(accepted) == limit
     assert quota.acquire("2001:db8:1::1") and quota.acquire("192.0.2.1")
     assert sum(quota.acquire("::ffff:192.0.2.1") for _ in range(5)) == 2, "the same address in another form"
     assert len(quota._counts) < 150, "those who are refused take no memory"

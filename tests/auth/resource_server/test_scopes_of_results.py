@@ -18,7 +18,7 @@ from mcp_generated.middleware import AuthMiddleware, restrict_tag
 from mcp_runtime.auth.resource_server.protection import ResourceServer
 from mcp_runtime.protocol.sse import SSEDecoder
 
-WAYS = ("scopes of the tool", "scopes that the handler requires", "scopes required in the task", "a middleware")
+KINDS = ("scopes of the tool", "scopes that the handler requires", "scopes required in the task", "a middleware")
 
 
 @pytest.fixture(scope="module")
@@ -28,20 +28,20 @@ def issuer() -> Iterator[Authority]:
     authority.close()
 
 
-def secretive(way: str, let: asyncio.Event, **settings: Any) -> Any:
-    """A server whose tool `secret` requires the scope `read` in this way."""
+def secretive(kind: str, let: asyncio.Event, **settings: Any) -> Any:
+    """A server whose tool `secret` requires the scope `read` in this kind."""
     app = App("secretive", middleware=[AuthMiddleware(restrict_tag("secret", scopes=["read"]))])
     tool = app.tool(
-        scopes=["read"] if way == "scopes of the tool" else [], tags={"secret"} if way == "a middleware" else set(),
+        scopes=["read"] if kind == "scopes of the tool" else [], tags={"secret"} if kind == "a middleware" else set(),
         **settings,
     )  # fmt: skip
 
     @tool
     async def secret(ctx: Context) -> str:
-        if way == "scopes that the handler requires":
+        if kind == "scopes that the handler requires":
             ctx.require_scopes("read")
         await ctx.as_task()
-        if way == "scopes required in the task":
+        if kind == "scopes required in the task":
             ctx.require_scopes("read")
         await ctx.status("reading")
         await let.wait()
@@ -51,10 +51,10 @@ def secretive(way: str, let: asyncio.Event, **settings: Any) -> Any:
 
 
 @among(STATELESS)
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_task_is_read_and_changed_with_the_scopes_of_its_call(rev: Rev, issuer: Authority, way: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_task_is_read_and_changed_with_the_scopes_of_its_call(rev: Rev, issuer: Authority, kind: str) -> None:
     let = asyncio.Event()
-    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), secretive(way, let, task=SOON)) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), secretive(kind, let, task=SOON)) as at:
         meta = {**rev.meta(), "io.modelcontextprotocol/clientCapabilities": CAPABILITIES}
         full, narrow = issuer.token(at.url, scope="read"), issuer.token(at.url)
 
@@ -77,7 +77,7 @@ async def test_a_task_is_read_and_changed_with_the_scopes_of_its_call(rev: Rev, 
 
 @among(STATELESS)
 async def test_a_task_is_subscribed_to_with_the_scopes_of_its_call(rev: Rev, issuer: Authority) -> None:
-    server = secretive(WAYS[0], asyncio.Event(), task=SOON)
+    server = secretive(KINDS[0], asyncio.Event(), task=SOON)
     async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), server) as at:
         meta = {**rev.meta(), "io.modelcontextprotocol/clientCapabilities": CAPABILITIES}
         full, narrow = issuer.token(at.url, scope="read"), issuer.token(at.url)
@@ -97,11 +97,11 @@ async def test_a_task_is_subscribed_to_with_the_scopes_of_its_call(rev: Rev, iss
 
 
 @among(since("2025-03-26", HANDSHAKE))
-@pytest.mark.parametrize("way", [WAYS[0], WAYS[1], WAYS[3]])
-async def test_a_stream_is_resumed_with_the_scopes_of_its_call(rev: Rev, issuer: Authority, way: str) -> None:
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[1], KINDS[3]])
+async def test_a_stream_is_resumed_with_the_scopes_of_its_call(rev: Rev, issuer: Authority, kind: str) -> None:
     let = asyncio.Event()
     let.set()
-    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), secretive(way, let)) as at:
+    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), secretive(kind, let)) as at:
         full, narrow = issuer.token(at.url, scope="read"), issuer.token(at.url)
         await at.open(full)
         streamed = await at.call(full, "secret", accept="text/event-stream")

@@ -21,9 +21,9 @@ app = App("noisy")
 line = "x" * 1000
 
 @app.tool
-def noise(way: str, lines: int) -> str:
+def noise(writer: str, lines: int) -> str:
     for number in range(lines):
-        match way:
+        match writer:
             case "print":
                 print(number, line)
             case "stderr":
@@ -45,12 +45,12 @@ from mcp_generated import connect
 
 async def main():
     async with connect([sys.executable, "-c", {SERVER!r}]) as client:
-        result = await client.call_tool(name="noise", arguments={{"way": "print", "lines": 5000}})
+        result = await client.call_tool(name="noise", arguments={{"writer": "print", "lines": 5000}})
         print(result.content[0].text, flush=True)
 
 asyncio.run(main())
 """
-WAYS = ("print", "stderr", "logging", "one write", "bytes")
+WRITERS = ("print", "stderr", "logging", "one write", "bytes")
 
 
 class Unread:
@@ -83,12 +83,12 @@ class Unread:
         self.process.communicate()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("writer", WRITERS)
 @among([HANDSHAKE[-1], *STATELESS])
-def test_a_server_serves_on_and_ends_in_time(rev: Rev, way: str) -> None:
+def test_a_server_serves_on_and_ends_in_time(rev: Rev, writer: str) -> None:
     with Unread(rev) as server:
         for id in range(1, 4):
-            server.say(rev.request(id, "tools/call", {"name": "noise", "arguments": {"way": way, "lines": 3000}}))
+            server.say(rev.request(id, "tools/call", {"name": "noise", "arguments": {"writer": writer, "lines": 3000}}))
             assert server.answer()["result"]["content"][0]["text"] == "done"
         assert server.process.stdin is not None
         server.process.stdin.close()
@@ -98,7 +98,7 @@ def test_a_server_serves_on_and_ends_in_time(rev: Rev, way: str) -> None:
 
 def test_a_reader_gets_all_up_to_the_limit_and_is_told_of_the_rest() -> None:
     with Unread(HANDSHAKE[-1]) as server:
-        arguments = {"way": "stderr", "lines": 3000}
+        arguments = {"writer": "stderr", "lines": 3000}
         server.say(server.rev.request(1, "tools/call", {"name": "noise", "arguments": arguments}))
         server.answer()
         assert server.process.stderr is not None

@@ -52,6 +52,7 @@ class TaskExecution:
         max_result_bytes: int,
         save: SaveRecord,
         work: asyncio.Future[Any],
+        *,
         scopes: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         self.record = record

@@ -154,10 +154,9 @@ class TaskServerMixin(BaseServer):
         except Exception:
             _log.exception("the task store failed to add a task")
             raise JSONRPCError(INTERNAL_ERROR, "the task cannot be stored") from None
-        save, scopes = partial(self._save, ctx), partial(_checked_scopes, ctx)
-        execution = TaskExecution(
-            record, row, self.revision, ctx.capabilities, self._max_result_bytes, save, work, scopes
-        )
+        save = partial(self._save, ctx)
+        settings = record, row, self.revision, ctx.capabilities, self._max_result_bytes, save, work
+        execution = TaskExecution(*settings, scopes=partial(_checked_scopes, ctx))
         self._executions[record.id] = execution
         ctx.connection_state.background_tasks.add(work)
         work.add_done_callback(partial(self._execution_done, execution))

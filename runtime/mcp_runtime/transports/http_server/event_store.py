@@ -83,8 +83,8 @@ class InMemoryEventStore:
 
     def _make_room(self, adding: _Holder, added: int) -> None:
         """Delete a message of the holder that has most, the message that was added last not counted."""
-        largest = max(self._holders.values(), key=lambda holder: holder.size - (added if holder is adding else 0))
-        id, stored = next(iter(largest.streams.items()))
+        holder = max(self._holders.values(), key=lambda item: item.size - (added if item is adding else 0))
+        id, stored = next(iter(holder.streams.items()))
         self._drop_first(stored)
         if not stored.messages:
             self._remove(id)

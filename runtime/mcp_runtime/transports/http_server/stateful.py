@@ -87,7 +87,8 @@ class StatefulHandler:
             return send_error(send, _UNKNOWN_SESSION, id_of(message))
         session = http_session.session
         assert session is not None, "an HTTP session gets its session when it is opened"
-        if self._counts.is_full(http_session.client) and isinstance(message, (RequestMessage, list)):
+        is_crowded = self._counts.total >= _MAX_RUNNING and self._counts.is_full(http_session.client)
+        if is_crowded and isinstance(message, (RequestMessage, list)):
             return send_error(send, _TOO_MANY, id_of(message))
         return self._respond(session, self._dispatch(session, post, http_session), post, client=http_session.client)
 

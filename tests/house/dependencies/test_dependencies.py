@@ -1,4 +1,4 @@
-"""The packages of CI are locked by their hashes, and none has a known fault; the audit notices one that has."""
+"""The packages of CI are locked by their hashes, and none has a known vulnerability; the audit notices one that has."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def audit(*paths: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def test_no_package_has_a_known_fault() -> None:
+def test_no_package_has_a_known_vulnerability() -> None:
     outcome = audit()
-    assert outcome.returncode == 0 and "no known fault" in outcome.stdout, outcome.stdout
+    assert outcome.returncode == 0 and "no known vulnerability" in outcome.stdout, outcome.stdout
 
 
 def test_the_lock_has_every_package_with_its_hashes_and_names_no_registry() -> None:
@@ -40,7 +40,9 @@ def test_the_lock_has_every_package_with_its_hashes_and_names_no_registry() -> N
 @pytest.mark.parametrize(
     ("name", "version"), [("filelock", "3.20.2"), ("Jinja2", "3.1.5"), ("h11", "0.14.0"), ("starlette", "0.40.0")]
 )
-def test_the_audit_notices_a_fault_in_the_lock_and_in_a_least_version(name: str, version: str, tmp_path: Path) -> None:
+def test_the_audit_notices_a_vulnerability_in_the_lock_and_in_a_least_version(
+    name: str, version: str, tmp_path: Path
+) -> None:
     lock, project = tmp_path / "lock.txt", tmp_path / "pyproject.toml"
     lock.write_text(f"{name}=={version} \\\n    --hash=sha256:00\n")
     outcome = audit(lock)

@@ -10,11 +10,12 @@ import stat
 import sys
 import threading
 import time
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, cast
 
 _MAX_PENDING: Final = 1 << 20  # Bytes that wait for the reader; what is written beyond is dropped.
 _FINISH_SECONDS: Final = 0.2  # Seconds for the reader to take them when the process ends.
 _STEP: Final = 0.005
+_AT_ONCE: Final = 512  # Bytes that a pipe or a socket with any room takes at once, on every POSIX system.
 
 
 class UnblockedOutput(io.RawIOBase):
@@ -68,12 +69,10 @@ class UnblockedOutput(io.RawIOBase):
 
     def _write_ready(self, timeout: int) -> bool:
         """Write as much as takes no waiting; return True if that was all."""
-        assert sys.platform != "win32", "files of this class are for pipes of POSIX systems"
         while self._pending:
             if not _wait_for_room(self._descriptor, timeout):
                 return False
-            # A pipe that has any room takes so many bytes at once.
-            written = os.write(self._descriptor, self._pending[: select.PIPE_BUF])
+            written = os.write(self._descriptor, self._pending[:_AT_ONCE])
             del self._pending[:written]
             if not self._pending and self._dropped:
                 self._pending += b"... %d bytes of standard error were dropped: nobody has read them\n" % self._dropped
@@ -83,7 +82,8 @@ class UnblockedOutput(io.RawIOBase):
 
 def _wait_for_room(descriptor: int, timeout: int | None) -> bool:
     """Wait up to `timeout` milliseconds, or without a limit, until a descriptor takes bytes; return True if it does."""
-    assert sys.platform != "win32", "only POSIX systems have this call"
+    if sys.platform == "win32":  # Nothing is written in this way there.
+        return True
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     return bool(poll.poll(timeout))
@@ -103,7 +103,11 @@ def unblock_error_output() -> None:
             continue
         old.flush()
         new = io.TextIOWrapper(
-            _Buffer(raw), encoding=old.encoding, errors="backslashreplace", line_buffering=True, write_through=True
+            cast(io.BufferedWriter, raw),
+            encoding=old.encoding,
+            errors="backslashreplace",
+            line_buffering=True,
+            write_through=True,
         )
         setattr(sys, name, new)
         _replace_in_loggers(old, new)
@@ -129,22 +133,6 @@ def write_line(line: str) -> None:
 _OUTPUTS: Final[dict[int, UnblockedOutput]] = {}
 
 
-class _Buffer(io.BufferedIOBase):
-    """The buffer of a text file, which stores nothing itself."""
-
-    def __init__(self, raw: UnblockedOutput) -> None:
-        self.raw = raw  # type: ignore[misc]
-
-    def writable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return self.raw.fileno()
-
-    def write(self, data: Any, /) -> int:
-        return self.raw.write(data) or 0
-
-
 def _has_reader(descriptor: int) -> bool:
     """Return True for a pipe or a socket, whose reader may stop reading."""
     if sys.platform == "win32":
@@ -165,7 +153,7 @@ def _descriptor_of(stream: Any) -> int | None:
 
 
 def _unblocked(stream: Any) -> UnblockedOutput | None:
-    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    raw = getattr(stream, "buffer", None)
     return raw if isinstance(raw, UnblockedOutput) else None
 
 

@@ -27,8 +27,8 @@ class ClientCounts:
 
     def is_full(self, client: Hashable) -> bool:
         """Return True if a client has all that it may have."""
-        is_address = isinstance(client, tuple) and cast("tuple[object, ...]", client)[:1] == ("address",)
-        return self._counts.get(client, 0) >= (self._limit_of_address if is_address else self._limit_of_user)
+        limit = self._limit_of_address if _is_address(client) else self._limit_of_user
+        return self._counts.get(client, 0) >= limit
 
     def add(self, client: Hashable) -> None:
         """Count one more of a client."""
@@ -41,6 +41,10 @@ class ClientCounts:
         self._counts[client] -= 1
         if not self._counts[client]:
             del self._counts[client]
+
+
+def _is_address(client: Hashable) -> bool:
+    return isinstance(client, tuple) and cast("tuple[object, ...]", client)[:1] == ("address",)
 
 
 def client_key(owner: object, address: str | None) -> ClientKey:

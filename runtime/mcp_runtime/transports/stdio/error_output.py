@@ -162,5 +162,5 @@ def _replace_in_loggers(old: TextIO, new: TextIO) -> None:
     loggers = [logging.getLogger(), *logging.Logger.manager.loggerDict.values()]
     for logger in loggers:
         for handler in getattr(logger, "handlers", ()):
-            if isinstance(handler, logging.StreamHandler) and handler.stream is old:
-                handler.setStream(new)
+            if getattr(handler, "stream", None) is old:
+                cast("logging.StreamHandler[TextIO]", handler).setStream(new)

@@ -54,7 +54,8 @@ def secretive(kind: str, let: asyncio.Event, **settings: Any) -> Any:
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_task_is_read_and_changed_with_the_scopes_of_its_call(rev: Rev, issuer: Authority, kind: str) -> None:
     let = asyncio.Event()
-    async with endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), secretive(kind, let, task=SOON)) as at:
+    server = secretive(kind, let, task=SOON)
+    async with asyncio.timeout(30), endpoint(rev, lambda url: ResourceServer(url, [issuer.name]), server) as at:
         meta = {**rev.meta(), "io.modelcontextprotocol/clientCapabilities": CAPABILITIES}
         full, narrow = issuer.token(at.url, scope="read"), issuer.token(at.url)
 

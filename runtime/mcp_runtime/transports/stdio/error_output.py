@@ -23,6 +23,11 @@ class UnblockedOutput(io.RawIOBase):
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._reset()
+        if sys.platform != "win32":
+            os.register_at_fork(after_in_child=self._reset)  # A forked process has no thread that drains.
+
+    def _reset(self) -> None:
         self._lock = threading.Lock()
         self._pending = bytearray()
         self._dropped = 0

@@ -44,7 +44,7 @@ def generate(session: nox.Session) -> None:
 
 @nox.session
 def check(session: nox.Session) -> None:
-    """Check that generated/ is up to date, and lint, format, types and layers."""
+    """Check that generated/ is up to date, and lint, format, types, layers and dependencies."""
     for arguments in (
         ("-m", "mcp_codegen", "--all", "--check"),
         ("-m", "ruff", "check", "."),
@@ -56,6 +56,21 @@ def check(session: nox.Session) -> None:
     ):
         session.run(sys.executable, *arguments, external=True)
     session.run(str(PROGRAMS / "lint-imports"), external=True)
+    audit(session)
+
+
+@nox.session
+def audit(session: nox.Session) -> None:
+    """Compare the packages of .ci/lock.txt with known vulnerabilities, without a network."""
+    session.run(sys.executable, ".ci/audit.py", external=True)
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """Write .ci/lock.txt anew: the newest packages that pyproject.toml allows, with their hashes; needs uv."""
+    options = ["--universal", "--generate-hashes", "--no-header", "--no-annotate", "--upgrade", "--quiet"]
+    command = ["-m", "uv", "pip", "compile", "pyproject.toml", "--extra", "dev", *options, "-o", ".ci/lock.txt"]
+    session.run(sys.executable, *command, external=True)
 
 
 @nox.session

@@ -41,12 +41,13 @@ class AuthorizationServerDiscovery:
     aliases: Mapping[str, Sequence[str]]
 
     async def find(
-        self, metadata_url: str | None, negotiated: NegotiatedRevision | None
+        self, metadata_url: str | None, negotiated: NegotiatedRevision | None, *, has_resource_metadata: bool = False
     ) -> tuple[ProtectedResourceMetadata | None, AuthorizationServerMetadata]:
         """Return the metadata of the protected resource and of its authorization server.
 
         The first is None if the MCP server is its own authorization server. `metadata_url` is the `resource_metadata`
-        parameter of the challenge. Raises AuthorizationError.
+        parameter of the challenge; `has_resource_metadata` is True if the server had such metadata before.
+        Raises AuthorizationError.
         """
         headers = {PROTOCOL_VERSION: negotiated.revision.id} if negotiated is not None else {}
         if self._uses_resource_metadata(negotiated):
@@ -55,7 +56,7 @@ class AuthorizationServerDiscovery:
                 resource = read_protected_resource_metadata(document, self.server, self.http.policy)
                 method = DiscoveryMethod.PROTECTED_RESOURCE_METADATA
                 return resource, await self._issuer(resource.authorization_servers, method, headers)
-            if metadata_url is not None or not self._may_be_legacy(negotiated):
+            if metadata_url is not None or has_resource_metadata or not self._may_be_legacy(negotiated):
                 raise AuthorizationError(
                     f"{redact_url(self.server)} has no protected resource metadata (RFC 9728), so its authorization "
                     "server is unknown"
@@ -68,8 +69,8 @@ class AuthorizationServerDiscovery:
         return negotiated is None or negotiated.revision.http.resource_metadata
 
     def _may_be_legacy(self, negotiated: NegotiatedRevision | None) -> bool:
-        """Return True if the server may implement an MCP version without protected resource metadata: the client
-        supports one, and no version is negotiated yet."""
+        """Return True if the client also accepts an MCP version without protected resource metadata. The negotiated
+        version does not matter: old servers were updated without their login."""
         if self.discovery is not None or negotiated is None:
             return False
         return any(not revision.http.resource_metadata for revision in negotiated.alternatives())

@@ -30,7 +30,14 @@ from .answering.handler_limits import prepare_handlers
 from .cache import ClientResponseCache
 from .constructor import RULES, EventKeywords, capabilities_property
 from .context import ClientContext as ClientContext
-from .fallback import OpeningError, discovery_options, legacy_candidates, set_transport_revision, supported_versions
+from .fallback import (
+    OpeningError,
+    discovery_options,
+    legacy_candidates,
+    send_initialized,
+    set_transport_revision,
+    supported_versions,
+)
 from .input_required import InputAnswers
 from .observation.factory import new_observer, observer_for_log, open_session
 from .ping import ping_regularly
@@ -219,29 +226,26 @@ class ClientCore(InputAnswers):
                 await self._observer.finish()
 
     async def _negotiate(self, session: Session, candidates: Sequence[Candidate[ClientCore]]) -> ClientCore:
-        lifecycle = self.revision.lifecycle
-        if isinstance(lifecycle, Stateless):
+        if isinstance(lifecycle := self.revision.lifecycle, Stateless):
             return await self._discover(session, lifecycle, candidates)
         return await self._initialize(session, lifecycle, candidates)
 
     async def _initialize(
         self, session: Session, lifecycle: Handshake, candidates: Sequence[Candidate[ClientCore]]
     ) -> ClientCore:
-        """Send `initialize`, and return the candidate of the protocol version that the server chooses.
+        """Send `initialize`, and return the candidate of the protocol version that the server chooses. Raises
+        LocalError if no candidate has that version.
 
         See https://modelcontextprotocol.io/specification/draft/basic/lifecycle#version-negotiation
-
-        Raises LocalError if no candidate has that version.
         """
-        names = lifecycle.fields
+        names, began = lifecycle.fields, asyncio.get_running_loop().time()
         params = {
             names.version: self.revision.id,
             names.client_capabilities: self.capabilities,
             names.client_info: {"name": self.name, "version": self.version},
         }
         result = cast(BaseModel, await self._send_request(lifecycle.initialize_request, params, self._connect_options))
-        fields = result.model_dump()
-        version = fields[names.version]
+        version = (fields := result.model_dump())[names.version]
         candidate = next((candidate for candidate in candidates if candidate.revision_id == version), None)
         if candidate is None:
             ids = ", ".join(candidate.revision_id for candidate in candidates)
@@ -249,11 +253,11 @@ class ClientCore(InputAnswers):
         negotiated = candidate.get()
         session.connection.local_capabilities = negotiated.capabilities
         session.connection.negotiated(negotiated.revision, fields[names.server_capabilities])
-        set_transport_revision(session, negotiated.revision)
+        set_transport_revision(session, negotiated.revision, candidates)
         self._transfer_session(negotiated, result)
         negotiated_lifecycle = negotiated.revision.lifecycle
         assert isinstance(negotiated_lifecycle, Handshake), "initialize negotiated a version without a handshake"
-        await session.send_notification(negotiated_lifecycle.initialized, None)
+        await send_initialized(session, negotiated_lifecycle.initialized, began, self._connect_options.timeout)
         return negotiated
 
     async def _discover(
@@ -290,7 +294,7 @@ class ClientCore(InputAnswers):
                 f"the server supports {', '.join(result.supported_versions)}, this client {self.revision.id}"
             )
         session.connection.negotiated(self.revision, result.capabilities.model_dump())
-        set_transport_revision(session, self.revision)
+        set_transport_revision(session, self.revision, candidates)
         self._server = result
         return self
 

@@ -3,13 +3,14 @@ of the transport."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from ..errors import HTTPStatusError, RemoteJSONRPCError, RequestTimeoutError
 from ..protocol.models import is_list, is_object
-from ..protocol.revision import Revision
+from ..protocol.revision import Notification, Revision
 from ..session.interfaces import Candidate, RequestTransport
 from ..session.options import RequestOptions
 from ..session.session import Session
@@ -75,7 +76,16 @@ def legacy_candidates(
 def set_transport_revision(
     session: Session, revision: Revision, candidates: Sequence[Candidate[EndpointT]] = ()
 ) -> None:
-    """Set the protocol version of a transport that adapts to it, and the versions that the server may choose
-    instead."""
+    """Set the protocol version of a transport that adapts to it, and all versions that the client accepts."""
     if isinstance(session.transport, RequestTransport):
         session.transport.set_revision(revision, lambda: (candidate.get().revision for candidate in candidates))
+
+
+async def send_initialized(session: Session, row: Notification, began: float, seconds: float | None) -> None:
+    """Send the notification that ends the handshake; raise RequestTimeoutError if the server has not accepted it
+    `seconds` after `began`, a time of the event loop."""
+    try:
+        async with asyncio.timeout_at(None if seconds is None else began + seconds):
+            await session.send_notification(row, None)
+    except TimeoutError:
+        raise RequestTimeoutError(f"{row.method!r}: the server did not accept it within {seconds:g} s") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any, Final
 
 from ..protocol import jsonrpc
@@ -15,6 +16,10 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Sending = Awaitable[None]  # A response that is still to be sent: the caller awaits it after its own frame has ended.
 _JSON: Final = (b"content-type", JSON.encode())
+
+
+_REST_SECONDS: Final = 1.0  # Seconds for which the rest of a refused body is received, and its bytes.
+_REST_BYTES: Final = 64 * 1024 * 1024
 
 
 class ClientDisconnectError(Exception):
@@ -54,6 +59,28 @@ async def send_error(
     # The rest of the request body is not read, so the connection cannot be reused for another request.
     closing = ((b"connection", b"close"),) if error.close or error.status in (408, 413, 431) else ()
     await respond(send, error.status, body, (*headers, *closing))
+
+
+async def refuse_body(receive: Receive, send: Send, error: HTTPError) -> None:
+    """Send the error response to a request whose body was not read; with `close` of the error, more of it may come.
+
+    The rest is received for a second at most: a connection that is closed with unread bytes is reset, and the client
+    may not get to read the response.
+    """
+    if not error.close:
+        return await send_error(send, error)
+    body = jsonrpc.error(None, error.code, error.reason, error.data)
+    head = [(b"content-length", b"%d" % len(body)), _JSON, (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": error.status, "headers": head})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    size, more = 0, True
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_REST_SECONDS):
+            while more and size < _REST_BYTES:
+                message = await receive()
+                size += len(message.get("body", b""))
+                more = message["type"] == "http.request" and bool(message.get("more_body"))
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def send_metadata(send: Send, method: str, document: bytes) -> None:

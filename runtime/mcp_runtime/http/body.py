@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import MutableMapping
+from dataclasses import replace
 from typing import Any, Final
 
 from .asgi import ClientDisconnectError, Receive
@@ -26,6 +27,7 @@ class BodyReader:
         self._digits = len(str(max_bytes))  # A Content-Length with fewer digits is below the limit.
         self._seconds = seconds
         self._too_long = HTTPError(413, f"the message is longer than the limit of {max_bytes} bytes")
+        self._too_long_unread = replace(self._too_long, close=True)
         self._ticks = 0  # Counting ticks is cheaper than reading the clock for each request.
         self._started: dict[asyncio.Task[Any], int] = {}
         self._ended: dict[asyncio.Task[Any], HTTPError] = {}  # The reads that are cancelled, and their responses.
@@ -40,7 +42,7 @@ class BodyReader:
                 return HTTPError(400, "Content-Length must be a number")
             digits = length.lstrip(b"0")
             if len(digits) > self._digits or int(digits or b"0") > self.max_bytes:
-                return self._too_long
+                return self._too_long_unread
         task = asyncio.current_task(self._loop)
         if task is None or self._timer is None:  # The first request, or the first after an idle time.
             task = self._start_timer()
@@ -67,7 +69,7 @@ class BodyReader:
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > self.max_bytes:
-                return self._too_long
+                return self._too_long_unread if message.get("more_body") else self._too_long
             if not message.get("more_body"):
                 return b"".join(parts)
             message = await receive()

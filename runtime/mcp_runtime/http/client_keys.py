@@ -3,9 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
+
+from ..errors import LocalError
 
 ClientKey = tuple[str, Hashable]
+
+
+class ClientCounts:
+    """How many of something the clients have at present."""
+
+    def __init__(self, limit_of_user: int, limit_of_address: int) -> None:
+        """Create counts of 0. Behind a proxy, many users may have one address.
+
+        Args:
+            limit_of_user: What one user or session may have.
+            limit_of_address: What one address without a user may have.
+        """
+        self._limit_of_user, self._limit_of_address = limit_of_user, limit_of_address
+        self._counts: dict[Hashable, int] = {}
+        self.total = 0
+
+    def is_full(self, client: Hashable) -> bool:
+        """Return True if a client has all that it may have."""
+        limit = self._limit_of_address if _is_address(client) else self._limit_of_user
+        return self._counts.get(client, 0) >= limit
+
+    def add(self, client: Hashable) -> None:
+        """Count one more of a client."""
+        self.total += 1
+        self._counts[client] = self._counts.get(client, 0) + 1
+
+    def remove(self, client: Hashable) -> None:
+        """Count one less of a client."""
+        self.total -= 1
+        self._counts[client] -= 1
+        if not self._counts[client]:
+            del self._counts[client]
+
+
+def _is_address(client: Hashable) -> bool:
+    return isinstance(client, tuple) and cast("tuple[object, ...]", client)[:1] == ("address",)
 
 
 def client_key(owner: object, address: str | None) -> ClientKey:
@@ -16,6 +55,24 @@ def client_key(owner: object, address: str | None) -> ClientKey:
     if owner is not None:
         return "user", owner if isinstance(owner, Hashable) else repr(owner)
     return "address", _network_of(address)
+
+
+def user_of(scope: Mapping[str, Any]) -> object:
+    """Return the id of the user that Starlette's authentication middleware has put into the ASGI scope; None without
+    one. It is the `identity` of the user, or else its `username`; a display name need not be unique.
+
+    Raises LocalError for a user with neither.
+    """
+    user = scope.get("user")
+    if user is None or not getattr(user, "is_authenticated", False):
+        return None
+    for name in ("identity", "username"):
+        with suppress(NotImplementedError):  # Starlette's base class has an `identity` that raises it.
+            if (id := getattr(user, name, None)) not in (None, ""):
+                return id
+    raise LocalError(
+        f"{type(user).__name__} has no `identity` that tells users apart; give it one, or pass asgi(owner=…)"
+    )
 
 
 def address_of(scope: Mapping[str, Any] | None) -> str | None:

@@ -48,14 +48,13 @@ _LEGACY_STATUSES: Final = (400, 404, 405)  # The responses of HTTP+SSE servers t
 _UNRELATED_STATUSES: Final = (401, 403, 407, 408, 429)  # These do not depend on the server's protocol version.
 _FIRST_DELAY: Final = 0.5  # Seconds, as the next three.
 _MAX_DELAY: Final = 30.0
-_MIN_DELAY: Final = 0.01
+_MIN_DELAY: Final = 0.1  # Seconds: a server that closes each stream and has `retry: 0` must not keep a client busy.
 _MAX_RETRY: Final = 300.0  # The limit of the server's `retry`, so that a server cannot make a client wait forever.
 
 
 @dataclass(frozen=True, slots=True)
 class NegotiatedRevision:
-    """The revision of an HTTP request. Until one is negotiated, `alternatives` returns the other revisions that the
-    server may support instead."""
+    """The revision of an HTTP request, and a function that returns all revisions that the client accepts."""
 
     revision: Revision
     alternatives: Callable[[], Iterable[Revision]] = tuple

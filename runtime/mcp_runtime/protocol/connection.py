@@ -23,7 +23,7 @@ from .capabilities import (
 )
 from .events import Batch, Event, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
 from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
-from .lifecycle import Phase, allowed_methods, first_phase, is_allowed
+from .lifecycle import Phase, allowed_methods, first_phase, initialize_refusal, is_allowed
 from .models import PreSerialized, format_validation_error, is_object, validator
 from .revision import META, OPPOSITE, CapabilityRequirement, Direction, Handshake, Notification, Request, Revision, Sent
 
@@ -185,9 +185,11 @@ class Connection:
         except ValueError as error:
             raise InvalidMessageError(f"{row.method!r} in {self.revision.id}: params: {error}") from None
 
-    def _reject_malformed(self, id: Id | None, code: int, reason: str) -> MessageRejected:
+    def _reject_malformed(self, id: Id | None, code: int, reason: str, may_respond: bool = False) -> MessageRejected:
         """Return the rejection of a malformed message; without a readable id its `id` is absent or null, by
-        revision."""
+        revision. A client responds to requests only: all else may be a response, or no message at all."""
+        if self.side == "client" and (id is None or may_respond):
+            return MessageRejected(reason)
         return MessageRejected(reason, jsonrpc.error(id, code, reason, null_id=self.revision.null_ids), code)
 
     def _raise_violation(self, row: Sent) -> None:
@@ -201,9 +203,12 @@ class Connection:
 
     # ---- receiving --------------------------------------------------------------------------------------------------
 
-    def oversized(self) -> Event:
-        """Return the event for a message that is longer than the limit."""
-        return self._reject_malformed(None, jsonrpc.INVALID_REQUEST, "the message is longer than the limit")
+    def oversized(self, data: bytes) -> Event:
+        """Return the event for a message that is longer than the limit; `data` is its beginning and its end."""
+        reason, id = "the message is longer than the limit", jsonrpc.id_of_response(data)
+        if id is not None:
+            return self._received_response(MalformedMessage(jsonrpc.INVALID_REQUEST, reason, id, True))
+        return self._reject_malformed(None, jsonrpc.INVALID_REQUEST, reason)
 
     def receive(self, data: bytes) -> Event:
         """Return the event of one encoded message, or of a batch if the revision has batches."""
@@ -221,7 +226,7 @@ class Connection:
             case MalformedMessage():
                 if message.is_response or (message.is_response is None and message.id in self._pending):
                     return self._received_response(message)
-                return self._reject_malformed(message.id, message.code, message.message)
+                return self._reject_malformed(message.id, message.code, message.message, message.is_response is None)
             case _:
                 if not self.revision.batches:
                     return self._reject_malformed(None, jsonrpc.INVALID_REQUEST, f"{self.revision.id} has no batches")
@@ -233,8 +238,8 @@ class Connection:
             return self._reject_unservable(message)
         if (in_flight := self.in_flight) is not None and message.id in in_flight:
             return self._reject(message, jsonrpc.INVALID_REQUEST, f"id {message.id!r} is in use by another request")
-        if (is_initialize := row is self.initialize_row) and in_batch:
-            return self._reject(message, jsonrpc.INVALID_REQUEST, f"{row.method!r} cannot be in a batch")
+        if (is_initialize := row is self.initialize_row) and (refusal := initialize_refusal(message.params, in_batch)):
+            return self._reject(message, jsonrpc.INVALID_REQUEST, f"{row.method!r} {refusal}")
         try:
             value = message.params
             params = validator(row.params)({} if value is None and not row.params_required else value)

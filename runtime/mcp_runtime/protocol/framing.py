@@ -9,8 +9,11 @@ from typing import Final
 
 MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024  # The default limit of one message, in bytes.
 
-# Replaces a line that was longer than the limit; the decoder has skipped its bytes.
-OVERSIZED_MESSAGE: Final = b"\0 a line longer than the limit"
+_END_BYTES: Final = 2048  # Bytes of a line beyond the limit that are left of its beginning, and of its end.
+
+
+class OversizedMessage(bytes):
+    """The beginning and the end of a line that was longer than the limit, which may have the id of a response."""
 
 
 class LineDecoder:
@@ -21,32 +24,33 @@ class LineDecoder:
         self._limit = limit
         self._parts: list[bytes] = []
         self._size = 0
-        self._skipping = False
+        self._beginning: bytes | None = None  # That of a line beyond the limit.
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the lines that these bytes complete. The time is linear in the number of bytes."""
-        if not self._parts and not self._skipping and data.find(b"\n") == len(data) - 1 <= self._limit:
+        if not self._parts and self._beginning is None and data.find(b"\n") == len(data) - 1 <= self._limit:
             return [line] if (line := data[:-1].removesuffix(b"\r")) else []  # The common case: exactly one line.
         *ends, rest = data.split(b"\n")
         lines: list[bytes] = []
         for end in ends:
             self._buffer(end)
-            if self._skipping:
-                lines.append(OVERSIZED_MESSAGE)
+            if self._beginning is not None:
+                lines.append(OversizedMessage(self._beginning + b"\0" + b"".join(self._parts)[-_END_BYTES:]))
             elif line := (b"".join(self._parts) if len(self._parts) > 1 else end).removesuffix(b"\r"):
                 lines.append(line)
             self._parts.clear()
             self._size = 0
-            self._skipping = False
+            self._beginning = None
         if rest:
             self._buffer(rest)
         return lines
 
     def _buffer(self, part: bytes) -> None:
-        """Buffer a part of a line; once the line exceeds the limit, discard it."""
+        """Buffer a part of a line; once the line exceeds the limit, discard all but its beginning and its end."""
         self._size += len(part)
-        if self._skipping or self._size > self._limit:
-            self._parts.clear()
-            self._skipping = True
-        else:
-            self._parts.append(part)
+        self._parts.append(part)
+        if self._size <= self._limit:
+            return
+        if self._beginning is None:
+            self._beginning = b"".join(self._parts)[:_END_BYTES]
+        self._parts[:] = [b"".join(self._parts)[-_END_BYTES:]]

@@ -102,13 +102,13 @@ def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) 
     The limits are checked first: those of parts before anything is parsed, those of a batch before its items are read.
     """
     if len(data) > max_parts and has_more_parts(data, max_parts):
-        id = _id_of_response(data)
+        id = id_of_response(data)
         reason = f"a message has at most {max_parts} values"
         return MalformedMessage(INVALID_REQUEST, reason, id, id is not None, is_too_large=True)
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        id = _id_of_response(data)
+        id = id_of_response(data)
         return MalformedMessage(PARSE_ERROR, f"not JSON: {error}", id, id is not None)
     digits = data.translate(_DIGITS_AS_ZERO)
     if (b"0e" in digits or (len(digits) > 308 and _MANY_DIGITS in digits)) and not is_finite(value):
@@ -123,8 +123,9 @@ def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) 
     return messages or MalformedMessage(INVALID_REQUEST, "a batch must not be empty")
 
 
-def _id_of_response(data: bytes) -> Id | None:
-    """Return the id of a response that cannot be parsed, such as one that is nested too deep; None for other messages.
+def id_of_response(data: bytes) -> Id | None:
+    """Return the id of a response that cannot be parsed, such as one that is nested too deep, or of which only the
+    beginning and the end were stored; None for other messages.
 
     The id is next to the result or the error, or at the end.
     """
@@ -154,7 +155,7 @@ def read(value: dict[str, Any]) -> Message:
     id, method, params = value.get("id"), value.get("method"), value.get("params")
     valid_id = id if type(id) is int or (type(id) is str and len(id) <= _MAX_ID_LENGTH) else None
     if value.get("jsonrpc") != "2.0":
-        is_response = "method" not in value and ("result" in value or "error" in value)
+        is_response = False if "method" in value else ("result" in value or "error" in value) or None
         return MalformedMessage(INVALID_REQUEST, 'jsonrpc has to be "2.0"', valid_id, is_response)
     if not isinstance(method, str):
         return _read_response(value, valid_id)

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
+from pydantic_core import to_json
+
+from .models import is_object
 from .revision import Direction, Handshake, Revision, Sent, Stateless
+
+_MAX_CLIENT_BYTES: Final = 16 * 1024  # Bytes of `initialize`, as a session stores most of it.
 
 
 class Phase(Enum):
@@ -61,3 +66,22 @@ def allowed_methods(
         for method, row in rows
         if row.capability not in missing and is_allowed(revision.lifecycle, phase, row)
     }
+
+
+def initialize_refusal(params: object, in_batch: bool) -> str | None:
+    """Return why a request that opens a session is refused; None if it is not. Icons do not count for its size."""
+    if in_batch:
+        return "cannot be in a batch"
+    fields = params if is_object(params) else {}
+    plain = {name: without_icons(value) if is_object(value) else value for name, value in fields.items()}
+    return f"has more than {_MAX_CLIENT_BYTES} bytes" if len(to_json(plain)) > _MAX_CLIENT_BYTES else None
+
+
+def stored_client_info(client_info: dict[str, Any]) -> dict[str, Any]:
+    """Return what a session stores of the `clientInfo` of its client: without the icons if they are large."""
+    return without_icons(client_info) if len(to_json(client_info)) > _MAX_CLIENT_BYTES else client_info
+
+
+def without_icons(info: dict[str, Any]) -> dict[str, Any]:
+    """Return a name, version and title without the icons, which may be images as a whole."""
+    return {name: value for name, value in info.items() if name != "icons"}

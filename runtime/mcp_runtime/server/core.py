@@ -122,12 +122,14 @@ class ServerCore(Endpoint):
     def principal(self, ctx: ServerContext) -> str:
         """Return a stable id of the requesting user. `requestState` and tasks belong to this id.
 
-        Override this method if the authentication does not provide a user.
+        It is the user of the access token, or else the owner of the HTTP session (`asgi(owner=…)`). Override this
+        method if neither exists.
 
         Args:
             ctx: The context of the request.
         """
-        return "" if ctx.user is None else ctx.user.key
+        auth = ctx._channel.auth  # pyright: ignore[reportPrivateUsage]
+        return "" if auth is None else auth.owner_key
 
     def scopes(self, name: str, params: Any) -> Sequence[str]:
         """Return the OAuth scopes that a request requires besides those of the endpoint; by default none.

@@ -16,17 +16,18 @@ from ..endpoint.subscription_filter import filter_of, supported_filter
 from ..errors import JSONRPCError
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
+from ..protocol.lifecycle import stored_client_info
 from ..protocol.models import is_object
 from ..protocol.revision import META, Handshake, Notification, Request, Sent, Stateless
 from ..session.current_request import FORWARDING, set_current_request
 from ..session.interfaces import Candidate, Channel
 from ..session.tracing import OPENTELEMETRY, handle_in_trace
-from .context import ConnectionState, ServerContext
+from .context import ConnectionState, ServerContext, bucket_key
 from .core import ServerCore
 from .input_requests import InputRequired, MultiRoundTripRequest, check_input_required, require_client_capabilities
 from .limits import check_scopes
 from .server_info import info_for
-from .subscriptions import MAX_SUBSCRIBED_RESOURCES, ListenStream, ResourceSubscriptions, SubscriptionPolicy
+from .subscriptions import ListenStream, ListenStreams, ResourceSubscriptions, SubscriptionPolicy, check_filter
 
 NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
@@ -57,7 +58,7 @@ class ServerDispatcher(ConnectionState):
         # Few clients need these, and there may be very many clients: they are created on first use.
         self._session: Channel | None = None
         self._resource_subscriptions: ResourceSubscriptions | None = None
-        self._listen_streams: set[ListenStream] | None = None
+        self._listen_streams: ListenStreams | None = None
         self._initialize_result: BaseModel | None = None
 
     def attach(self, channel: Channel) -> None:
@@ -72,8 +73,8 @@ class ServerDispatcher(ConnectionState):
     def detach(self) -> None:
         """Stop sending change notifications, and end the open listen streams."""
         self._server._subscription_bus.unsubscribe(self)  # pyright: ignore[reportPrivateUsage]
-        for stream in self._listen_streams or ():
-            stream.end()
+        if self._listen_streams is not None:
+            self._listen_streams.end()
         callbacks, self.on_detach = self.on_detach, ()
         for callback in callbacks:
             callback()
@@ -161,6 +162,9 @@ class ServerDispatcher(ConnectionState):
             return message.row.result()
         elif lifecycle.set_level is not None and row.method == lifecycle.set_level.method:
             self.log_level = message.params.level
+        elif lifecycle.subscribe is not None and row.method == lifecycle.subscribe.method:
+            self._resource_subscriptions = self._resource_subscriptions or ResourceSubscriptions()
+            self._resource_subscriptions.check(message.params.uri)
         handler = server._handlers.get(row.method)  # pyright: ignore[reportPrivateUsage]
         if handler is not None:
             result = await handler(server.context(self, channel, message), message.params)
@@ -215,12 +219,12 @@ class ServerDispatcher(ConnectionState):
     def _track_resource_subscription(
         self, lifecycle: Handshake, message: RequestReceived | NotificationReceived
     ) -> None:
+        if self._resource_subscriptions is None:
+            return
         if lifecycle.subscribe is not None and message.row.method == lifecycle.subscribe.method:
-            self._resource_subscriptions = self._resource_subscriptions or ResourceSubscriptions()
             self._resource_subscriptions.add(message.params.uri)
         elif lifecycle.unsubscribe is not None and message.row.method == lifecycle.unsubscribe.method:
-            if self._resource_subscriptions is not None:
-                self._resource_subscriptions.discard(message.params.uri)
+            self._resource_subscriptions.discard(message.params.uri)
 
     async def _listen(self, channel: Channel, request: RequestReceived, lifecycle: Stateless) -> BaseModel:
         """Send change notifications until the client or the server ends the stream, then return the result."""
@@ -229,8 +233,8 @@ class ServerDispatcher(ConnectionState):
         check_scopes(ctx, self.origin.scopes, request)
         stream = ListenStream(channel, request, await accept_filter(server, ctx, request))
         request.params = None  # A stream may be open for days, and the filter is all it needs of the params.
-        streams = self._listen_streams = self._listen_streams or set()
-        streams.add(stream)
+        streams = self._listen_streams = self._listen_streams or ListenStreams()
+        streams.add(stream, bucket_key(ctx))
         bus = server._subscription_bus  # pyright: ignore[reportPrivateUsage]
         try:
             await stream.run(bus, lifecycle, channel.auth.expires_in if channel.auth else None)
@@ -301,7 +305,7 @@ class ServerDispatcher(ConnectionState):
         )
         self._server = server
         server._subscription_bus.subscribe(self)  # pyright: ignore[reportPrivateUsage]
-        self.client_info = params[names.client_info]
+        self.client_info = stored_client_info(params[names.client_info])
         connection.local_capabilities = server.capabilities
         connection.negotiated(server.revision, params[names.client_capabilities])
         row = server.revision.table("client_to_server")[request.row.method]
@@ -323,7 +327,8 @@ async def accept_filter(server: ServerCore, ctx: ServerContext, request: Request
     Raises JSONRPCError if the filter needs a capability that the client has not declared.
     """
     rows = [row for row in server.revision.table("server_to_client").values() if isinstance(row, Notification)]
-    accepted = supported_filter(filter_of(request.params), server.capabilities, rows)
+    check_filter(requested := filter_of(request.params))
+    accepted = supported_filter(requested, server.capabilities, rows)
     policy = server._origin  # pyright: ignore[reportPrivateUsage]
     for row in rows:
         if row.listed is not None and (name := row.listed[0]) in accepted:
@@ -331,6 +336,5 @@ async def accept_filter(server: ServerCore, ctx: ServerContext, request: Request
                 server.revision, ctx.capabilities, [f"client{row.capability.removeprefix('server')}"]
             )
             if isinstance(policy, SubscriptionPolicy):
-                ids = accepted[name][:MAX_SUBSCRIBED_RESOURCES]
-                accepted[name] = await policy.filter_subscriptions(ctx, row, ids)
+                accepted[name] = await policy.filter_subscriptions(ctx, row, accepted[name])
     return accepted

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, Final, Protocol, runtime_checkable
 
 from ..endpoint.subscription_filter import matches_filter
-from ..errors import MCPError
+from ..errors import JSONRPCError, MCPError
+from ..http.client_keys import ClientCounts
 from ..protocol.events import RequestReceived
+from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+from ..protocol.models import is_list
 from ..protocol.revision import META, Notification, Stateless
 from ..session.interfaces import Channel
 from .context import ServerContext
 
 _log: Final = logging.getLogger(__name__)
 
-MAX_SUBSCRIBED_RESOURCES: Final = 10_000  # Resources that one client may subscribe to.
+MAX_SUBSCRIBED_RESOURCES: Final = 10_000  # Resources that one session or stream may subscribe to.
+_MAX_SUBSCRIBED_BYTES: Final = 1024 * 1024  # Characters of their URIs.
+_MAX_STREAMS_OF_USER: Final = 100  # Open streams of one user or session.
+_MAX_STREAMS_OF_ADDRESS: Final = 1000  # The same of one address without a user.
 
 
 class Subscriber(Protocol):
@@ -81,18 +87,66 @@ class ResourceSubscriptions:
     def __init__(self) -> None:
         """Create an empty set of URIs."""
         self._uris: set[str] = set()
+        self._size = 0
 
     def __contains__(self, uri: object) -> bool:
         return uri in self._uris
 
+    def check(self, uri: str) -> None:
+        """Raise JSONRPCError if there is no room for a URI: there are 10,000 already, or 1 MiB of them."""
+        if uri not in self._uris:
+            _check_limits(len(self._uris) + 1, self._size + len(uri))
+
     def add(self, uri: str) -> None:
-        """Add a URI; do nothing if the client already has 10,000 of them."""
-        if len(self._uris) < MAX_SUBSCRIBED_RESOURCES:
-            self._uris.add(uri)
+        """Add a URI. Raises JSONRPCError if there is no room for it."""
+        if uri in self._uris:
+            return
+        self.check(uri)
+        self._uris.add(uri)
+        self._size += len(uri)
 
     def discard(self, uri: str) -> None:
         """Remove a URI, if it is in the set."""
-        self._uris.discard(uri)
+        if uri in self._uris:
+            self._uris.remove(uri)
+            self._size -= len(uri)
+
+
+def check_filter(filter: Mapping[str, Any]) -> None:
+    """Raise JSONRPCError if a filter lists more than one stream may subscribe to."""
+    listed = [item for value in filter.values() if is_list(value) for item in value]
+    _check_limits(len(listed), sum([len(item) for item in listed if isinstance(item, str)]))
+
+
+def _check_limits(number: int, size: int) -> None:
+    if number > MAX_SUBSCRIBED_RESOURCES or size > _MAX_SUBSCRIBED_BYTES:
+        limits = f"{MAX_SUBSCRIBED_RESOURCES} URIs or ids, of {_MAX_SUBSCRIBED_BYTES} characters"
+        raise JSONRPCError(INVALID_PARAMS, f"a client subscribes to at most {limits}")
+
+
+class ListenStreams:
+    """The open `listen` requests of a server, at most 100 of one user and 1,000 of one address."""
+
+    def __init__(self) -> None:
+        """Create an empty set of streams."""
+        self._streams: dict[ListenStream, Hashable] = {}
+        self._counts = ClientCounts(_MAX_STREAMS_OF_USER, _MAX_STREAMS_OF_ADDRESS)
+
+    def add(self, stream: ListenStream, client: Hashable) -> None:
+        """Add a stream of a client. Raises JSONRPCError if the client has too many."""
+        if self._counts.is_full(client):
+            raise JSONRPCError(INTERNAL_ERROR, "this client has too many open streams of subscriptions: end one first")
+        self._counts.add(client)
+        self._streams[stream] = client
+
+    def discard(self, stream: ListenStream) -> None:
+        """Remove a stream that has ended."""
+        self._counts.remove(self._streams.pop(stream))
+
+    def end(self) -> None:
+        """End all streams: their requests get their results."""
+        for stream in self._streams:
+            stream.end()
 
 
 class ListenStream:

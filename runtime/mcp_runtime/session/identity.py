@@ -54,7 +54,7 @@ class AuthenticatedUser:
 class RequestAuth:
     """The authentication of one HTTP request."""
 
-    __slots__ = ("user", "owner", "challenge_headers", "_challenge")
+    __slots__ = ("user", "owner", "challenge_headers", "checked_scopes", "_challenge")
 
     def __init__(
         self, user: AuthenticatedUser | None, challenge: ChallengeBuilder | None = None, owner: object = None
@@ -71,7 +71,16 @@ class RequestAuth:
         self.owner = owner if user is None else user.key
         # Headers of the response with status 403, set by a failed `require_scopes`.
         self.challenge_headers: RawHeaders = ()
+        # All scopes that were required and granted: who reads the result later needs them as well.
+        self.checked_scopes: frozenset[str] = frozenset()
         self._challenge = challenge
+
+    @property
+    def owner_key(self) -> str:
+        """A stable id of the owner, `user.key` for the user of an access token; empty without an owner."""
+        if self.user is not None:
+            return self.user.key
+        return "" if self.owner is None else f"owner:{self.owner!r}"
 
     @property
     def expires_in(self) -> float | None:
@@ -82,7 +91,10 @@ class RequestAuth:
     def require_scopes(self, scopes: Iterable[str]) -> None:
         """Raise JSONRPCError unless the access token has all of these scopes; without a token it has none."""
         required = tuple(dict.fromkeys(scopes))
-        if not required or (self.user is not None and self.user.scopes.issuperset(required)):
+        if not required:
+            return
+        if self.user is not None and self.user.scopes.issuperset(required):
+            self.checked_scopes = self.checked_scopes.union(required)
             return
         if self.user is not None and self._challenge is not None:
             self.challenge_headers = self._challenge(required)

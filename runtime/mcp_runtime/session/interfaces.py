@@ -71,7 +71,7 @@ class MessageSink(Protocol):
 class RequestTransport(Protocol):
     """A transport that sends each request separately, so that a single request can fail. It delivers parsed messages to
     its sink, and calls the receiver of `set_receiver` only at the end of the connection. It sends messages as the
-    protocol version requires; until one is negotiated, the server may have one of the `alternatives`."""
+    protocol version requires; `alternatives` of `set_revision` returns all versions that the client accepts."""
 
     @property
     def close_reason(self) -> str: ...

@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from ..protocol.connection import Connection
 from ..protocol.events import MessageRejected, RequestReceived
-from ..protocol.framing import OVERSIZED_MESSAGE
+from ..protocol.framing import OversizedMessage
 from ..protocol.models import is_object
 from ..protocol.revision import META, Handshake, Revision
 from .interfaces import Candidate, Service, Transport
@@ -46,7 +46,7 @@ def select_service(candidates: Sequence[Candidate[Service]], first: bytes) -> Se
     stateful = [candidate for candidate in candidates if candidate.stateful]
     stateless = [candidate for candidate in candidates if not candidate.stateful]
     try:
-        message = from_json(first) if first is not OVERSIZED_MESSAGE else None
+        message = from_json(first) if not isinstance(first, OversizedMessage) else None
     except ValueError:
         message = None
     params = message.get("params") if is_object(message) else None
@@ -70,7 +70,7 @@ def reject_message(candidates: Sequence[Candidate[Service]], transport: Transpor
     """Respond to a message that does not open a connection as a server before `initialize` does."""
     service = next(candidate for candidate in reversed(candidates) if candidate.stateful).get()
     connection = Connection(service.revision, "server", local_capabilities=service.capabilities)
-    event = connection.oversized() if data is OVERSIZED_MESSAGE else connection.receive(data)
+    event = connection.oversized(data) if isinstance(data, OversizedMessage) else connection.receive(data)
     if isinstance(event, RequestReceived):  # A ping: nothing else is served before the handshake.
         transport.send(connection.send_result(event, event.row.result()))
     elif isinstance(event, MessageRejected) and event.reply is not None:

@@ -15,7 +15,7 @@ from ..errors import ConnectionClosedError, MCPError, ProtocolViolationError, Re
 from ..protocol import jsonrpc
 from ..protocol.connection import Connection
 from ..protocol.events import Batch, Event, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
-from ..protocol.framing import OVERSIZED_MESSAGE
+from ..protocol.framing import OversizedMessage
 from ..protocol.jsonrpc import Id, NotificationMessage, OutgoingMessage, RequestMessage, to_plain
 from ..protocol.lifecycle import Phase
 from ..protocol.revision import Notification, Request
@@ -118,8 +118,8 @@ class Session:
         else:
             self._message_size = len(data)
             event = (
-                self.connection.oversized()
-                if data is OVERSIZED_MESSAGE
+                self.connection.oversized(data)
+                if type(data) is OversizedMessage
                 else self.connection.receive_message(jsonrpc.decode(data))
             )
             self.handle_event(event, self._send, self)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.auth.client_servers import METADATA, RESOURCE, World, looks, reach, served, town
+from support.auth.client_servers import METADATA, RESOURCE, REVISIONS, World, looks, reach, served, town
 from support.project import ROOT
 
 from mcp_generated import connect, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
@@ -117,13 +117,40 @@ async def test_a_client_of_all_revisions_asks_an_older_server_itself_and_no_othe
         assert not requested_paths(world, METADATA, "/authorize")
 
 
-async def test_once_a_later_revision_is_agreed_a_server_cannot_turn_to_older_ways() -> None:
-    async with town(protects=False) as world:
+async def test_a_server_that_had_metadata_of_the_resource_cannot_turn_to_older_ways() -> None:
+    async with town() as world:
         async with connect(world.url, http=reach(world)) as client:
             assert await looks(client) == ["look"]
+            world.protects = False
             world.valid, world.replies["/token"] = "another", (400, {}, {"error": "invalid_grant"})
             with pytest.raises(AuthorizationError, match="has no protected resource metadata"):
                 await looks(client)
+
+
+@pytest.mark.parametrize("has_metadata", [True, False])
+@pytest.mark.parametrize("negotiated", REVISIONS)
+@pytest.mark.parametrize("opened", ["at once", "before the login", "with a token that expires"])
+async def test_a_client_of_all_revisions_logs_in_at_the_server_itself_whatever_is_negotiated(
+    opened: str, negotiated: str, has_metadata: bool
+) -> None:
+    async with town(negotiated, protects=False) as world:
+        if not has_metadata:
+            world.replies[METADATA] = (404, {}, "")
+        if opened == "before the login":
+            world.replies["/mcp"] = (200, {}, "in")
+        async with connect(world.url, http=reach(world)) as client:
+            world.replies.pop("/mcp", None)
+            assert await looks(client) == ["look"]
+            last = [request for request in world.seen if request.path == "/mcp" and request.method == "POST"][-1]
+            assert last.headers.get("mcp-protocol-version", FIRST) == negotiated
+            if opened == "with a token that expires":
+                world.valid, world.replies["/token"] = "another", (400, {}, {"error": "invalid_grant"})
+                with pytest.raises(AuthorizationError, match="invalid_grant"):
+                    await looks(client)
+                del world.replies["/token"]
+                assert await looks(client) == ["look"]
+        assert METADATA in requested_paths(world, METADATA) and requested_paths(world, "/authorize")
+        assert "resource" not in world.params_of("/token")[0]
 
 
 async def test_a_way_that_was_chosen_by_hand_is_the_only_one() -> None:

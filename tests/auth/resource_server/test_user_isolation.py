@@ -217,6 +217,9 @@ async def test_a_task_is_its_users_alone_and_begins_with_the_scopes_it_needs(rev
             for who, (token, _) in others(issuer, at.url).items():
                 answer = await at.post(rev.request(2, method, params), token, **{"mcp-name": created["taskId"]})
                 if who == "alice, with a new token":
-                    assert "result" in json.loads(answer.content), answer.text
+                    assert answer.status_code == 403, "the token has no scope `write`"
                 else:
                     assert answer.status_code in (400, 401) and "secret" not in answer.text, (who, answer.text)
+            wide = issuer.token(at.url, scope="more write", jti="3")
+            answer = await at.post(rev.request(3, method, params), wide, **{"mcp-name": created["taskId"]})
+            assert "result" in json.loads(answer.content), answer.text

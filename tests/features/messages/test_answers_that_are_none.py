@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from support.endpoints import HANDSHAKE
 from mcp_generated import InvalidResponseError
 from mcp_runtime.protocol.connection import Connection
 from mcp_runtime.protocol.events import MessageRejected, ResponseReceived
+from mcp_runtime.protocol.framing import LineDecoder, OversizedMessage
 from mcp_runtime.protocol.lifecycle import Phase
 
 DEEP = "[" * 3000 + "]" * 3000
@@ -62,10 +64,54 @@ def test_an_answer_to_no_call_settles_none_and_is_not_answered(what: str) -> Non
     assert isinstance(good, ResponseReceived) and not isinstance(good.outcome, Exception)
 
 
+@pytest.mark.parametrize("side", ["client", "server"])
 @pytest.mark.parametrize(
     "request_", ['{"jsonrpc":"2.0","id":7,"method":"ping","params":{"result":' + DEEP + "}}", '{"id":7,"method":NaN}']
 )
-def test_a_request_that_cannot_be_read_settles_no_call(request_: str) -> None:
+def test_a_request_that_cannot_be_read_settles_no_call(request_: str, side: Any) -> None:
     connection = client_in_session("7")
+    connection.side = side
     event = connection.receive(request_.encode())
-    assert isinstance(event, MessageRejected) and event.reply is not None
+    assert isinstance(event, MessageRejected) and (event.reply is None) == (side == "client")
+
+
+JUNK = [
+    "not JSON",
+    "[]",
+    "5",
+    '"text"',
+    "{}",
+    '{"id":7}',
+    '{"jsonrpc":"2.0","id":7}',
+    '{"jsonrpc":"2.0","id":null,"x":1}',
+]
+
+
+@pytest.mark.parametrize("junk", [*JUNK, "\xff", DEEP, '{"jsonrpc":"2.0","method":5}', '[{"x":1},5]'])
+def test_a_client_responds_to_requests_alone(junk: str) -> None:
+    connection = client_in_session("ours")
+    event = connection.receive(junk.encode("latin-1"))
+    for item in getattr(event, "events", [event]):
+        assert isinstance(item, MessageRejected) and item.reply is None
+    request = connection.receive(b'{"jsonrpc":"2.0","id":7,"method":"no/such"}')
+    assert isinstance(request, MessageRejected) and request.reply is not None
+    malformed = connection.receive(b'{"jsonrpc":"2.0","id":7,"method":"ping","params":5}')
+    assert isinstance(malformed, MessageRejected) and malformed.reply is not None
+
+
+@pytest.mark.parametrize("id", [7, "a-7"])
+@pytest.mark.parametrize("what", sorted({*ANSWERS, "an error"} - {"neither a result nor an error", "another version"}))
+def test_the_call_fails_at_once_if_the_answer_is_longer_than_the_limit(what: str, id: Any) -> None:
+    connection = client_in_session(id)
+    padding = " " * 10_000
+    answer = {**ANSWERS, "an error": '{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"x"}}'}[what]
+    line = answer.replace("ID", json.dumps(id))
+    decoder = LineDecoder(1000)
+    data = (re.sub('("(?:result|error)" ?:)', rf"\1{padding}", line, count=1) + "\n").encode("latin-1")
+    parts = [data[at : at + 700] for at in range(0, len(data), 700)]
+    [message] = [message for part in parts for message in decoder.feed(part)]
+    assert isinstance(message, OversizedMessage) and len(message) < 5000
+    event = connection.oversized(message)
+    assert isinstance(event, ResponseReceived) and event.id == id
+    assert isinstance(event.outcome, InvalidResponseError) and "limit" in str(event.outcome)
+    assert decoder.feed(b"next\n") == [b"next"]

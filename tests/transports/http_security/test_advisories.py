@@ -233,7 +233,7 @@ async def test_a_key_in_another_case_is_not_taken_for_the_key(rev: Rev) -> None:
 @among(HANDSHAKE)
 @pytest.mark.advisory("GHSA-jpw9-pfvf-9f58", "CVE-2026-33946", "GHSA-qvqr-5cv7-wh35", "GHSA-84j6-jc92-77jm")
 async def test_neither_session_nor_stream_of_a_user_serves_another(rev: Rev) -> None:
-    alice, bob = (SimpleNamespace(is_authenticated=True, display_name=name) for name in ("alice", "bob"))
+    alice, bob = (SimpleNamespace(is_authenticated=True, identity=name, display_name="Al") for name in ("alice", "bob"))
     app = asgi_app(echo(rev))
     hello = {"protocolVersion": rev.id, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
     client, other = Web(app, rev), Web(app, rev)

@@ -100,7 +100,7 @@ async def test_a_request_without_its_session_is_turned_away(rev: Rev, id: str | 
 
 @among(HANDSHAKE)
 async def test_another_user_does_not_find_the_session(rev: Rev) -> None:
-    alice, bob = (SimpleNamespace(is_authenticated=True, display_name=name) for name in ("alice", "bob"))
+    alice, bob = (SimpleNamespace(is_authenticated=True, identity=name, display_name="Al") for name in ("alice", "bob"))
     client = Web(echo(rev).asgi(), rev)
     hello = {"protocolVersion": rev.id, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
     opened = await client.answered(body=rev.request(0, "initialize", hello), user=alice)

@@ -58,7 +58,10 @@ class ScopeCheck:
         """Return True if the user has all scopes."""
         if self.tag is not None and self.tag not in request.tags:
             return True
-        return request.user is not None and request.user.scopes.issuperset(self.scopes)
+        if request.user is None or not request.user.scopes.issuperset(self.scopes):
+            return False
+        request.ctx.require_scopes(*self.scopes)  # Has them noted for those who read the result later.
+        return True
 
 
 def require_scopes(*scopes: str) -> ScopeCheck:

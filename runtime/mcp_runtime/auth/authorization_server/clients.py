@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
-from ipaddress import IPv6Address, ip_address
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ...aio.bounded_cache import BoundedCache
+from ...aio.shared_requests import SharedRequests
 from ...errors import AuthorizationError, LocalError
 from ...protocol.models import is_object
 from ..http import AuthHTTPClient
@@ -20,15 +21,19 @@ from .storage import AuthorizationStorage
 
 _DOCUMENT_TTL: Final = 300.0  # Seconds for which a document, or the failure to fetch it, is cached.
 _MAX_DOCUMENTS: Final = 1000  # Documents that are cached.
-_MAX_CONCURRENT_FETCHES: Final = 8
+_MAX_FETCHES: Final = 64  # Documents that are fetched at the same time; of one host:
+_MAX_FETCHES_OF_HOST: Final = 2
+_FETCH_SECONDS: Final = 5.0  # Seconds for a document to arrive, the time that it waits for others included.
 _HOUR: Final = 3600.0
 _MAX_ADDRESSES: Final = 50_000
+_IPV6_SHARES: Final = ((64, 1), (56, 4), (48, 16))  # A customer of a provider may have a network of any of these sizes.
 _DOCUMENT: Final = re.compile(r"https://[a-z0-9.-]+(:[0-9]{1,5})?/[A-Za-z0-9._~%/-]+")
 _MAX_ID_LENGTH: Final = 500
 
 
 class RegistrationQuota:
-    """A limit on registrations an hour for each IPv4 address, and for each IPv6 network (/64)."""
+    """A limit on registrations an hour for each IPv4 address and each IPv6 network: one of 64 bits has a share, one of
+    56 bits 4 of them, and one of 48 bits 16."""
 
     def __init__(self, max_per_hour: int, clock: Callable[[], float]) -> None:
         """Create a quota.
@@ -40,18 +45,21 @@ class RegistrationQuota:
         self._max_per_hour = max_per_hour
         self._clock = clock
         self._hour = 0
-        self._counts: dict[str, int] = {}
+        self._counts: dict[Hashable, int] = {}
 
     def acquire(self, address: str) -> bool:
-        """Count a registration from an address. Return False if the quota is used up."""
+        """Count a registration from an address. Return False if a quota is used up."""
         hour = int(self._clock() // _HOUR)
         if hour != self._hour:
             self._hour, self._counts = hour, {}
-        network = _network(address)
-        if len(self._counts) >= _MAX_ADDRESSES and network not in self._counts:
+        networks = _networks(address)
+        if any(self._counts.get(network, 0) >= shares * self._max_per_hour for network, shares in networks):
+            return False  # Nothing is stored of those who are refused.
+        if len(self._counts) >= _MAX_ADDRESSES and networks[0][0] not in self._counts:
             return False
-        self._counts[network] = self._counts.get(network, 0) + 1
-        return self._counts[network] <= self._max_per_hour
+        for network, _ in networks:
+            self._counts[network] = self._counts.get(network, 0) + 1
+        return True
 
 
 class ClientRegistry:
@@ -88,7 +96,9 @@ class ClientRegistry:
         self._documents: BoundedCache[str, tuple[OAuthClient | None]] = BoundedCache(
             _MAX_DOCUMENTS, ttl=_DOCUMENT_TTL, clock=clock
         )
-        self._fetch_slots = asyncio.Semaphore(_MAX_CONCURRENT_FETCHES)
+        self._fetches: SharedRequests[str, OAuthClient | None] = SharedRequests(
+            _MAX_FETCHES, at_once_of_group=_MAX_FETCHES_OF_HOST, seconds=_FETCH_SECONDS
+        )
 
     async def find(self, id: str) -> OAuthClient | None:
         """Return the client of a client id; None if it is unknown or its document is not valid."""
@@ -116,8 +126,10 @@ class ClientRegistry:
         cached = self._documents.get(id)
         if cached is not None:
             return cached[0]
-        async with self._fetch_slots:
-            client = await self._fetch_document(self._http, id)
+        try:
+            client = await self._fetches.run(id, partial(self._fetch_document, self._http, id), urlsplit(id).hostname)
+        except TimeoutError:
+            return None  # Not cached: the next request may find fewer others before it.
         self._documents.put(id, (client,))
         return client
 
@@ -151,11 +163,12 @@ def _check(client: OAuthClient) -> None:
         raise LocalError(f"client {client.client_id}: {error.reason}") from None
 
 
-def _network(address: str) -> str:
+def _networks(address: str) -> list[tuple[Hashable, int]]:
+    """Return the networks that a registration from an address counts for, the smallest first, with their shares."""
     try:
         parsed = ip_address(address)
     except ValueError:
-        return ""
-    if isinstance(parsed, IPv6Address):
-        return str(parsed.ipv4_mapped or int(parsed) >> 64)
-    return str(parsed)
+        return [("", 1)]
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is None:
+        return [((bits, int(parsed) >> (128 - bits)), shares) for bits, shares in _IPV6_SHARES]
+    return [(str(parsed if isinstance(parsed, IPv4Address) else parsed.ipv4_mapped), 1)]

@@ -76,6 +76,7 @@ class OAuthClientProvider(httpx2.Auth):
         self._negotiated: NegotiatedRevision | None = None
         self._dpop = DPoPProver() if dpop else None
         self._metadata_url: str | None = None
+        self._has_resource_metadata = False
         self._challenged_scope: str | None = None
         self._requested_scopes: set[str] = set()
 
@@ -167,7 +168,10 @@ class OAuthClientProvider(httpx2.Auth):
                 return current, False
             self._metadata_url = challenge.get("resource_metadata", self._metadata_url)
             self._challenged_scope = challenge.get("scope", self._challenged_scope)
-            resource, issuer = await self._discovery.find(self._metadata_url, self._negotiated)
+            resource, issuer = await self._discovery.find(
+                self._metadata_url, self._negotiated, has_resource_metadata=self._has_resource_metadata
+            )
+            self._has_resource_metadata = self._has_resource_metadata or resource is not None
             if stored is not None and stored.issuer != issuer.issuer:
                 self._check_issuer_changed()
                 stored = old = None

@@ -11,6 +11,7 @@ import secrets
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
+from heapq import heappop, heappush
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -63,20 +64,33 @@ class InMemoryReplayCache:
         """
         self._max_entries = max_entries
         self._clock = clock
-        self._expiry: dict[str, float] = {}
+        self._ids: set[str] = set()
+        self._counts: dict[str, int] = {}  # The numbers of ids of the keys.
+        self._by_expiry: list[tuple[float, str]] = []  # A heap.
 
     def add(self, id: str, expires_at: float) -> bool:
-        """Store the id of a proof until a time in seconds since the epoch. Return False if it is stored already, or if
-        the cache is full."""
-        if id in self._expiry:
+        """Store the id of a proof, `<thumbprint of the key>.<jti>`, until a time in seconds since the epoch. Return
+        False if it is stored already, or if there is no room: one key never takes more than is left for others."""
+        now = self._clock()
+        while self._by_expiry and self._by_expiry[0][0] <= now:
+            self._forget(heappop(self._by_expiry)[1])
+        if id in self._ids:
             return False
-        if len(self._expiry) >= self._max_entries:
-            now = self._clock()
-            self._expiry = {key: expiry for key, expiry in self._expiry.items() if expiry > now}
-            if len(self._expiry) >= self._max_entries:
-                return False
-        self._expiry[id] = expires_at
+        key = id.partition(".")[0]
+        count, free = self._counts.get(key, 0), self._max_entries - len(self._ids)
+        if not 0 < free > count:
+            return False
+        self._ids.add(id)
+        self._counts[key] = count + 1
+        heappush(self._by_expiry, (expires_at, id))
         return True
+
+    def _forget(self, id: str) -> None:
+        key = id.partition(".")[0]
+        self._ids.discard(id)
+        self._counts[key] -= 1
+        if not self._counts[key]:
+            del self._counts[key]
 
 
 class DPoPVerifier:

@@ -7,11 +7,13 @@ import logging
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final, Protocol
 from urllib.parse import quote_plus, urlsplit
 
 from ...aio.bounded_cache import BoundedCache
+from ...aio.shared_requests import SharedRequests
 from ...errors import AuthorizationError, LocalError
 from ...http.urls import base_url
 from ...protocol.models import is_object
@@ -40,6 +42,8 @@ _TYPES: Final = frozenset({"at+jwt", "jwt"})  # Other types are not access token
 _MAX_HEADER_LENGTH: Final = 8 * 1024
 _MAX_KEYS: Final = 4  # Keys that are tried for a token without a key id.
 _MAX_CACHED: Final = 4096
+_MAX_INTROSPECTIONS: Final = 32  # Requests of introspection at the same time.
+_INTROSPECTION_SECONDS: Final = 10.0  # Seconds for one, the time that it waits for others included.
 _MAX_CACHE_SECONDS: Final = 60.0  # Seconds for which a valid signature is not checked again.
 
 
@@ -176,13 +180,20 @@ class IntrospectionVerifier:
         self._http = AuthHTTPClient(policy or _policy(url))
         self._clock = clock
         self._cache = _TokenCache(cache_ttl, leeway, clock)
+        self._requests: SharedRequests[bytes, Mapping[str, Any] | None] = SharedRequests(
+            _MAX_INTROSPECTIONS, seconds=_INTROSPECTION_SECONDS
+        )
 
     async def verify(self, token: str) -> AuthenticatedUser | None:
         """Return the user of a token; None if it is not valid. Raises AuthorizationError if introspection fails."""
         cached = self._cache.get(token)
         if cached is not None:
             return cached[0]
-        claims = await self._introspect(token)
+        try:
+            claims = await self._requests.run(sha256(token.encode()).digest(), partial(self._introspect, token))
+        except TimeoutError:
+            reason = f"the introspection endpoint did not respond within {_INTROSPECTION_SECONDS:g} seconds"
+            raise AuthorizationError(reason) from None
         try:
             user = read_user(claims, self._required, self._clock(), token) if claims is not None else None
         except InvalidClaimsError as error:

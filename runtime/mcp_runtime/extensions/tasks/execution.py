@@ -40,7 +40,8 @@ class _InputRequest:
 
 
 class TaskExecution:
-    """A running task. `save` is awaited with each record of the task, in order; `work` is the future of the handler."""
+    """A running task. `save` is awaited with each record of the task, in order; `work` is the future of the handler;
+    `scopes` returns the scopes that the call has required so far."""
 
     def __init__(
         self,
@@ -51,6 +52,8 @@ class TaskExecution:
         max_result_bytes: int,
         save: SaveRecord,
         work: asyncio.Future[Any],
+        *,
+        scopes: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         self.record = record
         self._row = row
@@ -59,6 +62,7 @@ class TaskExecution:
         self._max_result_bytes = max_result_bytes
         self._save = save
         self._work = work
+        self._scopes = scopes
         self.is_unsaved = False  # True if the store failed, so that only this process has the record.
         self._cancel_reason: CancelReason | None = None
         self._input_requests: dict[str, _InputRequest] = {}
@@ -172,7 +176,12 @@ class TaskExecution:
         if self.record.status in TERMINAL_STATUSES:
             return
         self.record = replace(
-            self.record, status=status, updated=time.time(), message=message, detail=dict(detail or {})
+            self.record,
+            status=status,
+            scopes=self._scopes(),
+            updated=time.time(),
+            message=message,
+            detail=dict(detail or {}),
         )
         if save:
             async with self._save_lock:  # The last saved record must be the latest one.

@@ -33,7 +33,8 @@ class TaskServerMixin(BaseServer):
     """A mixin for a generated server with the tasks extension: `await ctx.as_task()` in a handler responds with a task
     while the handler continues.
 
-    Only the user who created a task (`principal`) can access it. The handler ends with the connection that created the
+    Only the user who created a task (`principal`) can access it, with a token that has the scopes which the call of the
+    task required. The handler ends with the connection that created the
     task; over HTTP, with the server.
     """
 
@@ -88,7 +89,8 @@ class TaskServerMixin(BaseServer):
 
     async def filter_subscriptions(self, ctx: ServerContext, row: Notification, ids: list[str]) -> list[str]:
         """Return the ids of a subscription filter whose tasks belong to the client."""
-        return [id for id in ids if await self._find_record(ctx, id) is not None]
+        records = [await self._find_record(ctx, id) for id in ids]
+        return [record.id for record in records if record is not None and _has_scopes(ctx, record)]
 
     async def _find_record(self, ctx: ServerContext, id: str) -> TaskRecord | None:
         execution = self._executions.get(id)
@@ -100,6 +102,7 @@ class TaskServerMixin(BaseServer):
         record = await self._find_record(ctx, id)
         if record is None:  # The same error for tasks of other users, so that their ids are not revealed.
             raise JSONRPCError(INVALID_PARAMS, f"there is no task {id[:100]!r}, or it has expired")
+        ctx.require_scopes(*record.scopes)
         return record
 
     async def _get_running_execution(self, ctx: ServerContext, id: str) -> TaskExecution | None:
@@ -137,6 +140,7 @@ class TaskServerMixin(BaseServer):
         record = TaskRecord(
             id=secrets.token_urlsafe(24),
             owner=self.principal(ctx),
+            scopes=_checked_scopes(ctx),
             status="working",
             created=now,
             updated=now,
@@ -151,7 +155,8 @@ class TaskServerMixin(BaseServer):
             _log.exception("the task store failed to add a task")
             raise JSONRPCError(INTERNAL_ERROR, "the task cannot be stored") from None
         save = partial(self._save, ctx)
-        execution = TaskExecution(record, row, self.revision, ctx.capabilities, self._max_result_bytes, save, work)
+        settings = record, row, self.revision, ctx.capabilities, self._max_result_bytes, save, work
+        execution = TaskExecution(*settings, scopes=partial(_checked_scopes, ctx))
         self._executions[record.id] = execution
         ctx.connection_state.background_tasks.add(work)
         work.add_done_callback(partial(self._execution_done, execution))
@@ -181,3 +186,13 @@ class TaskServerMixin(BaseServer):
 def _create_task_type(row: Request[Any]) -> InterimResult | None:
     """Return the interim result of a request that announces a task, None if it has none."""
     return next((interim for interim in row.interim if "task_id" in interim.result.model_fields), None)
+
+
+def _checked_scopes(ctx: ServerContext) -> tuple[str, ...]:
+    """Return the scopes that a request has required so far."""
+    auth = ctx._channel.auth  # pyright: ignore[reportPrivateUsage]
+    return () if auth is None else tuple(sorted(auth.checked_scopes))
+
+
+def _has_scopes(ctx: ServerContext, record: TaskRecord) -> bool:
+    return not record.scopes or (ctx.user is not None and ctx.user.scopes.issuperset(record.scopes))

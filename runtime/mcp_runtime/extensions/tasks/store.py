@@ -20,7 +20,8 @@ TERMINAL_STATUSES: Final[frozenset[Status]] = frozenset({"completed", "failed", 
 class TaskRecord:
     """The stored state of a task.
 
-    `owner` is the user, as `BaseServer.principal` returns it. `created` and `updated` are seconds since 1970; `ttl` and
+    `owner` is the user, as `BaseServer.principal` returns it; `scopes` are the OAuth scopes of requests about the task,
+    which its call has required. `created` and `updated` are seconds since 1970; `ttl` and
     `poll_interval` are seconds. `detail` has the JSON property of the status: `result`, `error` or `inputRequests`.
     """
 
@@ -31,6 +32,7 @@ class TaskRecord:
     updated: float
     ttl: float | None
     poll_interval: float
+    scopes: tuple[str, ...] = ()
     message: str | None = None
     detail: Mapping[str, Any] = field(default_factory=dict[str, Any])
 

@@ -56,7 +56,7 @@ class HTTPClientTransport:
         self._sink = sink
 
     def set_revision(self, revision: Revision, alternatives: Callable[[], Iterable[Revision]] = tuple) -> None:
-        """Send messages of this revision from now on; the server may negotiate one of the alternatives."""
+        """Send messages of this revision from now on; `alternatives` returns all that the client accepts."""
         self._http.negotiated = NegotiatedRevision(revision, alternatives)
         self._streamable.revision = revision
         if self._legacy is not None:

@@ -25,11 +25,13 @@ from ...http.asgi import (
     Sending,
     id_of,
     path_of,
+    refuse_body,
     respond,
     send_error,
     send_metadata,
 )
 from ...http.body import BodyReader
+from ...http.client_keys import user_of
 from ...http.cors import CORSPolicy, preflight_headers
 from ...http.headers import HTTPError
 from ...http.origins import OriginPolicy
@@ -100,14 +102,6 @@ class HTTPLimits:
     max_batch: int = 100
     keep_alive: float = KEEP_ALIVE
     retry_interval: int = RETRY
-
-
-def user_of(scope: Mapping[str, Any]) -> object:
-    """Return the user that Starlette's authentication middleware has put into the ASGI scope; None without one."""
-    user = scope.get("user")
-    if user is None or not getattr(user, "is_authenticated", False):
-        return None
-    return getattr(user, "display_name", None)
 
 
 class MCPASGIApp:
@@ -228,7 +222,7 @@ class MCPASGIApp:
             if method == "POST":
                 body = await self._body_reader.read(receive, length)
                 if not isinstance(body, bytes):
-                    return await send_error(send, body)
+                    return await refuse_body(receive, send, body)
                 limits = self._limits
                 message = decode(body, limits.max_parts, limits.max_batch)
                 response = self._handle_post((message, head, auth, scope, receive, send))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final, Protocol
 
 _MAX_MESSAGES: Final = 1024
@@ -35,9 +35,10 @@ class EventStore(Protocol):
 
 
 class InMemoryEventStore:
-    """An event store in memory. If it is full, it deletes the oldest messages of the least recently used stream."""
+    """An event store in memory. If it is full, the user or address that holds most bytes loses the oldest messages of
+    its least recently used stream."""
 
-    __slots__ = ("_max_messages", "_max_stream_bytes", "_max_total_bytes", "_size", "_streams")
+    __slots__ = ("_max_messages", "_max_stream_bytes", "_max_total_bytes", "_size", "_streams", "_holders")
 
     def __init__(
         self,
@@ -56,53 +57,90 @@ class InMemoryEventStore:
         self._max_stream_bytes = max_stream_bytes
         self._max_total_bytes = max_total_bytes
         self._size = 0
-        self._streams: dict[str, _StoredStream] = {}  # The least recently used stream is the first.
+        self._streams: dict[str, _StoredStream] = {}
+        self._holders: dict[Hashable, _Holder] = {}
+
+    def assign(self, stream: str, holder: Hashable) -> None:
+        """Set who holds a new stream; streams without a holder count together."""
+        self._streams[stream] = _StoredStream(holder)
 
     def add(self, stream: str, number: int, message: bytes) -> None:
         """Store a message, and delete older ones to make room."""
-        stored = self._streams.pop(stream, None) or _StoredStream(number)
-        self._streams[stream] = stored
+        stored = self._streams.get(stream) or self._streams.setdefault(stream, _StoredStream(None))
+        holder = self._holders.get(stored.holder) or self._holders.setdefault(stored.holder, _Holder())
+        holder.streams.pop(stream, None)
+        holder.streams[stream] = stored
+        if not stored.messages:
+            stored.first = number
         stored.messages.append(message)
-        stored.size += len(message)
-        self._size += len(message)
+        self._count(stored, len(message))
         while len(stored.messages) > 1 and (
             len(stored.messages) > self._max_messages or stored.size > self._max_stream_bytes
         ):
             self._drop_first(stored)
         while self._size > self._max_total_bytes and self._size > len(message):
-            oldest_id, oldest = next(iter(self._streams.items()))
-            self._drop_first(oldest)
-            if not oldest.messages:
-                del self._streams[oldest_id]
+            self._make_room(holder, len(message))
+
+    def _make_room(self, adding: _Holder, added: int) -> None:
+        """Delete a message of the holder that has most, the message that was added last not counted."""
+        holder = max(self._holders.values(), key=lambda item: item.size - (added if item is adding else 0))
+        id, stored = next(iter(holder.streams.items()))
+        self._drop_first(stored)
+        if not stored.messages:
+            self._remove(id)
 
     def _drop_first(self, stored: _StoredStream) -> None:
-        size = len(stored.messages.pop(0))
-        stored.size -= size
-        self._size -= size
+        self._count(stored, -len(stored.messages.pop(0)))
         stored.first += 1
+
+    def _count(self, stored: _StoredStream, size: int) -> None:
+        stored.size += size
+        self._holders[stored.holder].size += size
+        self._size += size
 
     def after(self, stream: str, number: int) -> Sequence[NumberedMessage]:
         """Return the stored messages of a stream that follow this number, in order."""
         stored = self._streams.get(stream)
-        if stored is None:
+        if stored is None or not stored.messages:
             return ()
         begin = max(stored.first, number + 1)
         return list(enumerate(stored.messages[begin - stored.first :], begin))
 
     def drop(self, stream: str) -> None:
         """Delete all messages of a stream."""
-        stored = self._streams.pop(stream, None)
-        self._size -= 0 if stored is None else stored.size
-        if not self._streams:
+        self._remove(stream)
+        if self._streams.pop(stream, None) is not None and not self._streams:
             self._streams.clear()  # Frees the memory of the table.
+
+    def _remove(self, stream: str) -> None:
+        """Delete the messages of a stream, but not who holds it."""
+        stored = self._streams.get(stream)
+        if stored is None or (holder := self._holders.get(stored.holder)) is None:
+            return
+        self._count(stored, -stored.size)
+        stored.messages = []
+        holder.streams.pop(stream, None)
+        if not holder.streams:
+            del self._holders[stored.holder]
 
 
 class _StoredStream:
     """The messages of one stream and their size in bytes; `first` is the number of the first one."""
 
-    __slots__ = ("first", "messages", "size")
+    __slots__ = ("first", "holder", "messages", "size")
 
-    def __init__(self, first: int) -> None:
-        self.first = first
+    def __init__(self, holder: Hashable) -> None:
+        self.first = 1
+        self.holder = holder
         self.messages: list[bytes] = []
         self.size = 0
+
+
+class _Holder:
+    """The streams of one client that have messages, the least recently used one first, and their size in bytes."""
+
+    __slots__ = ("size", "streams")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.streams: dict[str, _StoredStream] = {}

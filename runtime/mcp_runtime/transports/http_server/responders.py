@@ -38,6 +38,7 @@ class PostResponder:
     is_done = False
     auth: RequestAuth
     scope: Mapping[str, Any] | None
+    on_done: Callable[[], None] | None = None
     _waiting: asyncio.Future[None] | None = None
 
     def client_key(self) -> Hashable:
@@ -49,6 +50,8 @@ class PostResponder:
         if self.is_done:
             return
         self.is_done = True
+        if self.on_done is not None:
+            self.on_done()
         if self.stream is None:
             self.response, self.code = response, code
         else:
@@ -136,7 +139,9 @@ class SessionResponder(PostResponder):
         send(message)
 
     def _create_stream(self) -> SSEStream:
-        return self._open_stream()
+        stream = self._open_stream()
+        stream.auth = self.auth if self.auth.user is not None else None
+        return stream
 
 
 class StatelessResponder(PostResponder):

@@ -12,7 +12,7 @@ from typing import Final
 
 from ...http.client_keys import ClientKey, client_key
 from ...session.session import Session
-from .event_store import EventStore
+from .event_store import EventStore, InMemoryEventStore
 from .streams import RETRY, SSEStream
 
 _log: Final = logging.getLogger(__name__)
@@ -97,6 +97,8 @@ class HTTPSession:
         if self._streams is None:
             self._streams = {}
         stream = SSEStream(self._events, retry=self._retry)
+        if isinstance(self._events, InMemoryEventStore):
+            self._events.assign(stream.id, self.client)
         self._streams[stream.id] = stream
         finished = [item for item in self._streams.values() if item.finished and not item.is_attached]
         size = sum([item.size for item in finished])

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from ...aio.eager import TaskStarter, task_starter
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...aio.threads import CALLER
+from ...errors import JSONRPCError
 from ...http.asgi import Receive, Send, Sending, disconnect_task, id_of, respond, send_error
-from ...http.client_keys import address_of
+from ...http.client_keys import ClientCounts, ClientKey, address_of
 from ...http.headers import SESSION_ID, Headers, HTTPError, Raw
 from ...http.server_rules import resume_position, retry_headers, status_of
 from ...protocol.connection import Connection
-from ...protocol.jsonrpc import INTERNAL_ERROR, Message
+from ...protocol.jsonrpc import INTERNAL_ERROR, Message, RequestMessage
 from ...protocol.lifecycle import Phase
 from ...session.identity import RequestAuth
 from ...session.interfaces import Service
@@ -25,6 +27,9 @@ from .sessions import HTTPSession, SessionStore
 from .stream_response import begin_stream, end_stream, send_stream
 
 _SESSION: Final = SESSION_ID.encode()
+_MAX_RUNNING: Final = 4096  # Requests of one user that wait for their results at the same time, in all sessions.
+_MAX_RUNNING_OF_ADDRESS: Final = 16_384  # The same of one address without a user.
+_TOO_MANY: Final = HTTPError(503, "too many requests of this client run: wait for results first", INTERNAL_ERROR)
 _UNKNOWN_SESSION: Final = HTTPError(404, "there is no such session")
 
 
@@ -46,6 +51,7 @@ class StatefulHandler:
         self._responder_class = responder_class
         self._starter: TaskStarter | None = None
         self._template: Connection | None = None
+        self._counts = ClientCounts(_MAX_RUNNING, _MAX_RUNNING_OF_ADDRESS)
 
     async def open(self, post: IncomingPost) -> None:
         """Open a session with the newest server; end it at once if `initialize` fails."""
@@ -81,7 +87,10 @@ class StatefulHandler:
             return send_error(send, _UNKNOWN_SESSION, id_of(message))
         session = http_session.session
         assert session is not None, "an HTTP session gets its session when it is opened"
-        return self._respond(session, self._dispatch(session, post, http_session), post)
+        is_crowded = self._counts.total >= _MAX_RUNNING and self._counts.is_full(http_session.client)
+        if is_crowded and isinstance(message, (RequestMessage, list)):
+            return send_error(send, _TOO_MANY, id_of(message))
+        return self._respond(session, self._dispatch(session, post, http_session), post, client=http_session.client)
 
     def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
         """Serve a GET: send the standalone stream, or resume the stream that `Last-Event-ID` names."""
@@ -93,6 +102,12 @@ class StatefulHandler:
         stream = http_session.listen() if position is None else http_session.resume(position[0])
         if stream is None:
             return send_error(send, HTTPError(400, "there is no such stream any more"))
+        if stream.auth is not None and position is not None:
+            try:
+                auth.require_scopes(stream.auth.checked_scopes)
+            except JSONRPCError as error:
+                refusal = HTTPError(403, str(error), error.code, error.data)
+                return send_error(send, refusal, headers=tuple(auth.challenge_headers))
         session = http_session.session
         primed = session is not None and session.connection.revision.http.priming_event
         after = position[1] if position else None
@@ -127,12 +142,20 @@ class StatefulHandler:
             CALLER.reset(token)  # What the context of the request outlives has no reference to the responder.
 
     def _respond(
-        self, session: Session, responder: PostResponder | None, post: IncomingPost, more: Raw = ()
+        self,
+        session: Session,
+        responder: PostResponder | None,
+        post: IncomingPost,
+        more: Raw = (),
+        client: ClientKey | None = None,
     ) -> Sending:
         message, _, auth, _, _, send = post
         if responder is None:
             return respond(send, 202)
         if responder.response is None:
+            if not responder.is_done and client is not None:
+                self._counts.add(client)
+                responder.on_done = partial(self._counts.remove, client)
             return self._respond_when_decided(session, responder, post, more)
         status = 200
         if responder.code:

@@ -14,6 +14,7 @@ from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...aio.threads import CALLER
 from ...http.asgi import Receive, Send, Sending, disconnect_task, respond, send_error
+from ...http.client_keys import ClientCounts
 from ...http.headers import Headers, HTTPError
 from ...http.param_headers import check_parameter_headers, parameter_headers
 from ...http.server_rules import retry_headers, status_of
@@ -34,6 +35,9 @@ _HEADERS_FRESH_SECONDS: Final = 5.0  # Seconds after which the header declaratio
 _DRAIN_SECONDS: Final = 0.5  # Seconds for requests to complete when the server shuts down.
 _CANCEL_SECONDS: Final = 0.4  # Seconds for cancelled handlers to end.
 _MAX_PAGES: Final = 100  # Pages of the list of tools.
+_MAX_RUNNING: Final = 1024  # Requests of one user that run at the same time, as in one session.
+_MAX_RUNNING_OF_ADDRESS: Final = 8192  # The same of one address without a user.
+_TOO_MANY: Final = HTTPError(503, "too many requests of this client run: wait for results first", INTERNAL_ERROR)
 
 _NO_RESPONSE: Final = (None, 0)
 
@@ -60,6 +64,7 @@ class StatelessHandler:
         self._dispatcher: Dispatcher | None = None
         self._loop: asyncio.AbstractEventLoop
         self._running: dict[StatelessResponder, asyncio.Task[None]] = {}  # The tasks that send the responses.
+        self._counts = ClientCounts(_MAX_RUNNING, _MAX_RUNNING_OF_ADDRESS)
         calls = service.revision.http.tool_call
         self._tool_call = None if calls is None else calls.method
         self._paths: dict[str, HeaderPaths] = {}
@@ -82,6 +87,8 @@ class StatelessHandler:
             return self._handle_notification(event, responder, send)
         if not head.accepts_json:
             responder.open_stream()
+        if len(self._running) >= _MAX_RUNNING and self._counts.is_full(responder.client_key()):
+            return send_error(send, _TOO_MANY, event.id)
         CALLER.set(responder.client_key)
         handler = run_request_handler(self._connection, event, self._dispatcher.handle, responder)
         try:
@@ -138,11 +145,13 @@ class StatelessHandler:
     ) -> None:
         """Run the rest of a handler in the current task, while another task sends its messages and its response."""
         sending = self._running[responder] = self._loop.create_task(self._send(responder, id, receive, send))
+        self._counts.add(client := responder.client_key())
         try:
             await responder.serve(rest)
             await sending
         finally:
             sending.cancel()
+            self._counts.remove(client)
             del self._running[responder]
 
     async def _send(self, responder: StatelessResponder, id: Id, receive: Receive, send: Send) -> None:

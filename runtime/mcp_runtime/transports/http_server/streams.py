@@ -13,6 +13,7 @@ from typing import Final
 
 from ...aio.keepalive import KeepAliveTimer
 from ...protocol.sse import KEEP_ALIVE_COMMENT, encode
+from ...session.identity import RequestAuth
 from .event_store import EventStore
 
 _log: Final = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ class SSEStream:
         "id",
         "last",
         "size",
+        "auth",
         "_delivered_size",
         "finished",
         "_store",
@@ -50,6 +52,7 @@ class SSEStream:
         self.last = 0
         self.size = 0  # Bytes of all messages.
         self.finished = False
+        self.auth: RequestAuth | None = None  # That of the request whose messages the stream has.
         self._store = store
         self._delivered = self._delivered_size = 0
         self._attached: object | None = None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from .error_output import write_line
 from .lines import LineTransport
 from .processes.tree import ProcessTree
 
@@ -35,7 +35,7 @@ class SubprocessTransport(LineTransport):
             stream.close()
         self._tree = tree
         self._child = child
-        self._on_line = stderr or _write_stderr
+        self._on_line = stderr or write_line
         self._tail: deque[str] = deque(maxlen=_TAIL)
         self._part = b""
         self._code: int | None = None
@@ -135,7 +135,3 @@ def _described(code: int) -> str:
     if code < 0:
         return f"was ended by signal {-code}"
     return f"ended with exit code {code if code < 1 << 31 else hex(code)}"  # Windows lists the large ones in hex.
-
-
-def _write_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -23,6 +23,7 @@ from ...aio import fast_paths
 from ...aio.process_exit import exit_without_threads
 from ...aio.stdio_mode import uses_threads
 from ...session.interfaces import Transport
+from .error_output import finish_error_output, unblock_error_output
 
 if TYPE_CHECKING:
     from .lines import ReaderRegistry
@@ -114,6 +115,7 @@ def _take_descriptors() -> tuple[int, int]:
     os.close(nothing)
     os.dup2(2, 1)
     _use_bytes_and_utf8(incoming, outgoing)
+    unblock_error_output()
     return incoming, outgoing
 
 
@@ -162,6 +164,7 @@ class _SignalHandling:
 
     def exit(self) -> None:
         """Close the event loop; exit the process if handlers still run."""
+        finish_error_output()
         for number, previous in self._previous_handlers.items():
             with contextlib.suppress(NotImplementedError):
                 self._loop.remove_signal_handler(number)

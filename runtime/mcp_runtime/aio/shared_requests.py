@@ -1,0 +1,67 @@
+"""Requests to another server: one at a time for each key, few at once, and none for longer than a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from contextlib import AsyncExitStack
+from typing import Any, Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class SharedRequests(Generic[K, V]):
+    """Runs requests whose result depends on their key alone: those with the same key at the same time share one."""
+
+    def __init__(self, at_once: int, *, seconds: float, at_once_of_group: int | None = None) -> None:
+        """Create an empty set of requests.
+
+        Args:
+            at_once: Requests that run at the same time; further ones wait.
+            seconds: Seconds for a request, the time that it waits included.
+            at_once_of_group: The same for those of one group, such as a host. Default None: no further limit.
+        """
+        self._slots = asyncio.Semaphore(at_once)
+        self._seconds = seconds
+        self._at_once_of_group = at_once_of_group
+        self._groups: dict[Hashable, _Group] = {}
+        self._running: dict[K, asyncio.Task[V]] = {}
+
+    async def run(self, key: K, request: Callable[[], Coroutine[Any, Any, V]], group: Hashable = None) -> V:
+        """Return the result of the running request with this key, or else of a new one. Raises TimeoutError."""
+        task = self._running.get(key)
+        if task is None or task.done():
+            task = self._running[key] = asyncio.get_running_loop().create_task(self._run(request, group))
+            task.add_done_callback(lambda done: self._forget(key, done))
+        # A caller that is cancelled leaves the request to the others.
+        return await asyncio.shield(task)
+
+    async def _run(self, request: Callable[[], Awaitable[V]], group: Hashable) -> V:
+        async with asyncio.timeout(self._seconds), AsyncExitStack() as slots:
+            if self._at_once_of_group is not None:
+                members = self._groups.setdefault(group, _Group(self._at_once_of_group))
+                members.count += 1
+                slots.callback(self._leave, group, members)
+                await slots.enter_async_context(members.slots)
+            await slots.enter_async_context(self._slots)
+            return await request()
+
+    def _leave(self, group: Hashable, members: _Group) -> None:
+        members.count -= 1
+        if not members.count:
+            del self._groups[group]
+
+    def _forget(self, key: K, task: asyncio.Task[V]) -> None:
+        if self._running.get(key) is task:
+            del self._running[key]
+        if not task.cancelled():
+            task.exception()  # Callers have it; without one left, it is of no interest.
+
+
+class _Group:
+    """The slots of one group, and the number of requests that have one or wait for one."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = asyncio.Semaphore(slots)
+        self.count = 0

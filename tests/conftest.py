@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.extras import SkippedModule, missing_extra
+from support.installation.extras import SkippedModule, missing_extra
 from support.processes import end_shared
 
 from mcp_generated import REVISIONS

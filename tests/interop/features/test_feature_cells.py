@@ -15,11 +15,11 @@ from typing import Any
 import httpx2
 import pytest
 from conformance.wires import served
-from support.endpoints import ALL_REVISIONS
 from support.feature_cells import own_peer
 from support.feature_cells.cells import (
     FASTMCP,
     INSPECTOR,
+    NEWEST,
     OWN,
     PYTHON_1,
     PYTHON_2,
@@ -83,17 +83,14 @@ def check(cell: Cell, outcomes: list[dict[str, Any]]) -> None:
         raise ExceptionGroup(f"{len(failures)} features of {cell}", failures)
 
 
-FAST = {(ALL_REVISIONS[0].id, "http"), (ALL_REVISIONS[-1].id, "http")}
+def row(cell: Cell) -> Any:
+    """Return a cell as a parameter; all are long but one."""
+    is_long = (cell.peer, cell.revision, cell.transport) != (OWN, NEWEST, "http")
+    return pytest.param(cell, marks=[pytest.mark.long] if is_long else [], id=str(cell))
 
 
 @pytest.mark.deadline(120)
-@pytest.mark.parametrize(
-    "cell",
-    [
-        pytest.param(cell, marks=[] if (cell.revision, cell.transport) in FAST else [pytest.mark.long], id=str(cell))
-        for cell in cells(OWN)
-    ],
-)
+@pytest.mark.parametrize("cell", [row(cell) for cell in cells(OWN)])
 async def test_the_client_of_each_revision_uses_all_features(cell: Cell) -> None:
     check(cell, await own_peer.use(cell, target(cell), steps_of(cell)))
 
@@ -127,13 +124,12 @@ def received(cell: Cell) -> list[dict[str, Any]]:
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("cell", [pytest.param(cell, id=str(cell)) for peer in DRIVERS for cell in cells(peer)])
+@pytest.mark.parametrize("cell", [row(cell) for peer in DRIVERS for cell in cells(peer)])
 def test_the_client_of_another_project_uses_all_features(cell: Cell) -> None:
     check(cell, received(cell))
 
 
-@pytest.mark.parametrize("mode", ["http", "mounted"])
+@pytest.mark.parametrize("mode", ["http", pytest.param("mounted", marks=pytest.mark.long)])
 def test_a_route_of_its_own_is_served_beside_the_endpoint(mode: str) -> None:
     response = httpx2.get(f"{origin(mode)}/health")
     assert (response.status_code, response.text) == (200, "well")

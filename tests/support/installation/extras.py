@@ -21,20 +21,21 @@ PACKAGES: Final = {
     "otel": ("opentelemetry",),
     "skills": ("yaml",),
 }
+# What the message of an error, or the output of a child process in it, says of what is missing.
 _HINT: Final = re.compile(r"mcp-generated\[(\w+)\]")
+_IMPORT: Final = re.compile(r"No module named '(\w+)")
 
 
 def missing_extra(error: BaseException | None) -> str | None:
     """Return which extra an error is about, if one of its packages is missing indeed; otherwise None."""
     while error is not None:
-        if isinstance(error, ImportError) and error.name is not None:
-            package = error.name.partition(".")[0]
-            extra = next((extra for extra, packages in PACKAGES.items() if package in packages), None)
-            if extra is not None and find_spec(package) is None:
-                return f"needs the extra {extra}: {package} is not installed"
-        for extra in _HINT.findall(str(error)):
-            if absent := [package for package in PACKAGES.get(extra, ()) if find_spec(package) is None]:
-                return f"needs the extra {extra}: {absent[0]} is not installed"
+        text = str(error)
+        packages = {package for extra in _HINT.findall(text) for package in PACKAGES.get(extra, ())}
+        packages |= {*_IMPORT.findall(text)}
+        for extra, names in PACKAGES.items():
+            for package in names:
+                if package in packages and find_spec(package) is None:
+                    return f"needs the extra {extra}: {package} is not installed"
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return None
 

@@ -13,7 +13,7 @@ TEXTS: Final = list(dict.fromkeys(reason.text for reason in REASONS))
 HEAD: Final = """# Features and the clients that use them
 
 One app with all features serves clients of this project and of others, in all protocol versions that they have, over
-stdio and HTTP. `tests/interop/features/test_feature_cells.py` tests each entry, and a custom route beside the endpoint.
+stdio and HTTP. `tests/interop/features/test_feature_cells.py` tests each entry, and a custom route of the same server.
 A number is a reason, listed below, why some versions or transports of a client do without. The test asserts as well
 what these clients get instead: an error in words, or a result without the messages before it.
 

@@ -85,6 +85,13 @@ def long(session: nox.Session) -> None:
     python(session, "-m", "pytest", "-q", "-n", "auto", "-m", "long")
 
 
+@nox.session(venv_backend="venv")
+def base(session: nox.Session) -> None:
+    """Run the tests of apps and examples with the base installation, in an environment of its own."""
+    session.install(".", "pytest")
+    session.run("python", "-m", "pytest", "-q", "tests/app", "tests/examples", *session.posargs)
+
+
 @nox.session
 def plain(session: nox.Session) -> None:
     """Run the tests of features and transports without the fast paths."""

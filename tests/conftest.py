@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
-import hypothesis
 import pytest
+from support.installation.extras import SkippedModule, missing_extra
 from support.processes import end_shared
 
 from mcp_generated import REVISIONS
@@ -16,12 +18,18 @@ from mcp_generated import REVISIONS
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # How long an example takes says more of the machine than of what is tested.
-hypothesis.settings.register_profile("any machine", deadline=None)
-hypothesis.settings.load_profile("any machine")
+try:
+    import hypothesis
+except ModuleNotFoundError:  # The base installation, where the tests that need it are skipped.
+    pass
+else:
+    hypothesis.settings.register_profile("any machine", deadline=None)
+    hypothesis.settings.load_profile("any machine")
 
 DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no marker gives it more.
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Start two workers a processor with `-n auto`: many tests wait for a process or for time to pass."""
     return 2 * (os.cpu_count() or 1)
@@ -36,6 +44,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that takes `revision` runs once for each."""
     if "revision" in metafunc.fixturenames:
         metafunc.parametrize("revision", list(REVISIONS))
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+    """A module that needs an optional package is skipped where that is not installed."""
+    module: pytest.Module = SkippedModule.from_parent(parent, path=module_path)
+    return module
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """A test that needs an optional package is skipped where that is not installed."""
+    try:
+        return (yield)
+    except Exception as error:
+        if (reason := missing_extra(error)) is None:
+            raise
+        pytest.skip(reason)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -323,8 +323,10 @@ def served(command: tuple[str, ...], for_what: str) -> tuple[subprocess.Popen[by
     """A server over HTTP that serves for as long as this process runs, and its origin."""
     process = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE)
     assert process.stderr is not None
+    output = b""
     for line in process.stderr:
+        output += line
         if b"listening at " in line:
             url = line.decode().partition("listening at ")[2].strip()
             return process, url.removesuffix("/mcp")
-    raise AssertionError(f"{command[0]} ended with {process.wait()}")
+    raise AssertionError(f"{command[0]} ended with {process.wait()}:\n{output.decode(errors='replace')[-4000:]}")

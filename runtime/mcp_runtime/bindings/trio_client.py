@@ -10,13 +10,14 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial, wraps
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from ..aio.trio_programs.asyncio_thread import AsyncioThread
 from ..client.core import ClientCore
 from ..client.subscriptions import Subscription
 from ..endpoint.base import Handler, to_async
 from ..endpoint.context import Context
+from ..session.options import RequestOptions
 
 T = TypeVar("T")
 
@@ -57,7 +58,7 @@ async def _release(thread: AsyncioThread, objects: tuple[Any, ...]) -> None:
 
 def _adopt(item: Any, thread: AsyncioThread) -> None:
     """Let the methods of an object, and the handlers of a client, run in the event loops that they are written for."""
-    item.__class__ = _trio_class(type(item))
+    item.__class__ = _trio_class(cast(Any, type(item)))
     item._asyncio_thread = thread
     _renew_handlers(item, partial(_in_trio, thread))
 
@@ -141,12 +142,12 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
         if thread.is_current:
             return function(self, *arguments, **keywords)
         _use_trio_for_progress(thread, keywords)
-        result = function(self, *arguments, **keywords)
+        result: Any = function(self, *arguments, **keywords)
         if inspect.isasyncgen(result):
-            return thread.iterate(result)
+            return thread.iterate(cast(Any, result))
         if isinstance(result, Subscription):
             _adopt(result, thread)
-        return result
+        return cast(Any, result)
 
     return plain
 
@@ -156,5 +157,5 @@ def _use_trio_for_progress(thread: AsyncioThread, keywords: dict[str, Any]) -> N
     if (callback := keywords.get("on_progress")) is not None:
         keywords["on_progress"] = _in_trio(thread, callback)
     options = keywords.get("options")
-    if getattr(options, "on_progress", None) is not None:
+    if isinstance(options, RequestOptions) and options.on_progress is not None:
         keywords["options"] = replace(options, on_progress=_in_trio(thread, options.on_progress))

@@ -13,11 +13,12 @@ from ..aio.keepalive import KeepAliveTimer
 from ..errors import LocalError
 from ..http.asgi import Receive, Scope, Send, send_error
 from ..http.body import BodyReader
+from ..http.client_keys import user_of
 from ..http.headers import Headers, HTTPError, read_headers
 from ..http.origins import OriginPolicy
 from ..session.identity import RequestAuth
 from ..session.interfaces import Transport
-from ..transports.http_server.app import HTTPLimits, user_of
+from ..transports.http_server.app import HTTPLimits
 from ..transports.http_server.legacy_sse import LegacySSEHandler
 from .http.accepted_hosts import TransportSecuritySettings
 from .stream_ends import ServerStream, ServerStreams

@@ -8,7 +8,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -64,9 +64,11 @@ def _item_names(result: Any) -> _Names:
     """Return the URI or the name of each item of a result's list; empty strings for items that have neither."""
     fields: Iterable[Any] = vars(result).values() if isinstance(result, BaseModel) else ()
     items = next((value for value in fields if is_list(value)), None) or []
-    return tuple(
-        [str(next((name for key in _keys_of(type(item)) if (name := getattr(item, key, None))), "")) for item in items]
-    )
+    return tuple([str(next(filter(None, (getattr(item, key, None) for key in _keys(item))), "")) for item in items])
+
+
+def _keys(item: Any) -> Sequence[str]:
+    return _keys_of(cast(Any, type(item)))
 
 
 @lru_cache(maxsize=64)

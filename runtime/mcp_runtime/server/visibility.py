@@ -122,6 +122,9 @@ class SessionOwner(Protocol):
     @property
     def is_stateless(self) -> bool: ...
 
+    @property
+    def is_shared(self) -> bool: ...
+
     async def notify_lists_changed(self, lists: Iterable[str]) -> None: ...
 
 
@@ -197,6 +200,11 @@ class VisibilityControl:
     def _visibility_session(self, method: str) -> str:
         """Return the key of the session. Raises LocalError if the request belongs to none."""
         session = session_key(self._connection_state, self._channel)
+        if session is None and not self._connection_state.is_stateless:
+            raise LocalError(
+                f"{method}(): with stateless_http, a request of this protocol version belongs to no session: leave "
+                "stateless_http out, or use app.enable() and app.disable()"
+            )
         if session is None:
             raise LocalError(
                 f"{method}(): a stateless endpoint has no session for an anonymous client: protect it with OAuth, or "
@@ -208,9 +216,10 @@ class VisibilityControl:
 def session_key(owner: SessionOwner, channel: Channel) -> str | None:
     """Return the key of the rules of a request's session; None if the request belongs to none."""
     auth = channel.auth
-    if auth is None or not owner.is_stateless:
+    if auth is None or not owner.is_shared:
         return ""
-    return None if auth.user is None else auth.user.key
+    # With `stateless_http`, the state of a version with a handshake lasts for one request.
+    return auth.user.key if auth.user is not None and owner.is_stateless else None
 
 
 def session_rules(owner: SessionOwner, channel: Channel) -> Sequence[VisibilityRule]:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.endpoints import ALL_REVISIONS, Rev, among
 
-from mcp_generated import App, LocalError, Middleware, MiddlewareContext, ToolError
+from mcp_generated import App, Context, LocalError, Middleware, MiddlewareContext, ToolError
 from mcp_generated.middleware import (
     AuthMiddleware,
     DetailedTimingMiddleware,
@@ -23,6 +24,7 @@ from mcp_generated.middleware import (
     require_scopes,
 )
 from mcp_runtime.errors import RemoteJSONRPCError
+from mcp_runtime.versions.candidates import server_candidates
 
 
 def failing(*middleware: Any, errors: list[Exception], **keywords: Any) -> App:
@@ -95,6 +97,30 @@ async def test_an_error_callback_that_fails_changes_nothing(caplog: pytest.LogCa
     app = failing(handling, errors=[ValueError("too big")], tool_errors=(ValueError,))
     assert (await app.call_tool("work")).content[0].text == "too big"  # type: ignore[union-attr]
     assert "the error callback of the middleware failed" in caplog.text
+
+
+@among(ALL_REVISIONS)
+@pytest.mark.parametrize("transform_errors", [True, False])
+async def test_what_the_client_cannot_do_has_the_same_answer_with_error_handling(
+    rev: Rev, transform_errors: bool
+) -> None:
+    answers: list[Any] = []
+    for middleware in ([], [ErrorHandlingMiddleware(transform_errors=transform_errors)]):
+        app = App("app", middleware=middleware)
+
+        @app.tool
+        async def tool(ctx: Context, method: str) -> str:
+            await getattr(ctx, method)("Who?", **({"schema": str} if method == "elicit" else {}))
+            return "done"
+
+        async with rev.package.Client.memory(*server_candidates(app.server, "all")) as client:
+            for method in ("elicit", "sample"):
+                try:
+                    result = await client.call_tool("tool", {"method": method})
+                    answers.append((method, result.is_error, result.content[0].text))
+                except RemoteJSONRPCError as error:
+                    answers.append((method, error.code, str(error), error.data))
+    assert answers[:2] == answers[2:] and all(answer[1] for answer in answers)
 
 
 async def test_requests_are_tried_again() -> None:

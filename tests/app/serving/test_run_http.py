@@ -127,3 +127,12 @@ def test_stdio_runs_in_the_event_loop_of_the_caller(tmp_path: Path) -> None:
     )
     assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "counter"
     assert (done.returncode, done.stderr) == (0, "the end\n")
+
+
+@pytest.mark.parametrize(("level", "expected"), [("INFO", True), ("WARNING", False)])
+def test_the_log_level_of_an_app_is_that_of_the_process_that_runs_it(level: str, expected: bool) -> None:
+    serving = f"import logging\nfrom mcp_generated import App\nApp('x', log_level={level!r}).run('stdio')\n"
+    command = [sys.executable, "-c", serving + "logging.getLogger('mine').info('a record')"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    assert ("a record" in done.stderr) is expected

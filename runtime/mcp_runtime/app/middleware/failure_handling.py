@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ...errors import JSONRPCError, LocalError, ToolError
+from ...errors import ClientCapabilityError, JSONRPCError, LocalError, ToolError
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from .hooks import CallNext, Middleware, MiddlewareContext
 
@@ -54,7 +54,7 @@ class ErrorHandlingMiddleware(Middleware):
             return await call_next(context)
         except Exception as error:
             self._record(error, context)
-            if not self.transform_errors or isinstance(error, (JSONRPCError, ToolError)):
+            if not self.transform_errors or isinstance(error, (JSONRPCError, ToolError, ClientCapabilityError)):
                 raise
             code, text = next((_CODES[kind] for kind in _CODES if isinstance(error, kind)), _OTHER)
             raise JSONRPCError(code, f"{text}: {error}") from error

@@ -70,8 +70,8 @@ class ServerSettings:
         sse_path: The path of the SSE stream of HTTP+SSE; only "/sse".
         message_path: The path to POST to of HTTP+SSE; only "/messages/".
         streamable_http_path: The path of the MCP endpoint.
-        json_response: Whether each POST is answered with JSON, never with an SSE stream. Messages before the response
-            go to the stream that the client opens with a GET, if there is one.
+        json_response: Whether each POST is answered with JSON, never with an SSE stream; only a subscription is one.
+            Messages before the response go to the stream that the client opens with a GET, if there is one.
         stateless_http: Whether to serve clients of versions with a handshake without sessions.
         max_request_body_size: Bytes of the body of a request. Default None: that of `HTTPLimits`.
         session_idle_timeout: Seconds after its last use at which a session ends. Default None: that of `HTTPLimits`.

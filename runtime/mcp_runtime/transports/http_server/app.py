@@ -136,7 +136,7 @@ class MCPASGIApp:
             limits: Limits of requests, sessions and streams. Default: see `HTTPLimits`.
             legacy_sse: Also serve the HTTP+SSE transport of 2024, at /sse and /messages. Default False.
             routes: Starlette routes to serve besides, without authentication. Default: none.
-            json_response: Answer a POST with JSON, never with an SSE stream.
+            json_response: Answer a POST with JSON, never with an SSE stream, except a subscription.
             stateless_http: Serve revisions with a handshake without sessions.
 
         Raises LocalError without servers, and for routes without Starlette.

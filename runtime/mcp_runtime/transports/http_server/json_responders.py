@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from ...protocol.revision import Notification
+from ...protocol.revision import Notification, Stateless
 from .responders import SessionResponder, StatelessResponder
 
 _log: Final = logging.getLogger(__name__)
@@ -32,12 +32,21 @@ class JSONSessionResponder(SessionResponder):
 
 
 class JSONStatelessResponder(StatelessResponder):
-    """The response to a stateless POST. Notifications are dropped: there is no other stream for them."""
+    """The response to a stateless POST. Notifications are dropped, since there is no other stream for them; only the
+    response to a subscription is an SSE stream, as in the specification."""
+
+    _is_subscription = False
 
     async def wait_until_decided(self, timeout: float | None) -> None:
         """Wait for the response, however long it takes."""
         await super().wait_until_decided(None)
 
     async def send_notification(self, row: Notification, params: Any) -> None:
-        """Drop a notification."""
+        """Send a notification of a subscription, and drop any other."""
+        lifecycle = self.connection.revision.lifecycle
+        if isinstance(lifecycle, Stateless) and row is lifecycle.acknowledged:
+            self._is_subscription = True
+        if self._is_subscription:
+            await super().send_notification(row, params)
+            return
         _log.debug("json_response: %r is not sent", row.method)

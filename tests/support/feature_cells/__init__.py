@@ -1,0 +1,1 @@
+"""One app with all features of a context, of dependencies and of middleware, and the peers that use it."""

@@ -72,7 +72,8 @@ async def test_a_resource_in_a_prompt_has_a_uri(rev: Rev) -> None:
         return {"type": "resource", "resource": {"uri": uri, "text": "x", "mimeType": "text/plain"}}
 
     assert not await is_refused(rev, embedded("note://a"))
-    for uri in ("", "a", "1a:b", "note://a b", "note://a\nb"):
+    assert not await is_refused(rev, embedded("note://a b"))  # It is sent percent-encoded.
+    for uri in ("", "a", "1a:b", "note://a\nb"):
         assert await is_refused(rev, embedded(uri))
 
 

@@ -53,15 +53,17 @@ BAD: dict[str, tuple[int, Callable[[Fields], Fields]]] = {
 
 
 class Request:
-    """A request whose body can be read once: `read` counts how often it was asked for."""
+    """A request whose body can be read once: `read` counts how often it was read before the response began."""
 
     def __init__(self, body: bytes) -> None:
-        self.body, self.read, self.status, self.sent = body, 0, 0, dict[bytes, bytes]()
+        self.body, self.received = body, False
+        self.read, self.status, self.sent = 0, 0, dict[bytes, bytes]()
 
     async def receive(self) -> dict[str, Any]:
-        self.read += 1
-        if self.read > 1:
+        self.read += not self.status
+        if self.received:
             await asyncio.Event().wait()
+        self.received = True
         return {"type": "http.request", "body": self.body}
 
     async def send(self, message: Any) -> None:

@@ -150,7 +150,7 @@ class _ParkedTask(asyncio.Task[None]):
         self.parked = self.marked = False
         self._signal: asyncio.Future[None] = loop.create_future()
         self._rest: tuple[Coro, Context, Any] | None = None
-        super().__init__(self._park(), loop=loop)
+        super().__init__(self._park(), loop=loop, context=Context())  # Keeps nothing of the request that began it.
 
     def add_done_callback(self, *arguments: Any, **named: Any) -> None:
         self.marked = True

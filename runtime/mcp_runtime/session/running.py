@@ -6,7 +6,9 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Coroutine
+from contextvars import Context, copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from ..aio.eager import TaskStarter, task_starter
@@ -102,7 +104,7 @@ class RunningHandlers:
         if self.is_full and len(self._tasks) < _MAX_RUNNING:
             self.is_full = False
             if self._waiting and self.drain is not None and self._beginning is None:
-                self._beginning = self._loop.create_task(self._begin_waiting(self.drain))
+                self._beginning = self._loop.create_task(self._begin_waiting(self.drain), context=Context())
 
     def postpone(
         self,
@@ -121,7 +123,7 @@ class RunningHandlers:
         waiting = self._waiting = OrderedDict() if self._waiting is None else self._waiting
         if self.drain is not None and len(waiting) < _MAX_WAITING and self._waiting_bytes + size <= _MAX_WAITING_BYTES:
             key = message.id if isinstance(message, RequestReceived) else object()
-            waiting[key] = _WaitingMessage(message, reply, begin, size)
+            waiting[key] = _WaitingMessage(message, reply, partial(copy_context().run, begin), size)
             self._waiting_bytes += size
             return True
         _log.warning("too many messages at once: %r is refused", message.row.method)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from support.clock import settle
 from support.endpoints import ALL_REVISIONS, Rev, among, client_of, server_of
 
 from mcp_runtime.protocol.events import RequestReceived
+from mcp_runtime.session.current_request import FORWARDING
 from mcp_runtime.session.running import RunningRequest
 
 
@@ -65,11 +67,13 @@ async def test_two_clients_with_the_same_ids_get_their_own_answers(rev: Rev) -> 
     assert (name, other_name) == ("one", "other") and id == other_id
 
 
+@pytest.mark.parametrize("forwards", [False, True], ids=["", "log records"])
 @among(ALL_REVISIONS)
 async def test_handlers_that_have_ended_leave_room_for_others_and_nothing_of_their_requests(
-    rev: Rev, monkeypatch: pytest.MonkeyPatch
+    rev: Rev, forwards: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcp_runtime.session.running._MAX_RUNNING", 4)
+    monkeypatch.setattr(FORWARDING, "is_on", forwards)
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         await asyncio.sleep(0)
@@ -82,3 +86,21 @@ async def test_handlers_that_have_ended_leave_room_for_others_and_nothing_of_the
         await settle()
         gc.collect()
         assert [leaked for leaked in gc.get_objects() if isinstance(leaked, (RequestReceived, RunningRequest))] == []
+
+
+@among(ALL_REVISIONS)
+async def test_a_handler_that_has_waited_begins_without_the_context_variables_of_others(
+    rev: Rev, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_runtime.session.running._MAX_RUNNING", 4)
+    user: ContextVar[str] = ContextVar("user", default="")
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        before = user.get()
+        user.set(params.name)
+        await asyncio.sleep(0)
+        return rev.text(before)
+
+    async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
+        results = await asyncio.gather(*(client.call_tool(name=f"{number}") for number in range(20)))
+    assert {result.content[0].text for result in results} == {""}

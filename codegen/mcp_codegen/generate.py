@@ -22,6 +22,7 @@ from .render.package import (
     render_multi,
     render_revision,
 )
+from .render.type_modules import split_types
 
 
 def generate(
@@ -41,7 +42,7 @@ def generate(
     files: dict[Path, str] = {}
     for revision in chosen:
         read = schemas.revision(revision)
-        for name, text in render_revision(read, templates).items():
+        for name, text in split_types(render_revision(read, templates), read).items():
             files[output / read.module / name] = text
         for mounted, sha256 in mounted_extensions(schemas, revision):
             for name, text in render_extension(mounted, sha256, templates).items():

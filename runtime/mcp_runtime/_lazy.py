@@ -35,6 +35,22 @@ def lazy_module(
     return get, directory
 
 
+def lazy_members(
+    package: str, members: Mapping[str, tuple[str, ...]]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return the `__getattr__` and the `__dir__` of a package with the public names of its submodules.
+
+    `members` has the names by submodule. They are what `from package import *` imports.
+    """
+    names = {name: module for module, own in members.items() for name in own}
+    get, directory = lazy_module(package, names=names)
+
+    def get_or_list(name: str) -> object:
+        return directory() if name == "__all__" else get(name)
+
+    return get_or_list, directory
+
+
 def load(module: str) -> ModuleType:
     """Import a module with the garbage collector disabled: imports create no garbage, and collections take a tenth of
     the import time."""

@@ -65,6 +65,7 @@ CALLS = {
     ),
     *(
         "lazy_module",
+        "TypeReferences",
         "rows_of",
         "_send_request",
         "_send_request_for",

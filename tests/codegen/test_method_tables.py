@@ -135,7 +135,7 @@ def needs(revision: str, sender: str, method: str) -> str:
 
 def rows_generated(revision: str) -> set[Row]:
     types = package(revision, "types")
-    names = {id(value): name for name, value in vars(types).items()} | {id(types.Result): "EmptyResult"}
+    names = {id(getattr(types, name)): name for name in dir(types)} | {id(types.Result): "EmptyResult"}
     rows: set[Row] = set()
     for row in package(revision, "methods").REVISION.rows:
         results: frozenset[str] = frozenset()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import json
+import pickle
 import re
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
+from pydantic import BaseModel
 from support.project import package
 from support.source_tree import python_files, relative, syntax_tree
 
@@ -58,6 +62,78 @@ def test_importing_loads_nothing_that_was_not_asked_for() -> None:
     everything = loaded_by("from mcp_generated.v2025_03_26 import Client, Server, types, methods")
     assert not [module for module in everything if module.startswith("mcp_generated.v") and "v2025_03_26" not in module]
     assert "mcp_codegen" not in everything
+
+
+SERVER = """
+import sys
+from mcp_generated import App
+app = App("x")
+@app.tool()
+def loaded() -> list[str]: return [name for name in sys.modules if name.startswith("mcp_generated.")]
+app.run()
+"""
+CLIENT = {"name": "raw", "version": "1"}
+PREFIX = "io.modelcontextprotocol/"
+META = {"protocolVersion": "2026-07-28", "clientInfo": CLIENT, "clientCapabilities": {}}
+INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT}
+OPENINGS: dict[str, list[dict[str, Any]]] = {
+    "2025-11-25": [
+        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    ],
+    "2026-07-28": [],
+}
+# The sections of the newest version that a call needs: its params may have the responses to any input request.
+CALL = set("common_types content elicitation_create multi_round_trip notifications_cancelled roots_list".split())
+CALL |= {"sampling_createmessage", "tools_call", "tools_list"}
+
+
+@pytest.mark.parametrize("version", OPENINGS)
+def test_a_first_answer_loads_only_the_types_that_it_needs(version: str) -> None:
+    pipe = subprocess.PIPE
+    params: dict[str, Any] = {"name": "loaded", "arguments": {}}
+    if version == "2026-07-28":
+        params["_meta"] = {PREFIX + name: value for name, value in META.items()}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        answer: dict[str, Any] = {}
+        for message in [*OPENINGS[version], call]:
+            process.stdin.write(json.dumps(message) + "\n")
+            process.stdin.flush()
+            answer = json.loads(process.stdout.readline()) if "id" in message else answer
+        process.stdin.close()
+    modules = answer["result"]["structuredContent"]["result"]
+    types = {(name.split(".")[1], name.split(".")[3]) for name in modules if name.count(".") == 3}
+    allowed = {("v2026_07_28", name) for name in CALL}
+    if version == "2025-11-25":
+        older = {"common_types", "content", "initialize", "resources_list", "tools_call"}
+        allowed |= {("v2025_11_25", name) for name in older}
+    assert types and types <= allowed
+    loaded_versions = {name.split(".")[1] for name in modules if name.split(".")[1].startswith("v20")}
+    assert loaded_versions == {"v2026_07_28", REVISIONS[version]}
+
+
+def test_the_types_of_a_version_are_all_where_they_are_looked_for(revision: str) -> None:
+    types = package(revision, "types")
+    space: dict[str, Any] = {}
+    exec(f"from {types.__name__} import *", space)
+    models = {name for name in dir(types) if isinstance(getattr(types, name), type(BaseModel))} - {"WireModel"}
+    assert models <= space.keys() and {"Tool", "CallToolResult", "JSONRPCRequest"} <= models
+    for name in models:
+        model = getattr(types, name)
+        assert pickle.loads(pickle.dumps(model)) is model is space[name]
+        assert get_type_hints(model).keys() >= model.model_fields.keys()
+        model.model_rebuild()
+    with pytest.raises(AttributeError, match="has no attribute 'Toool'"):
+        types.Toool
+
+
+def test_the_types_of_all_versions_have_their_names_before_any_is_loaded() -> None:
+    names = loaded_by("import mcp_generated.compat.types as types; print(*['mcp_' + name for name in dir(types)])")
+    versions = [package(revision, "types") for revision in REVISIONS]
+    models = {name for types in versions for name in dir(types) if isinstance(getattr(types, name), type(BaseModel))}
+    assert {"mcp_" + name for name in models} <= names
 
 
 def test_an_unknown_name_of_a_package_is_an_attribute_error() -> None:

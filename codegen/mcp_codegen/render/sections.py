@@ -39,16 +39,16 @@ def arrange(revision: Revision, sources: Mapping[str, str]) -> str:
     """Join the declarations of all types in the order of the specification, with a comment above each category."""
     later = set(sources)
     parts: list[str] = []
-    for category, names in _sections(revision).items():
+    for category, names in sections(revision).items():
         heading = f"# ---- {category} ----\n\n" if category and names else ""
         for name in names:
-            parts.append(heading + _quote(sources[name], later))
+            parts.append(heading + quote(sources[name], later))
             later.remove(name)
             heading = ""
     return "\n\n\n".join(parts)
 
 
-def _sections(revision: Revision) -> dict[str, list[str]]:
+def sections(revision: Revision) -> dict[str, list[str]]:
     """Return the names of the types by category, both in the order of the schema, but bases first."""
     categories = _categories(revision)
     members: dict[str, list[str]] = {}
@@ -58,12 +58,12 @@ def _sections(revision: Revision) -> dict[str, list[str]]:
         category: [categories[base] for name in names for base in _bases(revision, name)]
         for category, names in members.items()
     }
-    order = list(_dependencies_first(needs))
+    order = list(dependencies_first(needs))
     chosen: set[str] = set()
     placed: dict[str, list[str]] = {}
     bases = {name: _bases(revision, name) for name in revision.types}
     for category in order:
-        placed[category] = [name for name in _dependencies_first(bases, members[category]) if name not in chosen]
+        placed[category] = [name for name in dependencies_first(bases, members[category]) if name not in chosen]
         chosen.update(placed[category])
     return placed
 
@@ -87,7 +87,7 @@ def _bases(revision: Revision, name: str) -> tuple[str, ...]:
     return (defined.type.name,) if is_second_name(defined) and isinstance(defined.type, Ref) else ()
 
 
-def _dependencies_first(needs: Mapping[str, Collection[str]], start: Collection[str] = ()) -> Iterator[str]:
+def dependencies_first(needs: Mapping[str, Collection[str]], start: Collection[str] = ()) -> Iterator[str]:
     """Each key once, in the order of `start` (of the mapping by default), after the keys that it needs."""
     seen: set[str] = set()
 
@@ -102,7 +102,7 @@ def _dependencies_first(needs: Mapping[str, Collection[str]], start: Collection[
         yield from visit(key)
 
 
-def _quote(source: str, later: Collection[str]) -> str:
+def quote(source: str, later: Collection[str]) -> str:
     """Return the declaration with its references to types in `later` as strings, and no others."""
     text = source.encode()
     starts = [0]
@@ -134,6 +134,10 @@ def _references(node: ast.expr, later: Collection[str]) -> Iterator[tuple[ast.ex
         case ast.Name() | ast.BinOp() | ast.Constant(value=str()):
             if (source := _written(node, later)) != ast.unparse(node):
                 yield node, source
+        case ast.Subscript(value=ast.Name("Union"), slice=ast.Tuple(arms)) if not any(
+            isinstance(part, ast.Constant) for arm in arms for part in ast.walk(ast.parse(_written(arm, later)))
+        ):
+            yield node, " | ".join(_written(arm, later) for arm in arms)
         case ast.Subscript(value=ast.Name(name), slice=inner) if name != "Literal":
             parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
             for part in parts[:1] if name == "Annotated" else parts:

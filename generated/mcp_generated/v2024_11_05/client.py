@@ -3,6 +3,8 @@
 # Regenerate with: mcp-codegen --revision 2024-11-05
 """A client of MCP 2024-11-05: a method for each message it sends, and a handler for each that it receives."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias, Unpack
 

@@ -3,11 +3,15 @@
 # Regenerate with: mcp-codegen --revision 2024-11-05
 """The methods of 2024-11-05: sender, handler, params, result and required capabilities of each."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from mcp_runtime.protocol.models import TypeReferences
 from mcp_runtime.protocol.revision import Handshake, HTTPProfile, MessageTable, Notification, Request, Revision, rows_of
 
-from . import types as t
+if TYPE_CHECKING:
+    from . import types as t
+else:
+    t = TypeReferences(__package__, "types")
 
 
 class FromClient(MessageTable, direction="client_to_server"):
@@ -19,14 +23,14 @@ class FromClient(MessageTable, direction="client_to_server"):
     COMPLETE: Final = Request("completion/complete", "complete", t.CompleteRequestParams, t.CompleteResult)
     SET_LEVEL: Final = Request("logging/setLevel", "set_level", t.SetLevelRequestParams, t.EmptyResult, capability="server.logging")
     GET_PROMPT: Final = Request("prompts/get", "get_prompt", t.GetPromptRequestParams, t.GetPromptResult, capability="server.prompts")
-    LIST_PROMPTS: Final = Request("prompts/list", "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, params_required=False, capability="server.prompts")
-    LIST_RESOURCES: Final = Request("resources/list", "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, params_required=False, capability="server.resources")
-    LIST_RESOURCE_TEMPLATES: Final = Request("resources/templates/list", "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, params_required=False, capability="server.resources")
+    LIST_PROMPTS: Final = Request("prompts/list", "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, params_required=False, paginated=True, capability="server.prompts")
+    LIST_RESOURCES: Final = Request("resources/list", "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, params_required=False, paginated=True, capability="server.resources")
+    LIST_RESOURCE_TEMPLATES: Final = Request("resources/templates/list", "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, params_required=False, paginated=True, capability="server.resources")
     READ_RESOURCE: Final = Request("resources/read", "read_resource", t.ReadResourceRequestParams, t.ReadResourceResult, capability="server.resources")
     SUBSCRIBE: Final = Request("resources/subscribe", "subscribe", t.SubscribeRequestParams, t.EmptyResult, capability="server.resources.subscribe")
     UNSUBSCRIBE: Final = Request("resources/unsubscribe", "unsubscribe", t.UnsubscribeRequestParams, t.EmptyResult, capability="server.resources.subscribe")
     CALL_TOOL: Final = Request("tools/call", "call_tool", t.CallToolRequestParams, t.CallToolResult, capability="server.tools")
-    LIST_TOOLS: Final = Request("tools/list", "list_tools", t.PaginatedRequestParams, t.ListToolsResult, params_required=False, capability="server.tools")
+    LIST_TOOLS: Final = Request("tools/list", "list_tools", t.PaginatedRequestParams, t.ListToolsResult, params_required=False, paginated=True, capability="server.tools")
     CANCELLED: Final = Notification("notifications/cancelled", "on_cancelled", t.CancelledNotificationParams)
     PROGRESS: Final = Notification("notifications/progress", "on_progress", t.ProgressNotificationParams)
     INITIALIZED: Final = Notification("notifications/initialized", "on_initialized", t.NotificationParams, params_required=False)

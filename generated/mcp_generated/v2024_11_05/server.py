@@ -3,6 +3,8 @@
 # Regenerate with: mcp-codegen --revision 2024-11-05
 """A server of MCP 2024-11-05: a handler for each message it receives, and the messages that handlers send."""
 
+from __future__ import annotations
+
 from typing import Any, ClassVar, Literal, Unpack
 
 from mcp_runtime.bindings.server import (

@@ -3,6 +3,8 @@
 # Regenerate with: mcp-codegen --revision 2024-11-05
 """The client of MCP 2024-11-05 for code without an event loop: the same methods, which block."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 

@@ -3,6 +3,8 @@
 # Regenerate with: mcp-codegen --revision 2025-11-25
 """A client of MCP 2025-11-25: a method for each message it sends, and a handler for each that it receives."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias, Unpack
 

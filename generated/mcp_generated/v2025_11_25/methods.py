@@ -6,8 +6,9 @@
 https://modelcontextprotocol.io/specification/2025-11-25/schema
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from mcp_runtime.protocol.models import TypeReferences
 from mcp_runtime.protocol.revision import (
     CapabilityRequirement,
     Handshake,
@@ -20,7 +21,10 @@ from mcp_runtime.protocol.revision import (
     rows_of,
 )
 
-from . import types as t
+if TYPE_CHECKING:
+    from . import types as t
+else:
+    t = TypeReferences(__package__, "types")
 
 
 class FromClient(MessageTable, direction="client_to_server"):
@@ -32,17 +36,17 @@ class FromClient(MessageTable, direction="client_to_server"):
     COMPLETE: Final = Request("completion/complete", "complete", t.CompleteRequestParams, t.CompleteResult, capability="server.completions")
     SET_LEVEL: Final = Request("logging/setLevel", "set_level", t.SetLevelRequestParams, t.EmptyResult, capability="server.logging")
     GET_PROMPT: Final = Request("prompts/get", "get_prompt", t.GetPromptRequestParams, t.GetPromptResult, capability="server.prompts")
-    LIST_PROMPTS: Final = Request("prompts/list", "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, params_required=False, capability="server.prompts")
-    LIST_RESOURCES: Final = Request("resources/list", "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, params_required=False, capability="server.resources")
-    LIST_RESOURCE_TEMPLATES: Final = Request("resources/templates/list", "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, params_required=False, capability="server.resources")
+    LIST_PROMPTS: Final = Request("prompts/list", "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, params_required=False, paginated=True, capability="server.prompts")
+    LIST_RESOURCES: Final = Request("resources/list", "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, params_required=False, paginated=True, capability="server.resources")
+    LIST_RESOURCE_TEMPLATES: Final = Request("resources/templates/list", "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, params_required=False, paginated=True, capability="server.resources")
     READ_RESOURCE: Final = Request("resources/read", "read_resource", t.ReadResourceRequestParams, t.ReadResourceResult, capability="server.resources")
     SUBSCRIBE: Final = Request("resources/subscribe", "subscribe", t.SubscribeRequestParams, t.EmptyResult, capability="server.resources.subscribe")
     UNSUBSCRIBE: Final = Request("resources/unsubscribe", "unsubscribe", t.UnsubscribeRequestParams, t.EmptyResult, capability="server.resources.subscribe")
     CALL_TOOL: Final = Request("tools/call", "call_tool", t.CallToolRequestParams, t.CallToolResult, interim=(InterimResult(t.CreateTaskResult, "task"),), capability="server.tools")
-    LIST_TOOLS: Final = Request("tools/list", "list_tools", t.PaginatedRequestParams, t.ListToolsResult, params_required=False, capability="server.tools")
+    LIST_TOOLS: Final = Request("tools/list", "list_tools", t.PaginatedRequestParams, t.ListToolsResult, params_required=False, paginated=True, capability="server.tools")
     GET_TASK: Final = Request("tasks/get", "get_task", t.GetTaskRequestParams, t.GetTaskResult, capability="server.tasks")
     GET_TASK_PAYLOAD: Final = Request("tasks/result", "get_task_payload", t.GetTaskPayloadRequestParams, t.GetTaskPayloadResult, capability="server.tasks")
-    LIST_TASKS: Final = Request("tasks/list", "list_tasks", t.PaginatedRequestParams, t.ListTasksResult, params_required=False, capability="server.tasks.list")
+    LIST_TASKS: Final = Request("tasks/list", "list_tasks", t.PaginatedRequestParams, t.ListTasksResult, params_required=False, paginated=True, capability="server.tasks.list")
     CANCEL_TASK: Final = Request("tasks/cancel", "cancel_task", t.CancelTaskRequestParams, t.CancelTaskResult, capability="server.tasks.cancel")
     CANCELLED: Final = Notification("notifications/cancelled", "on_cancelled", t.CancelledNotificationParams)
     PROGRESS: Final = Notification("notifications/progress", "on_progress", t.ProgressNotificationParams)
@@ -69,7 +73,7 @@ class FromServer(MessageTable, direction="server_to_client"):
     ))
     GET_TASK: Final = Request("tasks/get", "on_get_task", t.GetTaskRequestParams, t.GetTaskResult, capability="client.tasks")
     GET_TASK_PAYLOAD: Final = Request("tasks/result", "on_get_task_payload", t.GetTaskPayloadRequestParams, t.GetTaskPayloadResult, capability="client.tasks")
-    LIST_TASKS: Final = Request("tasks/list", "on_list_tasks", t.PaginatedRequestParams, t.ListTasksResult, params_required=False, capability="client.tasks.list")
+    LIST_TASKS: Final = Request("tasks/list", "on_list_tasks", t.PaginatedRequestParams, t.ListTasksResult, params_required=False, paginated=True, capability="client.tasks.list")
     CANCEL_TASK: Final = Request("tasks/cancel", "on_cancel_task", t.CancelTaskRequestParams, t.CancelTaskResult, capability="client.tasks.cancel")
     CANCELLED: Final = Notification("notifications/cancelled", "on_cancelled", t.CancelledNotificationParams)
     PROGRESS: Final = Notification("notifications/progress", "on_progress", t.ProgressNotificationParams)

@@ -27,7 +27,7 @@ from .components.failures import ShownExceptions
 from .openapi.from_apis import FromAPIs
 from .proxy.proxies import Proxies
 from .registrations import Registrations
-from .registry import LifespanStates, ListKind, Registry
+from .registry import LifespanStates, ListKind, Registry, ResultTypes
 from .serving.runs import Serving
 from .serving.server_settings import AppKeywords
 from .settings import APP_RULES, check_app
@@ -121,9 +121,9 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
         raise NotImplementedError
 
     @classmethod
-    def _result_types(cls) -> dict[str, tuple[type, ...]]:
+    def _result_types(cls) -> ResultTypes:
         """Return the types of the results of requests, by the names of their handlers."""
-        return {row.name: row.result_types for row in cls.server_class.revision.rows if isinstance(row, Request)}
+        return ResultTypes(row for row in cls.server_class.revision.rows if isinstance(row, Request))
 
     def _new_registry(self, shown_exceptions: ShownExceptions, page_size: int) -> Registry:
         return Registry(self.types, self._result_types(), shown_exceptions, page_size)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InvalidMessageError, JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_PARAMS
+from ..protocol.revision import Request
 from ..server.context import ServerContext
 from ..server.lists import paginate
 from .components.catalog import ListKind as ListKind
@@ -28,6 +29,17 @@ CompletionFunction = Callable[[Any, Any, Any], Awaitable[Any]]
 LifespanStates = Mapping[Any, Any]  # By registry or provider.
 
 _MAX_COMPLETIONS: Final = 100  # The limit of the schema for one result.
+
+
+class ResultTypes(dict[str, tuple[type, ...]]):
+    """The types of the results of requests, by the names of their handlers; they are loaded when they are needed."""
+
+    def __init__(self, rows: Iterable[Request[Any]]) -> None:
+        self._rows = {row.name: row for row in rows}
+
+    def __missing__(self, name: str) -> tuple[type, ...]:
+        self[name] = types = self._rows[name].result_types
+        return types
 
 
 class Registry(ProvidedItems):

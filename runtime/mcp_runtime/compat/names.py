@@ -83,7 +83,7 @@ def types_of(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
         raise AttributeError(f"there is no type {name!r} in any protocol version")
 
     def directory() -> list[str]:
-        names = {name for module in modules for name in vars(import_module(module)) if name[0].isupper()}
+        names = {name for module in modules for name in dir(import_module(module)) if name[0].isupper()}
         return sorted(names | _CONSTANTS.keys())
 
     return get, directory

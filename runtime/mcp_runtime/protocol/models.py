@@ -11,6 +11,7 @@
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from importlib import import_module
 from operator import is_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_args, get_origin
 
@@ -226,6 +227,38 @@ def defaults_of(cls: type[BaseModel]) -> Mapping[str, Any]:
         for name, field in cls.model_fields.items()
         if is_object(field.json_schema_extra)
     }
+
+
+class TypeReference:
+    """The name of a generated type whose module may not be loaded yet."""
+
+    __slots__ = ("_module", "_name", "_package")
+
+    def __init__(self, package: str, module: str, name: str) -> None:
+        self._package, self._module, self._name = package, module, name
+
+    def load(self) -> Any:
+        """Return the type."""
+        return getattr(getattr(import_module(self._package), self._module), self._name)
+
+
+class TypeReferences:
+    """The types of a module of a package, as references: `t.Tool` loads nothing."""
+
+    def __init__(self, package: str, module: str) -> None:
+        self._place = package, module
+
+    def __getattr__(self, name: str) -> TypeReference:
+        return TypeReference(*self._place, name)
+
+
+def load_references(value: TypeReference | type[Any] | tuple[Any, ...] | None) -> Any:
+    """Return a type, or a tuple of records that begin with one, with the types instead of references."""
+    if isinstance(value, TypeReference):
+        return value.load()
+    if type(value) is not tuple:
+        return value
+    return tuple(type(record)(load_references(record[0]), *record[1:]) for record in value)
 
 
 class PreSerialized:

@@ -1,8 +1,8 @@
-"""Read results: their defaults, and their `resultType`."""
+"""Results: those of a request before its final one; how they are read, with their defaults and `resultType`."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -13,6 +13,18 @@ _RESULT_TYPE: Final = "resultType"
 _MAX_LISTED_ERRORS: Final = 100
 _TOO_LOW: Final = "greater_than_equal"
 _WRONG_RESULT_TYPE: Final = "Input should be '{expected}', or another result type of this method"
+
+
+class InterimResult(NamedTuple):
+    """A result type that a request may have instead of its final result.
+
+    It applies if `property` of the result equals `value`. If `value` is None, it applies if the request's params have
+    `property`.
+    """
+
+    result: type[BaseModel]
+    property: str
+    value: str | None = None
 
 
 def read_result(shape: type[BaseModel], value: object) -> Any:

@@ -5,15 +5,16 @@ Generated packages build these records from the schema of a revision; the runtim
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
 from pydantic import BaseModel
 
 from ..errors import LocalError
-from .models import is_object, validator
+from .models import is_object, load_references, validator
+from .result_types import InterimResult as InterimResult
 from .result_types import read_result
 
 Direction = Literal["client_to_server", "server_to_client"]
@@ -36,18 +37,6 @@ def frozen_record(cls: type[RecordT]) -> type[RecordT]:
     It is not frozen at run time: dataclasses would generate code for this in each class at each import.
     """
     return dataclass(eq=False, repr=False, kw_only=True)(cls)
-
-
-class InterimResult(NamedTuple):
-    """A result type that a request may have instead of its final result.
-
-    It applies if `property` of the result equals `value`. If `value` is None, it applies if the request's params have
-    `property`.
-    """
-
-    result: type[BaseModel]
-    property: str
-    value: str | None = None
 
 
 class CapabilityRequirement(NamedTuple):
@@ -79,6 +68,10 @@ class CapabilityRequirement(NamedTuple):
         return f"with {named} needs the capability {self.capability!r}, which was not declared"
 
 
+# The attributes of a message that have types.
+_TYPED: Final = frozenset({"params", "result", "interim", "requirements"})
+
+
 @frozen_record
 class _Message:
     """The common fields of all messages.
@@ -87,6 +80,8 @@ class _Message:
     None; params may be absent unless `params_required`. `capability` is the path of the capability that the message
     needs, empty if it needs none; `requirements` are further capabilities that some params need. The table of a row
     sets its `direction`.
+
+    Types may be references: they are loaded when the attribute is first used.
     """
 
     method: str = field(kw_only=False)
@@ -95,7 +90,22 @@ class _Message:
     direction: Direction = "client_to_server"
     params_required: bool = True
     capability: str = ""
-    requirements: tuple[CapabilityRequirement, ...] = ()
+    requirements: tuple[CapabilityRequirement, ...] = field(default_factory=tuple[CapabilityRequirement, ...])
+
+    def __post_init__(self) -> None:
+        values = vars(self)
+        values["_deferred"] = {name: values.pop(name) for name in _TYPED & values.keys() if values[name]}
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Return the value of an attribute that is used for the first time, with its types."""
+            deferred = vars(self).get("_deferred", {})
+            if name not in deferred and name not in _DERIVED:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            value = load_references(deferred[name]) if name in deferred else _DERIVED[name](self)
+            vars(self)[name] = value
+            return value
 
 
 @frozen_record
@@ -114,21 +124,16 @@ class Request(_Message, Generic[ResultT]):
     """A request; its receiver must have declared the capability.
 
     `result` is the type of the final result, `interim` the other result types, and `result_types` all of them.
-    `cacheable` is True if the result has caching properties. `input_required` is the interim result with input
-    requests.
+    `paginated` is True if the result is a page of a list. `cacheable` is True if it has caching properties.
+    `input_required` is the interim result with input requests.
     """
 
     result: type[ResultT] = field(kw_only=False)
-    interim: tuple[InterimResult, ...] = ()
+    paginated: bool = False
+    interim: tuple[InterimResult, ...] = field(default_factory=tuple[InterimResult, ...])
     result_types: tuple[type[BaseModel], ...] = field(init=False)
     cacheable: bool = field(init=False)
     input_required: InterimResult | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "cacheable", {"ttl_ms", "cache_scope"} <= self.result.model_fields.keys())
-        object.__setattr__(self, "result_types", (self.result, *(interim.result for interim in self.interim)))
-        with_input = (interim for interim in self.interim if "input_requests" in interim.result.model_fields)
-        object.__setattr__(self, "input_required", next(with_input, None))
 
     def read_result(self, value: object, params: object = None) -> BaseModel:
         """Validate the result of a request with these params as the matching result type.
@@ -145,6 +150,14 @@ class Request(_Message, Generic[ResultT]):
             shape = self.result
         result: BaseModel = read_result(shape, value) if shape is self.result else validator(shape)(value)
         return result
+
+
+# Attributes of a request that its types tell; they are computed when they are first used.
+_DERIVED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "cacheable": lambda row: {"ttl_ms", "cache_scope"} <= row.result.model_fields.keys(),
+    "result_types": lambda row: (row.result, *(interim.result for interim in row.interim)),
+    "input_required": lambda row: next((i for i in row.interim if "input_requests" in i.result.model_fields), None),
+}
 
 
 @frozen_record

@@ -58,6 +58,8 @@ def add_cache_hints(handlers: dict[str, Handler], rows: Iterable[Sent], cache_hi
 
     Raises LocalError for a name whose result cannot be cached.
     """
+    if not cache_hints:  # The types of the results are not needed.
+        return
     cacheable = {row.name: row for row in rows if isinstance(row, Request) and row.cacheable}
     for name, cache_hint in cache_hints.items():
         if name not in cacheable:

@@ -32,7 +32,7 @@ def warn_on_reordering(handlers: dict[str, Handler], rows: Iterable[Sent]) -> No
     https://modelcontextprotocol.io/specification/draft/server/tools#capabilities
     """
     for row in rows:
-        if isinstance(row, Request) and row.method in handlers and "cursor" in getattr(row.params, "model_fields", ()):
+        if isinstance(row, Request) and row.paginated and row.method in handlers:
             handlers[row.method] = _with_order_check(row.method, handlers[row.method])
 
 

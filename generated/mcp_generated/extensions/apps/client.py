@@ -3,6 +3,8 @@
 # Regenerate with: mcp-codegen --revision 2025-11-25
 """An app of MCP 2026-01-26: a method for each message it sends, and a handler for each that it receives."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, ClassVar, Literal, Unpack
 

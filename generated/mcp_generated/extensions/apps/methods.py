@@ -3,8 +3,9 @@
 # Regenerate with: mcp-codegen --revision 2025-11-25
 """The methods of 2026-01-26: sender, handler, params, result and required capabilities of each."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from mcp_runtime.protocol.models import TypeReferences
 from mcp_runtime.protocol.revision import (
     Handshake,
     HandshakeFields,
@@ -16,7 +17,10 @@ from mcp_runtime.protocol.revision import (
     rows_of,
 )
 
-from . import types as t
+if TYPE_CHECKING:
+    from . import types as t
+else:
+    t = TypeReferences(__package__, "types")
 
 
 class FromClient(MessageTable, direction="client_to_server"):
@@ -30,10 +34,10 @@ class FromClient(MessageTable, direction="client_to_server"):
     UPDATE_MODEL_CONTEXT: Final = Request("ui/update-model-context", "update_model_context", t.McpUiUpdateModelContextRequestParams, t.EmptyResult, capability="server.updateModelContext")
     REQUEST_DISPLAY_MODE: Final = Request("ui/request-display-mode", "request_display_mode", t.McpUiRequestDisplayModeRequestParams, t.McpUiRequestDisplayModeResult)
     CALL_TOOL: Final = Request("tools/call", "call_tool", t.CallToolRequestParams, t.CallToolResult, capability="server.serverTools")
-    LIST_RESOURCES: Final = Request("resources/list", "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, params_required=False, capability="server.serverResources")
-    LIST_RESOURCE_TEMPLATES: Final = Request("resources/templates/list", "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, params_required=False, capability="server.serverResources")
+    LIST_RESOURCES: Final = Request("resources/list", "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, params_required=False, paginated=True, capability="server.serverResources")
+    LIST_RESOURCE_TEMPLATES: Final = Request("resources/templates/list", "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, params_required=False, paginated=True, capability="server.serverResources")
     READ_RESOURCE: Final = Request("resources/read", "read_resource", t.ReadResourceRequestParams, t.ReadResourceResult, capability="server.serverResources")
-    LIST_PROMPTS: Final = Request("prompts/list", "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, params_required=False)
+    LIST_PROMPTS: Final = Request("prompts/list", "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, params_required=False, paginated=True)
     CREATE_MESSAGE: Final = Request("sampling/createMessage", "create_message", t.CreateMessageRequestParams, t.CreateMessageResult, capability="server.sampling")
     PING: Final = Request("ping", "ping", t.RequestParams, t.EmptyResult, params_required=False)
     INITIALIZED: Final = Notification("ui/notifications/initialized", "on_initialized", t.NotificationParams, params_required=False)
@@ -53,7 +57,7 @@ class FromServer(MessageTable, direction="server_to_client"):
     # fmt: off
     RESOURCE_TEARDOWN: Final = Request("ui/resource-teardown", "on_resource_teardown", t.RequestParams, t.McpUiResourceTeardownResult)
     CALL_TOOL: Final = Request("tools/call", "on_call_tool", t.CallToolRequestParams, t.CallToolResult, capability="client.tools")
-    LIST_TOOLS: Final = Request("tools/list", "on_list_tools", t.PaginatedRequestParams, t.ListToolsResult, params_required=False, capability="client.tools")
+    LIST_TOOLS: Final = Request("tools/list", "on_list_tools", t.PaginatedRequestParams, t.ListToolsResult, params_required=False, paginated=True, capability="client.tools")
     PING: Final = Request("ping", "on_ping", t.RequestParams, t.EmptyResult, params_required=False)
     TOOL_INPUT: Final = Notification("ui/notifications/tool-input", "on_tool_input", t.McpUiToolInputNotificationParams)
     TOOL_INPUT_PARTIAL: Final = Notification("ui/notifications/tool-input-partial", "on_tool_input_partial", t.McpUiToolInputPartialNotificationParams)

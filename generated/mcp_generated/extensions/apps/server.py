@@ -3,6 +3,8 @@
 # Regenerate with: mcp-codegen --revision 2025-11-25
 """A host of MCP 2026-01-26: a handler for each message it receives, and the messages that handlers send."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar, Literal, Unpack
 

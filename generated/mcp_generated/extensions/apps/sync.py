@@ -3,6 +3,8 @@
 # Regenerate with: mcp-codegen --revision 2025-11-25
 """The app of MCP 2026-01-26 for code without an event loop: the same methods, which block."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, Unpack
 

@@ -4,6 +4,8 @@
 # pyright: reportDeprecated=false
 """A client of MCP 2026-07-28: a method for each message it sends, and a handler for each that it receives."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias, Unpack
 

@@ -4,8 +4,9 @@
 # pyright: reportDeprecated=false
 """The methods of 2026-07-28: sender, handler, params, result and required capabilities of each."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from mcp_runtime.protocol.models import TypeReferences
 from mcp_runtime.protocol.revision import (
     CapabilityRequirement,
     HTTPProfile,
@@ -20,7 +21,10 @@ from mcp_runtime.protocol.revision import (
     rows_of,
 )
 
-from . import types as t
+if TYPE_CHECKING:
+    from . import types as t
+else:
+    t = TypeReferences(__package__, "types")
 
 
 class FromClient(MessageTable, direction="client_to_server"):
@@ -30,13 +34,13 @@ class FromClient(MessageTable, direction="client_to_server"):
     DISCOVER: Final = Request("server/discover", "discover", t.RequestParams, t.DiscoverResult)
     COMPLETE: Final = Request("completion/complete", "complete", t.CompleteRequestParams, t.CompleteResult, capability="server.completions")
     GET_PROMPT: Final = Request("prompts/get", "get_prompt", t.GetPromptRequestParams, t.GetPromptResult, interim=(InterimResult(t.InputRequiredResult, "resultType", "input_required"),), capability="server.prompts")
-    LIST_PROMPTS: Final = Request("prompts/list", "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, capability="server.prompts")
-    LIST_RESOURCES: Final = Request("resources/list", "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, capability="server.resources")
-    LIST_RESOURCE_TEMPLATES: Final = Request("resources/templates/list", "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, capability="server.resources")
+    LIST_PROMPTS: Final = Request("prompts/list", "list_prompts", t.PaginatedRequestParams, t.ListPromptsResult, paginated=True, capability="server.prompts")
+    LIST_RESOURCES: Final = Request("resources/list", "list_resources", t.PaginatedRequestParams, t.ListResourcesResult, paginated=True, capability="server.resources")
+    LIST_RESOURCE_TEMPLATES: Final = Request("resources/templates/list", "list_resource_templates", t.PaginatedRequestParams, t.ListResourceTemplatesResult, paginated=True, capability="server.resources")
     READ_RESOURCE: Final = Request("resources/read", "read_resource", t.ReadResourceRequestParams, t.ReadResourceResult, interim=(InterimResult(t.InputRequiredResult, "resultType", "input_required"),), capability="server.resources")
     SUBSCRIPTIONS_LISTEN: Final = Request("subscriptions/listen", "subscriptions_listen", t.SubscriptionsListenRequestParams, t.SubscriptionsListenResult)
     CALL_TOOL: Final = Request("tools/call", "call_tool", t.CallToolRequestParams, t.CallToolResult, interim=(InterimResult(t.InputRequiredResult, "resultType", "input_required"), InterimResult(t.CreateTaskResult, "resultType", "task"),), capability="server.tools")
-    LIST_TOOLS: Final = Request("tools/list", "list_tools", t.PaginatedRequestParams, t.ListToolsResult, capability="server.tools")
+    LIST_TOOLS: Final = Request("tools/list", "list_tools", t.PaginatedRequestParams, t.ListToolsResult, paginated=True, capability="server.tools")
     GET_TASK: Final = Request("tasks/get", "get_task", t.GetTaskRequestParams, t.GetTaskResult, capability="server.extensions.io.modelcontextprotocol/tasks", requirements=(
         CapabilityRequirement(t.GetTaskRequestParams, "client.extensions.io.modelcontextprotocol/tasks"),
     ))

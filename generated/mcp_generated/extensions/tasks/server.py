@@ -4,6 +4,8 @@
 # pyright: reportDeprecated=false
 """A server of MCP 2026-07-28: a handler for each message it receives, and the messages that handlers send."""
 
+from __future__ import annotations
+
 from typing import Any, ClassVar, Literal, Unpack
 
 from mcp_runtime.bindings.server import (

@@ -4,6 +4,8 @@
 # pyright: reportDeprecated=false
 """The client of MCP 2026-07-28 for code without an event loop: the same methods, which block."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 

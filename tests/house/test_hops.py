@@ -25,7 +25,9 @@ from mcp_generated import v2025_11_25 as handshake
 from mcp_generated import v2026_07_28 as stateless
 from mcp_runtime.aio import fast_paths
 from mcp_runtime.aio.selector import InlineSelector
+from mcp_runtime.protocol import events, jsonrpc
 from mcp_runtime.session.current_request import FORWARDING
+from mcp_runtime.session.pending import PendingRequest
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 from mcp_runtime.transports.stdio.pipes import PipeTransport
 
@@ -36,6 +38,11 @@ OURS = (str(RUNTIME), str(Path(handshake.__file__).parent.parent))
 # The event loop calls the selector once a turn, whatever there is to do.
 EVENT_LOOP = str(RUNTIME / "aio" / "selector.py")
 HANDLERS = ("call_tool", "add")
+# The constructors of models and records do not count, written or generated: they only set attributes.
+RECORDS = (*vars(events).values(), *vars(jsonrpc).values(), PendingRequest)
+CONSTRUCTORS = {"WireModel.__init__"} | {
+    f"{record.__qualname__}.__init__" for record in RECORDS if isinstance(record, type) and hasattr(record, "__slots__")
+}
 
 HEADERS = [(b"host", b"localhost"), (b"accept", b"application/json, text/event-stream")]
 HEADERS += [(b"content-type", b"application/json")]
@@ -83,11 +90,7 @@ class Trace:
 
 def is_ours(code: CodeType) -> bool:
     """Return whether a function counts."""
-    return (
-        code.co_filename.startswith(OURS)
-        and code.co_filename != EVENT_LOOP
-        and code.co_qualname != "WireModel.__init__"
-    )
+    return code.co_filename.startswith(OURS) and code.co_filename != EVENT_LOOP and code.co_qualname not in CONSTRUCTORS
 
 
 def server_of(package: Any) -> Any:

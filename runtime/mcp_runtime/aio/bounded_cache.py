@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
 from math import inf
 from typing import Generic, TypeVar
 
@@ -13,13 +12,15 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-@dataclass(slots=True)
 class _Entry(Generic[V]):
     """A value, the time when it expires, and its size."""
 
-    value: V
-    expires: float
-    size: int
+    __slots__ = ("value", "expires", "size")
+
+    def __init__(self, value: V, expires: float, size: int) -> None:
+        self.value = value
+        self.expires = expires
+        self.size = size
 
 
 class BoundedCache(Generic[K, V]):

@@ -2,58 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
 from ..errors import MCPError
+from ..usage.records import Record
 from .jsonrpc import Id
 from .revision import Notification, Request
 
 
-@dataclass(slots=True)
-class RequestReceived:
-    """The peer sent a request. It needs exactly one response unless it is cancelled."""
+class RequestReceived(Record):
+    """The peer sent a request. It needs exactly one response unless it is cancelled.
 
-    id: Id
-    row: Request[Any]
-    params: Any
-    open: bool = True  # False once it is answered or cancelled.
+    `open` is False once it is answered or cancelled.
+    """
+
+    __slots__ = ("id", "row", "params", "open")
+
+    def __init__(self, id: Id, row: Request[Any], params: Any, open: bool = True) -> None:
+        self.id = id
+        self.row = row
+        self.params = params
+        self.open = open
 
 
-@dataclass(slots=True)
-class NotificationReceived:
+class NotificationReceived(Record):
     """The peer sent a notification."""
 
-    row: Notification
-    params: Any
+    __slots__ = ("row", "params")
+
+    def __init__(self, row: Notification, params: Any) -> None:
+        self.row = row
+        self.params = params
 
 
-@dataclass(slots=True)
-class ResponseReceived:
+class ResponseReceived(Record):
     """The peer responded to a request of this side: `outcome` is the result or the error."""
 
-    id: Id
-    outcome: BaseModel | MCPError
+    __slots__ = ("id", "outcome")
+
+    def __init__(self, id: Id, outcome: BaseModel | MCPError) -> None:
+        self.id = id
+        self.outcome = outcome
 
 
-@dataclass(slots=True)
-class MessageRejected:
+class MessageRejected(Record):
     """A received message is rejected. Send `reply` if it is not None: the error response with the error `code`.
     `is_late` is True for a response to a request that has ended, such as a cancelled one."""
 
-    reason: str
-    reply: bytes | None = None
-    code: int = 0
-    is_late: bool = False
+    __slots__ = ("reason", "reply", "code", "is_late")
+
+    def __init__(self, reason: str, reply: bytes | None = None, code: int = 0, is_late: bool = False) -> None:
+        self.reason = reason
+        self.reply = reply
+        self.code = code
+        self.is_late = is_late
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Record):
     """The peer sent a JSON-RPC batch; send the responses as one batch."""
 
-    events: list[Event]
+    __slots__ = ("events",)
+
+    def __init__(self, events: list[Event]) -> None:
+        self.events = events
 
 
 Event = RequestReceived | NotificationReceived | ResponseReceived | MessageRejected | Batch

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
+from ..usage.records import Record
 from .finite_numbers import is_finite, require_finite
 from .models import is_list, is_object
 from .parts import MAX_PARTS, has_more_parts
@@ -35,54 +35,71 @@ _MANY_DIGITS: Final = b"0" * 309
 _LAST_ID: Final = re.compile(rb",\s*%b\}\s*\Z" % _ID)
 
 
-@dataclass(slots=True)
-class RequestMessage:
+class RequestMessage(Record):
     """A request; `params` is an object, or None if it is absent."""
 
-    id: Id
-    method: str
-    params: Any = None
+    __slots__ = ("id", "method", "params")
+
+    def __init__(self, id: Id, method: str, params: Any = None) -> None:
+        self.id = id
+        self.method = method
+        self.params = params
 
 
-@dataclass(slots=True)
-class NotificationMessage:
+class NotificationMessage(Record):
     """A notification; `params` is an object, or None if it is absent."""
 
-    method: str
-    params: Any = None
+    __slots__ = ("method", "params")
+
+    def __init__(self, method: str, params: Any = None) -> None:
+        self.method = method
+        self.params = params
 
 
-@dataclass(slots=True)
-class ResultMessage:
+class ResultMessage(Record):
     """A response with a result."""
 
-    id: Id
-    result: Any
+    __slots__ = ("id", "result")
+
+    def __init__(self, id: Id, result: Any) -> None:
+        self.id = id
+        self.result = result
 
 
-@dataclass(slots=True)
-class ErrorMessage:
+class ErrorMessage(Record):
     """A response with an error; `id` is None if its sender could not read the id of the request."""
 
-    id: Id | None
-    code: int
-    message: str
-    data: Any = None
+    __slots__ = ("id", "code", "message", "data")
+
+    def __init__(self, id: Id | None, code: int, message: str, data: Any = None) -> None:
+        self.id = id
+        self.code = code
+        self.message = message
+        self.data = data
 
 
-@dataclass(slots=True)
-class MalformedMessage:
+class MalformedMessage(Record):
     """An invalid message. `id` is its id, None if it has no valid id.
 
     `is_response` is True if the message looks like a response: it then settles a pending request, and no error response
     is sent for it. It is None if the message could be either. `is_too_large` is True if the message exceeds a limit.
     """
 
-    code: int
-    message: str
-    id: Id | None = None
-    is_response: bool | None = False
-    is_too_large: bool = False
+    __slots__ = ("code", "message", "id", "is_response", "is_too_large")
+
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        id: Id | None = None,
+        is_response: bool | None = False,
+        is_too_large: bool = False,
+    ) -> None:
+        self.code = code
+        self.message = message
+        self.id = id
+        self.is_response = is_response
+        self.is_too_large = is_too_large
 
 
 Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage | MalformedMessage

@@ -6,7 +6,6 @@ MCP specification, https://modelcontextprotocol.io/specification/draft/server/ut
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -15,14 +14,14 @@ from ..endpoint.checks import Handler
 from ..errors import LocalError
 from ..protocol.revision import Request, Sent
 from ..usage.keywords import checked_fields
+from ..usage.records import FrozenRecord
 from ..usage.rules import instance
 
 _MAX_TTL = 2**53 // 1000  # Seconds; more milliseconds are not an exact integer in every language.
 
 
 @checked_fields(rules={"ttl": instance((int, float), "a number of seconds")})
-@dataclass(frozen=True, slots=True)
-class CacheHint:
+class CacheHint(FrozenRecord):
     """A cache hint: the time to live and the scope of a result in the caches of clients.
 
     See https://modelcontextprotocol.io/specification/draft/server/utilities/caching
@@ -34,14 +33,17 @@ class CacheHint:
     Raises LocalError for a negative or too large `ttl`, and for another `scope`.
     """
 
-    ttl: float
-    scope: Literal["private", "public"] = "private"
+    __slots__ = ("ttl", "scope")
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.ttl <= _MAX_TTL:
-            raise LocalError(f"the ttl of a cache hint is 0 seconds or more, not {self.ttl!r}")
-        if self.scope not in ("private", "public"):
-            raise LocalError(f"the scope of a cache hint is 'private' or 'public', not {self.scope!r}")
+    ttl: float
+    scope: Literal["private", "public"]
+
+    def __init__(self, ttl: float, scope: Literal["private", "public"] = "private") -> None:
+        if not 0 <= ttl <= _MAX_TTL:
+            raise LocalError(f"the ttl of a cache hint is 0 seconds or more, not {ttl!r}")
+        if scope not in ("private", "public"):
+            raise LocalError(f"the scope of a cache hint is 'private' or 'public', not {scope!r}")
+        self._set(ttl=ttl, scope=scope)
 
     def fields(self) -> dict[str, Any]:
         """Return the attributes of a result that carry this hint."""

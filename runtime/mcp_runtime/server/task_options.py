@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ..errors import LocalError
 from ..usage.keywords import checked_fields
+from ..usage.records import FrozenRecord
 from ..usage.rules import FLAG, Rule, is_number
 
 _MIN_SECONDS = 0.001  # The wire format has whole milliseconds.
@@ -14,8 +14,7 @@ _NUMBER: Final = Rule(is_number, "a number of seconds")
 
 
 @checked_fields(rules={"ttl": _NUMBER.or_none(), "poll_interval": _NUMBER, "immediately": FLAG, "required": FLAG})
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskOptions:
+class TaskOptions(FrozenRecord):
     """The options of calls that become tasks, on a server with the tasks extension.
 
     Args:
@@ -28,14 +27,24 @@ class TaskOptions:
     Raises LocalError for seconds less than 0.001.
     """
 
-    ttl: float | None = 600.0
-    poll_interval: float = 1.0
-    immediately: bool = True
-    required: bool = False
+    __slots__ = ("ttl", "poll_interval", "immediately", "required")
 
-    def __post_init__(self) -> None:
-        if self.poll_interval < _MIN_SECONDS or (self.ttl is not None and self.ttl < _MIN_SECONDS):
+    ttl: float | None
+    poll_interval: float
+    immediately: bool
+    required: bool
+
+    def __init__(
+        self,
+        *,
+        ttl: float | None = 600.0,
+        poll_interval: float = 1.0,
+        immediately: bool = True,
+        required: bool = False,
+    ) -> None:
+        if poll_interval < _MIN_SECONDS or (ttl is not None and ttl < _MIN_SECONDS):
             raise LocalError("the ttl and the poll_interval of a task are at least 0.001 seconds")
+        self._set(ttl=ttl, poll_interval=poll_interval, immediately=immediately, required=required)
 
 
 class Deferrable(Protocol):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from ..errors import LocalError
 from ..session.interfaces import Channel
@@ -17,8 +16,7 @@ _LIST_OF_KIND: Final = {"tool": "tools", "resource": "resources", "template": "r
 _MAX_USERS: Final = 10_000  # Users of a stateless endpoint whose rules are stored; the oldest are dropped.
 
 
-@dataclass(frozen=True, slots=True)
-class VisibilityRule:
+class VisibilityRule(NamedTuple):
     """A rule for all components that match all of its criteria; None matches any."""
 
     enabled: bool

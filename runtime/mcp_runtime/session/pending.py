@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -20,20 +19,32 @@ from .options import OnProgress, Progress, RequestOptions
 _log: Final = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
 class PendingRequest:
     """A request without a response yet. `timeout` is in seconds; deadlines and `sent` are times of the event loop."""
 
-    id: Id
-    row: Request[Any]
-    future: ResultFuture[BaseModel]
-    on_progress: OnProgress | None
-    timeout: float | None
-    hard_deadline: float | None
-    sent: float
-    deadline: float | None = None
-    progress: float = float("-inf")
-    callbacks: asyncio.Task[None] | None = None  # The last progress callback that is a coroutine.
+    __slots__ = (
+        *("id", "row", "future", "on_progress", "timeout"),
+        *("hard_deadline", "sent", "deadline", "progress", "callbacks"),
+    )
+
+    def __init__(
+        self,
+        id: Id,
+        row: Request[Any],
+        future: ResultFuture[BaseModel],
+        options: RequestOptions,
+        sent: float,
+    ) -> None:
+        self.id = id
+        self.row = row
+        self.future = future
+        self.on_progress: OnProgress | None = options.on_progress
+        self.timeout = options.timeout
+        self.hard_deadline = None if options.max_timeout is None else sent + options.max_timeout
+        self.sent = sent
+        self.deadline: float | None = None
+        self.progress = float("-inf")
+        self.callbacks: asyncio.Task[None] | None = None  # The last progress callback that is a coroutine.
 
 
 class PendingRequests:
@@ -58,10 +69,7 @@ class PendingRequests:
         """Return a pending request that fails with RequestTimeoutError `options.timeout` seconds from now, or from its
         last progress, but at the latest after `options.max_timeout` seconds."""
         now = self._loop.time()
-        hard_deadline = None if options.max_timeout is None else now + options.max_timeout
-        pending = self._open[id] = PendingRequest(
-            id, row, pending_future(self._loop), options.on_progress, options.timeout, hard_deadline, now
-        )
+        pending = self._open[id] = PendingRequest(id, row, pending_future(self._loop), options, now)
         self._set_deadline(pending, now)
         return pending
 

@@ -7,9 +7,8 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextvars import Context, copy_context
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..aio.eager import TaskStarter, task_starter
 from ..errors import MCPError
@@ -28,17 +27,18 @@ _AT_ONCE: Final = 16  # Waiting messages that begin before the next look at the 
 _CANCEL_SECONDS: Final = 0.4  # Seconds for cancelled handlers to end.
 
 
-@dataclass(slots=True)
 class RunningRequest:
     """A request of the peer whose handler waits for something."""
 
-    request: RequestReceived
-    reply: Reply
-    task: asyncio.Task[None]
+    __slots__ = ("request", "reply", "task")
+
+    def __init__(self, request: RequestReceived, reply: Reply, task: asyncio.Task[None]) -> None:
+        self.request = request
+        self.reply = reply
+        self.task = task
 
 
-@dataclass(slots=True)
-class _WaitingMessage:
+class _WaitingMessage(NamedTuple):
     message: RequestReceived | NotificationReceived
     reply: Reply
     begin: Callable[[], object]

@@ -7,8 +7,7 @@ Supported are the expansions that can be reversed: `{name}`, `{+name}`, `{name*}
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from ...errors import JSONRPCError, LocalError
@@ -22,8 +21,7 @@ _MAX_LENGTH: Final = 8192  # Characters of a URI.
 _MAX_SHOWN: Final = 200  # Characters of a URI in a message.
 
 
-@dataclass(frozen=True, slots=True)
-class _Variable:
+class _Variable(NamedTuple):
     """A variable of the path: its name, True if it may span several segments, and the text after it."""
 
     name: str

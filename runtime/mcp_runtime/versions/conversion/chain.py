@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from .operations import REMOVED, Change, ConversionContext, Operations
 from .report import ConversionReport
@@ -15,8 +14,7 @@ from .report import ConversionReport
 _STANDALONE: Final = ConversionContext({}, None)
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedMethod:
+class RemovedMethod(NamedTuple):
     """A method that the target revision does not define.
 
     `response` is `runtime` if the runtime of the source side handles the method itself, `refuse` if a request gets an

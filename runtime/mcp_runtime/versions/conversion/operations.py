@@ -6,7 +6,6 @@ Functions never change a value in place; they return the same object if nothing 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ...errors import ConversionError
@@ -18,12 +17,14 @@ REMOVED: Final = object()
 """The result of a conversion that removes a property or an item."""
 
 
-@dataclass(slots=True)
 class ConversionContext:
     """The context of one conversion: the provided values, and the report of losses, None if nobody reads it."""
 
-    provided: Mapping[str, Any]
-    report: ConversionReport | None
+    __slots__ = ("provided", "report")
+
+    def __init__(self, provided: Mapping[str, Any], report: ConversionReport | None) -> None:
+        self.provided = provided
+        self.report = report
 
 
 Change = Callable[[Any, Path, ConversionContext], Any]

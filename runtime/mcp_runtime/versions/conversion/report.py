@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from ...usage.records import Record
 
 _log: Final = logging.getLogger(__name__)
 
 Path = tuple[Any, Any] | None  # The path of the parent, and the key in it; None for the root.
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(NamedTuple):
     """One lost value: its path, the conversion rule that dropped it, the reason of the rule, and the value."""
 
     path: str
@@ -21,11 +21,13 @@ class Loss:
     value: Any
 
 
-@dataclass(slots=True)
-class ConversionReport:
+class ConversionReport(Record):
     """All losses of one or more conversions, in order."""
 
-    losses: list[Loss] = field(default_factory=list[Loss])
+    __slots__ = ("losses",)
+
+    def __init__(self, losses: list[Loss] | None = None) -> None:
+        self.losses: list[Loss] = [] if losses is None else losses
 
 
 def record_loss(report: ConversionReport | None, path: Path, rule: str, reason: str, value: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ..errors import LocalError
 
@@ -72,8 +72,7 @@ def _is_headers(value: Any) -> bool:
     """Return True for a dict of strings that HTTP can send: a line end would begin another header."""
     if not isinstance(value, Mapping):
         return False
-    fields = dict(cast(Mapping[Any, Any], value))
-    texts = [*fields, *fields.values()]
+    texts: list[Any] = [*value, *value.values()]  # pyright: ignore[reportUnknownArgumentType]
     return are_texts(texts) and not any(character in text for text in texts for character in "\r\n\0")
 
 

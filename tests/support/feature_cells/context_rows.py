@@ -40,9 +40,9 @@ def _(cell: Cell, outcomes: Outcomes) -> None:
     assert text(outcomes[0]) == "reported"
     texts = ["half", "done"] if cell.revision >= "2025-03-26" else [None, None]
     expected = [[1, 2, texts[0]], [2, 2, texts[1]]]
-    # The TypeScript clients forget a progress token when the response is there, which follows the last at once.
+    # The TypeScript clients forget a progress token when the response is there, which may arrive with notifications.
     seen = outcomes[0]["progress"]
-    assert seen == expected or (cell.peer.startswith("TypeScript") and seen == expected[:1]), seen
+    assert seen == expected or (cell.peer.startswith("TypeScript") and seen == expected[: len(seen)]), seen
 
 
 @feature(11, "`ctx.read_resource`, `list_tools`, `list_resources`, `list_prompts`, `get_prompt`", call("own"))

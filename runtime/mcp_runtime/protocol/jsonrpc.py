@@ -119,16 +119,15 @@ def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) 
     The limits are checked first: those of parts before anything is parsed, those of a batch before its items are read.
     """
     if len(data) > max_parts and has_more_parts(data, max_parts):
-        id = id_of_response(data)
-        reason = f"a message has at most {max_parts} values"
-        return MalformedMessage(INVALID_REQUEST, reason, id, id is not None, is_too_large=True)
+        return reject_parts(data, max_parts)
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as error:
         id = id_of_response(data)
         return MalformedMessage(PARSE_ERROR, f"not JSON: {error}", id, id is not None)
     digits = data.translate(_DIGITS_AS_ZERO)
-    if (b"0e" in digits or (len(digits) > 308 and _MANY_DIGITS in digits)) and not is_finite(value):
+    # `partition` takes one argument, which costs less than `find`; `in` would look for an integer first.
+    if (digits.partition(b"0e")[1] or (len(digits) > 308 and _MANY_DIGITS in digits)) and not is_finite(value):
         return _reject_infinity(value)
     if is_object(value):
         return read(value)
@@ -151,6 +150,13 @@ def id_of_response(data: bytes) -> Id | None:
         match = _LAST_ID.search(data, max(len(data) - _MAX_ID_LENGTH - 64, 0))
     id: Id | None = None if match is None else from_json(match["id"])
     return id
+
+
+def reject_parts(data: bytes, max_parts: int) -> MalformedMessage:
+    """Return the malformed message for one with too many values."""
+    id = id_of_response(data)
+    reason = f"a message has at most {max_parts} values"
+    return MalformedMessage(INVALID_REQUEST, reason, id, id is not None, is_too_large=True)
 
 
 def _reject_infinity(value: Any) -> MalformedMessage:
@@ -210,8 +216,8 @@ def serialize(value: Any) -> bytes:
     """Serialize a model or plain JSON. Raises ValueError for values that JSON cannot express, such as NaN."""
     serializer = getattr(value, "__pydantic_serializer__", None)
     written: bytes = to_json(value, by_alias=True) if serializer is None else serializer.to_json(value)
-    # NaN, infinity, or a NaN that became null? The words may be part of a string. `in` would look for an integer first.
-    if written.find(b"NaN") >= 0 or written.find(b"Infinity") >= 0 or written.find(b"null") >= 0:
+    # NaN, infinity, or a NaN that became null? The words may be part of a string.
+    if written.partition(b"NaN")[1] or written.partition(b"Infinity")[1] or written.partition(b"null")[1]:
         require_finite(written, value)
     return written
 

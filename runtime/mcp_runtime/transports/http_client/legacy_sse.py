@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Final
 from urllib.parse import urljoin
@@ -18,19 +18,25 @@ from ...http.client_rules import Outgoing, get_headers, post_headers
 from ...http.urls import origin, redact_url
 from ...protocol import jsonrpc
 from ...protocol.jsonrpc import Message
+from ...protocol.large.pieces import LARGE
 from ...protocol.revision import Revision
 from .connection import HTTPConnection
 
 _log: Final = logging.getLogger(__name__)
 
 Receive = Callable[[Message | list[Message]], None]
+ReadLarge = Callable[[bytes, Receive], Awaitable[Message | list[Message]]]
 
 
 class LegacySSEClient:
     """A connection over HTTP+SSE; the first event of the stream names the URL to POST to."""
 
-    def __init__(self, http: HTTPConnection, revision: Revision, receive: Receive, gate: PauseGate) -> None:
+    def __init__(
+        self, http: HTTPConnection, revision: Revision, receive: Receive, read_large: ReadLarge, gate: PauseGate
+    ) -> None:
+        """Create a connection; `receive` takes its messages, and `read_large` decodes large ones."""
         self.revision = revision
+        self._read_large = read_large
         self._http = http
         self._receive = receive
         self._gate = gate
@@ -56,8 +62,12 @@ class LegacySSEClient:
                             f"GET {redact_url(self._http.url)}: the first event of the stream has to be 'endpoint'"
                         )
                     elif event.kind == "message" and event.data:
+                        is_large = len(event.data) > LARGE
+                        message = (
+                            await self._read_large(event.data, _nothing) if is_large else jsonrpc.decode(event.data)
+                        )
                         await self._gate.wait()
-                        self._receive(jsonrpc.decode(event.data))
+                        self._receive(message)
             if not ready.done():
                 raise ConnectionClosedError(
                     f"GET {redact_url(self._http.url)}: the stream ended before its 'endpoint' event"
@@ -88,3 +98,7 @@ class LegacySSEClient:
             await response.aclose()
             if not 200 <= response.status_code < 300:
                 raise self._http.status_error(response)
+
+
+def _nothing(message: Message | list[Message]) -> None:
+    """Leave the JSON of a large message as it is."""

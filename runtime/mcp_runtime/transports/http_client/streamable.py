@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Final
 
@@ -29,6 +29,7 @@ from ...http.client_rules import (
 from ...http.headers import SESSION_ID
 from ...protocol import jsonrpc
 from ...protocol.jsonrpc import ErrorMessage, MalformedMessage, Message, RequestMessage, ResultMessage
+from ...protocol.large.pieces import LARGE
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
 from .connection import HTTPConnection
@@ -38,6 +39,7 @@ from .tool_headers import ToolHeaderCache
 _log: Final = logging.getLogger(__name__)
 
 Receive = Callable[[Message | list[Message]], None]
+ReadLarge = Callable[[bytes, Receive], Awaitable[Message | list[Message]]]
 
 _END_SECONDS: Final = 1.0  # Seconds to wait for the end of a stream after the response, to reuse its connection.
 _MAX_PAGES: Final = 100  # Pages of the list of tools.
@@ -54,8 +56,12 @@ class LegacyServerError(Exception):
 class StreamableHTTPClient:
     """A connection to one MCP endpoint, in a session if the server has opened one."""
 
-    def __init__(self, http: HTTPConnection, revision: Revision, receive: Receive, gate: PauseGate) -> None:
+    def __init__(
+        self, http: HTTPConnection, revision: Revision, receive: Receive, read_large: ReadLarge, gate: PauseGate
+    ) -> None:
+        """Create a connection; `receive` takes its messages, and `read_large` decodes large ones."""
         self.revision = revision
+        self._read_large = read_large
         self.session: str | None = None
         self._http = http
         self._receive = receive
@@ -134,7 +140,9 @@ class StreamableHTTPClient:
             kind = response.headers.get("content-type", "")
             match classify_response(response.status_code, kind, True, False):
                 case ResponseKind.JSON:
-                    message = jsonrpc.decode(await self._http.read(response))
+                    data = await self._http.read(response)
+                    is_large = len(data) > LARGE
+                    message = await self._decode_large(data, request) if is_large else jsonrpc.decode(data)
                     await self._gate.wait()
                     if isinstance(message, ErrorMessage) and message.id is None:
                         raise RemoteJSONRPCError(message.code, message.message, message.data)
@@ -162,8 +170,11 @@ class StreamableHTTPClient:
                 async for event in events:
                     if not event.data or event.kind != "message":
                         continue
+                    data = event.data
+                    is_large = len(data) > LARGE
+                    message = await self._decode_large(data, request) if is_large else jsonrpc.decode(data)
                     await self._gate.wait()
-                    if self._handle_message(jsonrpc.decode(event.data), request, receive) and not answered:
+                    if self._handle_message(message, request, receive) and not answered:
                         answered = stream.ended = True
                         timeout.reschedule(asyncio.get_running_loop().time() + _END_SECONDS)
         except TimeoutError:
@@ -198,6 +209,13 @@ class StreamableHTTPClient:
         if accepted:
             receive(accepted if isinstance(received, list) and self.revision.batches else accepted[0])
         return answered
+
+    async def _decode_large(self, data: bytes, request: RequestMessage) -> Message | list[Message]:
+        def read_tools(message: Message | list[Message]) -> None:
+            if not isinstance(message, list):
+                self._tools.read(request, message, self.revision)
+
+        return await self._read_large(data, read_tools)
 
     async def _refresh_tool_headers(self, request: RequestMessage) -> bool:
         """List the tools again after a call failed with HEADER_MISMATCH; return False if the revision has no such

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -15,7 +16,10 @@ PACKAGES: Final = {
     "auth": ("cryptography", "filelock", "joserfc"),
     "cli": ("click", "jinja2", "rich"),
     "codegen": ("black", "datamodel_code_generator", "jsonschema", "tree_sitter", "tree_sitter_typescript"),
-    "dev": ("anyio", "authlib", "fastapi", "httptools", "hypothesis", "selenium", "uvloop", "websockets", "xdist"),
+    "dev": (
+        *("anyio", "authlib", "fastapi", "httptools", "hypothesis", "opentelemetry.sdk", "selenium", "uvloop"),
+        *("websockets", "xdist"),
+    ),
     "http": ("httpx2", "starlette", "uvicorn"),
     "keyring": ("keyring",),
     "otel": ("opentelemetry",),
@@ -23,7 +27,7 @@ PACKAGES: Final = {
 }
 # What the message of an error, or the output of a child process in it, says of what is missing.
 _HINT: Final = re.compile(r"mcp-generated\[(\w+)\]")
-_IMPORT: Final = re.compile(r"No module named '(\w+)")
+_IMPORT: Final = re.compile(r"No module named '([\w.]+)")
 
 
 def missing_extra(error: BaseException | None) -> str | None:
@@ -31,13 +35,36 @@ def missing_extra(error: BaseException | None) -> str | None:
     while error is not None:
         text = str(error)
         packages = {package for extra in _HINT.findall(text) for package in PACKAGES.get(extra, ())}
-        packages |= {*_IMPORT.findall(text)}
+        packages |= {part for name in _IMPORT.findall(text) for part in (name, name.partition(".")[0])}
         for extra, names in PACKAGES.items():
             for package in names:
-                if package in packages and find_spec(package) is None:
+                if package in packages and not is_installed(package):
                     return f"needs the extra {extra}: {package} is not installed"
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return None
+
+
+def is_installed(package: str) -> bool:
+    """Return True if a package, or a package in one, can be imported."""
+    parent = package.rpartition(".")[0]
+    return (not parent or is_installed(parent)) and find_spec(package) is not None
+
+
+class optional:
+    """A package that is imported when it is used: without it, the tests that use it are skipped, and no others."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(import_module(self._name), attribute)
+
+
+def needs(extra: str) -> pytest.MarkDecorator:
+    """Return a marker for tests that are skipped where an extra is not installed."""
+    missing = [package for package in PACKAGES[extra] if not is_installed(package)]
+    reason = f"needs the extra {extra}: {', '.join(missing)} not installed"
+    return pytest.mark.skipif(bool(missing), reason=reason)
 
 
 class SkippedModule(pytest.Module):

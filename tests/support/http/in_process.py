@@ -11,12 +11,12 @@ from support.installation.extras import optional
 
 from mcp_runtime.protocol.revision import Revision
 from mcp_runtime.session.interfaces import Transport
-from mcp_runtime.transports.http_client.connection import HTTPOptions
-from mcp_runtime.transports.http_client.transport import HTTPClientTransport
 
 if TYPE_CHECKING:
     import httpx2
     import uvicorn
+
+    from mcp_generated import HTTPOptions
 else:
     httpx2, uvicorn = optional("httpx2"), optional("uvicorn")
 
@@ -33,6 +33,8 @@ def connecting(server: Any, revision: Revision) -> Callable[[], Awaitable[Transp
 
     @asynccontextmanager
     async def reached(app: Any) -> AsyncIterator[tuple[str, HTTPOptions]]:
+        from mcp_generated import HTTPOptions
+
         yield "http://localhost", HTTPOptions(client=asking(app))
 
     return _connecting(server, revision, reached)
@@ -43,17 +45,21 @@ def connecting_by_socket(server: Any, revision: Revision) -> Callable[[], Awaita
 
     @asynccontextmanager
     async def reached(app: Any) -> AsyncIterator[tuple[str, HTTPOptions]]:
+        from mcp_generated import HTTPOptions
+
         async with served_in_process(app) as port:
             yield f"http://127.0.0.1:{port}", HTTPOptions()
 
     return _connecting(server, revision, reached)
 
 
-Reached = Callable[[Any], AbstractAsyncContextManager[tuple[str, HTTPOptions]]]
+Reached = Callable[[Any], AbstractAsyncContextManager[tuple[str, Any]]]
 
 
 def _connecting(server: Any, revision: Revision, reached: Reached) -> Callable[[], Awaitable[Transport]]:
     async def start() -> Transport:
+        from mcp_runtime.transports.http_client.transport import HTTPClientTransport
+
         app = server.asgi(revisions=[revision.id], legacy_sse=True)
         stack = AsyncExitStack()
         url, reach = await stack.enter_async_context(reached(app))

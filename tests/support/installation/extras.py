@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import pytest
 
+from support.project import TESTS
+
 # The import names of optional packages, by the extra that has them.
 PACKAGES: Final = {
     "app": ("jsonschema_rs", "uritemplate"),
@@ -25,8 +27,15 @@ PACKAGES: Final = {
     "otel": ("opentelemetry",),
     "skills": ("yaml",),
 }
+# Where whole modules are about what an extra has. In the other modules of tests/app and tests/examples, which are about
+# what the base installation has, each test that needs an extra is skipped by itself.
+_ABOUT_EXTRAS: Final = (
+    *("app/openapi/", "app/official/", "app/serving/", "examples/test_protected_example.py"),
+    *("app/composition/test_authorization_middleware.py", "app/versions/test_scopes_of_versions.py"),
+    *("app/fastmcp_features/test_spans.py", "examples/test_web_examples.py"),
+)
 # What the message of an error, or the output of a child process in it, says of what is missing.
-_HINT: Final = re.compile(r"mcp-generated\[(\w+)\]")
+_HINT: Final = re.compile(r"mcp-generated\[([\w,]+)\]")
 _IMPORT: Final = re.compile(r"No module named '([\w.]+)")
 
 
@@ -34,7 +43,8 @@ def missing_extra(error: BaseException | None) -> str | None:
     """Return which extra an error is about, if one of its packages is missing indeed; otherwise None."""
     while error is not None:
         text = str(error)
-        packages = {package for extra in _HINT.findall(text) for package in PACKAGES.get(extra, ())}
+        extras = {extra for names in _HINT.findall(text) for extra in names.split(",")}
+        packages = {package for extra in extras for package in PACKAGES.get(extra, ())}
         packages |= {part for name in _IMPORT.findall(text) for part in (name, name.partition(".")[0])}
         for extra, names in PACKAGES.items():
             for package in names:
@@ -74,6 +84,8 @@ class SkippedModule(pytest.Module):
         try:
             return super()._getobj()  # type: ignore[no-any-return]
         except Exception as error:
-            if (reason := missing_extra(error)) is None:
+            place = self.path.relative_to(TESTS).as_posix()
+            is_base = place.startswith(("app/", "examples/")) and not place.startswith(_ABOUT_EXTRAS)
+            if is_base or (reason := missing_extra(error)) is None:
                 raise
-            pytest.skip(f"{self.path.name} {reason}", allow_module_level=True)
+            pytest.skip(f"{place} {reason}", allow_module_level=True)

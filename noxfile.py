@@ -88,8 +88,10 @@ def long(session: nox.Session) -> None:
 @nox.session(venv_backend="venv")
 def base(session: nox.Session) -> None:
     """Run the tests of apps and examples with the base installation, in an environment of its own."""
-    session.install(".", "pytest")
-    session.run("python", "-m", "pytest", "-q", "tests/app", "tests/examples", *session.posargs)
+    session.install(".", "pytest", "pytest-xdist")
+    installed: dict[str, str | None] = {"PYTHONPATH": None, "PYTHONDONTWRITEBYTECODE": None}  # Not the checkout.
+    folders = ("tests/app", "tests/examples")
+    session.run("python", "-m", "pytest", "-q", "-n", "auto", *folders, *session.posargs, env=installed)
 
 
 @nox.session

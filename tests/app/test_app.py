@@ -201,7 +201,8 @@ async def test_clients_of_older_revisions_use_an_app_and_hear_of_changes(version
 
 
 async def test_an_app_is_mounted_in_an_asgi_application_and_answers_over_http() -> None:
-    httpx2 = pytest.importorskip("httpx2", reason="asks over HTTP")
+    import httpx2
+
     served = app.asgi()
     transport = httpx2.ASGITransport(app=served)
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}

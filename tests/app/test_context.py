@@ -22,7 +22,6 @@ from support.servers import context as server_module
 
 from mcp_runtime.errors import RemoteJSONRPCError
 from mcp_runtime.session.options import RequestOptions
-from mcp_runtime.transports.http_client.connection import HTTPOptions
 from mcp_runtime.versions.candidates import server_candidates
 
 APP: Final = str(ROOT / "tests" / "support" / "servers" / "context.py")
@@ -142,6 +141,8 @@ async def connected(transport: str, rev: Rev, *, is_plain: bool = False) -> Asyn
             client = kind.stdio(sys.executable, APP, env=env, **settings)
         case _:
             url = origin() + ("/mcp" if rev.id >= "2025-03-26" else "/sse")
+            from mcp_generated.http import HTTPOptions
+
             client = kind.http(url, http=HTTPOptions(headers={"X-Test": "yes"}), **settings)
     async with asyncio.timeout(60), client as dialogue.client:
         yield dialogue

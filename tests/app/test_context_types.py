@@ -19,7 +19,6 @@ from mcp_generated import App, Context, InMemoryStateStore, LocalError, ServerSe
 from mcp_generated import v2026_07_28 as newest
 from mcp_runtime.app.context.form import Form
 from mcp_runtime.errors import InvalidResponseError
-from mcp_runtime.transports.http_client.connection import HTTPOptions
 from mcp_runtime.versions.candidates import server_candidates
 
 t: Any = newest.types
@@ -242,6 +241,8 @@ async def test_stateless_requests_of_a_user_share_their_state_over_http() -> Non
     application = counting().asgi(owner=lambda scope: dict(scope["headers"]).get(b"x-user"))
 
     async def numbers(user: str, calls: int) -> list[str]:
+        from mcp_generated.http import HTTPOptions
+
         options = HTTPOptions(client=asking(application), headers={"x-user": user})
         async with newest.Client.http("http://localhost/mcp", http=options) as client:
             return [(await client.call_tool("count")).content[0].text for _ in range(calls)]  # type: ignore[union-attr]
@@ -256,6 +257,8 @@ async def test_stateless_requests_without_a_user_have_no_state_and_one_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     application = counting().asgi()
+    from mcp_generated.http import HTTPOptions
+
     options = HTTPOptions(client=asking(application))
     with caplog.at_level(logging.WARNING):
         async with newest.Client.http("http://localhost/mcp", http=options) as client:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.installation.extras import needs
 
 from mcp_generated import App, BinaryResource, DirectoryResource, FileResource, HttpResource, LocalError, TextResource
 
@@ -75,6 +76,7 @@ async def test_a_folder_lists_its_own_files(tmp_path: Path) -> None:
         assert json.loads(content.text) == {"files": names}
 
 
+@needs("http")
 async def test_the_response_of_an_http_server() -> None:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:

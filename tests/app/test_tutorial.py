@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.fake_weather import FakeWeather, serving
+from support.installation.extras import needs
 from support.project import ROOT
 
 from mcp_generated.v2026_07_28 import Client
@@ -76,8 +77,8 @@ def results_of(program: Path) -> dict[str, Any]:
         return asyncio.run(asyncio.wait_for(conversation(program, fake), DEADLINE))
 
 
+@needs("http")
 def test_the_tutorials_code_runs_with_only_its_import_lines_changed(tmp_path: Path) -> None:
-    pytest.importorskip("httpx2", reason="the tutorial asks over httpx")
     code = tutorial()
     changed = [IMPORTS.get(line, line) for line in code.splitlines()]
     differing = [line for line, other in zip(code.splitlines(), changed, strict=False) if line != other]

@@ -50,14 +50,12 @@ def mistakes() -> list[Mistake]:
     return [Mistake(*match.groups()) for match in matches if match is not None]
 
 
-def namespace() -> dict[str, Any]:
-    """Return what a user's module has imported, and an app."""
-    names: dict[str, Any] = {
-        name: getattr(mcp_generated, name) for name in ("App", "Context", "connect", "tool", "run")
-    }
-    names |= {
-        name: getattr(mcp_generated, name) for name in ("RateLimit", "CacheHint", "HTTPOptions", "RequestOptions")
-    }
+IMPORTED = "App CacheHint Context HTTPOptions RateLimit RequestOptions connect run tool".split()
+
+
+def namespace(code: str) -> dict[str, Any]:
+    """Return what the module of these lines has imported, and an app."""
+    names: dict[str, Any] = {name: getattr(mcp_generated, name) for name in IMPORTED if name in code}
     names |= {"Client": Client, "Server": Server, "SyncClient": SyncClient, "HTTPLimits": HTTPLimits}
     names |= {"asyncio": asyncio, "contextlib": contextlib, "functools": functools, "threading": threading}
     names |= {"Annotated": Annotated, "Field": Field, "Literal": Literal, "Path": Path}
@@ -83,7 +81,7 @@ def test_the_table_has_many_mistakes_and_none_twice() -> None:
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
 def test_a_mistake_is_refused_where_it_is_written(mistake: Mistake) -> None:
     with pytest.raises(Exception) as caught:
-        execute(mistake.code, namespace())
+        execute(mistake.code, namespace(mistake.code))
     message = str(caught.value)
     pattern = ".*".join(map(re.escape, mistake.message.strip().split("…")))
     assert type(caught.value).__name__ == mistake.error, message

@@ -12,15 +12,20 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 
-import httpx2
-from jsonschema import Draft7Validator, Draft202012Validator
 from support.endpoints import Rev, hello
+from support.installation.extras import optional
 from support.project import OFFICIAL, official
 
 from mcp_runtime.protocol.revision import Request
+
+if TYPE_CHECKING:
+    import httpx2
+    import jsonschema
+else:
+    httpx2, jsonschema = optional("httpx2"), optional("jsonschema")
 
 WAIT: Final = 15.0  # Seconds for one message; a ceiling.
 
@@ -314,8 +319,8 @@ def definitions(revision: str) -> dict[str, Any]:
 @cache
 def validator(revision: str, name: str) -> Any:
     schema = official(revision)
-    key, kind = ("$defs", Draft202012Validator) if "$defs" in schema else ("definitions", Draft7Validator)
-    return kind({"$ref": f"#/{key}/{name}", key: schema[key]})
+    key, draft = ("$defs", "Draft202012Validator") if "$defs" in schema else ("definitions", "Draft7Validator")
+    return getattr(jsonschema, draft)({"$ref": f"#/{key}/{name}", key: schema[key]})
 
 
 @cache

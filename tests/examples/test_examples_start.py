@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,7 @@ async def test_the_first_argument_names_another_program(name: str, program: str)
     if name == "web":
         wait_until_listening([*words, "0"], "Uvicorn running on ")
     elif name == "transports":
-        pytest.importorskip("websockets", reason="the transport over WebSocket needs the library `websockets`")
+        import_module("websockets")
         wait_until_listening([*words, "0"])
     else:
         assert await tools_of(words)

@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def test_the_programs_talk_over_a_unix_socket(tmp_path: Path) -> None:
 
 
 def test_the_programs_talk_over_websocket() -> None:
-    pytest.importorskip("websockets", reason="the transport over WebSocket needs the library `websockets`")
+    import_module("websockets")
     assert call_by_program("web_socket.py", "0", "ws://127.0.0.1:") == "Hello, Ada!\n"
 
 
@@ -98,8 +99,8 @@ async def test_a_message_that_is_too_long_ends_the_connection(tmp_path: Path, mo
 
 
 async def test_a_websocket_of_a_web_page_or_without_the_subprotocol_is_refused() -> None:
-    websockets = pytest.importorskip("websockets", reason="the transport over WebSocket needs `websockets`")
     import web_socket
+    import websockets
 
     async with web_socket.listening_at("127.0.0.1", 0, [app_named("one")]) as port:
         url = f"ws://127.0.0.1:{port}"

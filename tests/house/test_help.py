@@ -6,11 +6,10 @@ import inspect
 import pydoc
 import re
 from collections.abc import Callable
-from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import pytest
+from house.calls.public_list import public_members, public_names
 
 import mcp_generated
 from mcp_generated.v2026_07_28 import Client, Server, SyncClient
@@ -19,7 +18,6 @@ from mcp_runtime.client.core import ClientContext
 from mcp_runtime.endpoint.context import Context
 from mcp_runtime.server.context import ServerContext
 
-AREAS = ("mcp_generated", *(f"mcp_generated.{area}" for area in ("auth", "http", "skills", "tasks", "testing")))
 CONNECTION_METHODS = ("stdio", "http", "memory")
 SERVER_METHODS = ("run", "asgi", "serve")
 
@@ -84,28 +82,7 @@ def test_help_of_a_context_lists_its_attributes(context: type[Any]) -> None:
     assert {name for name in properties | {"state"} if f"    {name}: " not in docstring} == set()
 
 
-def public_names() -> list[tuple[str, Any]]:
-    """Return the public functions and classes, by their dotted names."""
-    values = {
-        f"{area}.{name}": getattr(import_module(area), name) for area in AREAS for name in import_module(area).__all__
-    }
-    values |= {f"{base.__module__}.{base.__name__}": base for base in (Client, SyncClient, Server, Server.context)}
-    return [(name, value) for name, value in values.items() if inspect.isclass(value) or inspect.isroutine(value)]
-
-
-def public_members(public_class: type[Any]) -> list[str]:
-    """Return the methods and properties of a public class that this project defines."""
-    return [
-        name
-        for base in public_class.__mro__
-        if base.__module__.startswith(("mcp_runtime", "mcp_generated"))
-        for name, value in vars(base).items()
-        if not name.startswith("_")
-        and (inspect.isroutine(value) or isinstance(value, (property, cached_property, classmethod, staticmethod)))
-    ]
-
-
-@pytest.mark.parametrize(("name", "value"), public_names(), ids=[name for name, _ in public_names()])
+@pytest.mark.parametrize(("name", "value"), public_names().items(), ids=public_names())
 def test_every_public_name_has_a_hover_text(name: str, value: Any) -> None:
     texts = {name: value.__doc__}
     if inspect.isclass(value):
@@ -115,4 +92,4 @@ def test_every_public_name_has_a_hover_text(name: str, value: Any) -> None:
 
 
 def test_enough_names_are_public() -> None:
-    assert len(public_names()) > 60
+    assert len(public_names()) > 300

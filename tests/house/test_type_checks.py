@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from house.calls.public_list import ANY_KEYWORD, WRONG, wrong_program
 from support.checkers import mypy, pyright
 from support.project import ROOT, package
 
@@ -66,6 +67,7 @@ def findings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         (folder / f"wrong_{number}.py").write_text(SNIPPET.replace(old, new))
     for name in ("right", "wrong"):
         (folder / f"{name}_calls.py").write_text((CALLS / f"{name}.txt").read_text(encoding="utf-8"))
+    (folder / "wrong_keywords.py").write_text(wrong_program()[0])
     check: Checker = request.param
     return check(folder, ".")
 
@@ -97,6 +99,14 @@ def test_each_wrong_call_is_reported(findings: list[str]) -> None:
     lines = WRONG_CALLS.splitlines()
     missed = [lines[number - 1] for number in range(first, last + 1) if number not in reported]
     assert (missed, min(reported) >= first) == ([], True)
+
+
+def test_a_wrong_keyword_of_every_public_call_is_reported(findings: list[str]) -> None:
+    _, names = wrong_program()
+    lines = [finding for finding in findings if finding.startswith("wrong_keywords.py:")]
+    reported = {int(line.split(":")[1]) for line in lines if WRONG in line or "o overload" in line}
+    assert len(names) > 600
+    assert {name for number, name in names.items() if number not in reported} == ANY_KEYWORD
 
 
 @pytest.mark.long

@@ -124,7 +124,7 @@ class Administration:
         if inspect.isclass(item):
             raise LocalError(f"{method}() needs an object, not the class {item.__name__}: write {item.__name__}()")
         if not isinstance(item, expected):
-            raise LocalError(f"{method}() needs an object of a subclass of {kind}, not {shown(item)}")
+            raise LocalError(f"{method}() needs an object of a subclass of {kind}, not {shown(item)}{_remedy(item)}")
         if "server" in vars(self):
             raise LocalError(
                 f"{method}(): the server of this app exists already: call {method} before `server` or `run`"
@@ -203,3 +203,12 @@ def _takes_two(function: Callable[..., Any]) -> bool:
     except ValueError:  # A callable in C without a signature.
         return True
     return True
+
+
+def _remedy(item: object) -> str:
+    """Return the end of a message: which method takes an object."""
+    from .providers.provider import Provider
+    from .transforms.transform import Transform
+
+    methods = {Administration: "mount", Provider: "add_provider", Transform: "add_transform"}
+    return next((f": call {name}()" for kind, name in methods.items() if isinstance(item, kind)), "")

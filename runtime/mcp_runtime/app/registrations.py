@@ -123,7 +123,7 @@ class Registrations(Administration):
         Raises TypeError for an unknown keyword and without a URI, and LocalError for a function that cannot be a
         resource.
         """
-        _check_uri(uri)
+        _check_uri(uri, '@app.resource("resource://{name}")')
 
         def add(function: F) -> F:
             self.add_resource(uri, function, **settings)
@@ -152,7 +152,7 @@ class Registrations(Administration):
             if isinstance(uri, ResourceSource):  # pyright: ignore[reportUnnecessaryIsInstance]
                 function, settings = uri.function, {**uri.settings(), **settings}
                 uri = uri.uri
-        _check_uri(uri)
+        _check_uri(uri, 'app.add_resource("resource://{name}", {name})')
         if function is None:
             raise LocalError(f"add_resource(): {uri!r} has no content; pass a function, or TextResource(uri=…, text=…)")
         uri = encoded_uri(uri)
@@ -312,11 +312,11 @@ def _decorate(
     return decorator
 
 
-def _check_uri(uri: object) -> None:
-    """Raise TypeError for a function or another object in the place of a URI."""
+def _check_uri(uri: object, right_use: str) -> None:
+    """Raise TypeError for a function or another object in the place of a URI; `right_use` is the line to write."""
     if callable(uri):
-        name = getattr(uri, "__name__", "name")
-        raise TypeError(f'resource() needs a URI before the function: write @app.resource("resource://{name}")')
+        line = right_use.replace("{name}", getattr(uri, "__name__", "name"))
+        raise TypeError(f"resource() needs a URI before the function: write {line}")
     if not isinstance(uri, str):
         raise TypeError(f'resource() needs a URI as a string, not {shown(uri)}: write @app.resource("scheme://path")')
     if any(character < " " or character == "\x7f" for character in uri):

@@ -12,8 +12,8 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import JsonSchemaWarningKind
 from pydantic_core import PydanticSerializationError, SchemaError
 
-from ..errors import InvalidMessageError, LocalError
-from ..json_schema.validator import compile_schema
+from ..errors import InvalidMessageError, InvalidSchemaError, LocalError
+from ..json_schema.validator import CompiledSchema, compile_schema
 from ..protocol.models import WireModel, format_validation_error, is_object
 from .content import Audio, File, Image, require_finite
 from .introspection.type_hints import RESULT, UNREADABLE, attribute_model, is_dataclass_type, readable_hint
@@ -115,9 +115,17 @@ def _adapter(declared: Any) -> TypeAdapter[Any]:
         return TypeAdapter[Any](readable_hint(declared, RESULT))
 
 
+def compile_declared(keyword: str, schema: Mapping[str, Any], description: str) -> CompiledSchema:
+    """Return the validator of a schema that a decorator has got. Raises InvalidSchemaError."""
+    try:
+        return compile_schema(schema)
+    except InvalidSchemaError as error:
+        raise InvalidSchemaError(f"{description}: {keyword}: {error}") from None
+
+
 def output_from_schema(schema: Mapping[str, Any], description: str) -> Output:
     """Return the output of an explicit output schema. Raises InvalidSchemaError."""
-    check = compile_schema(schema)
+    check = compile_declared("output_schema", schema, description)
 
     def structure(value: Any) -> Any:
         plain: Any = None

@@ -10,7 +10,7 @@ from itertools import islice
 from types import NoneType
 from typing import Annotated, Any, Final, cast, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, Field, GetCoreSchemaHandler, ValidationError, create_model
+from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema, PydanticJsonSchemaWarning
 from pydantic_core import (
     CoreSchema,
@@ -134,11 +134,20 @@ class Signature:
         except UNREADABLE as error:
             reason = " ".join(error.message.partition(". Set ")[0].split())
             raise LocalError(
-                f"{self.description}: a parameter has an unsupported type: {reason}: "
+                f"{self.description}: the parameter {self._unsupported()!r} has an unsupported type: {reason}: "
                 "use a JSON type, a model or a dataclass"
             ) from None
         except LocalError as error:
             raise LocalError(f"{self.description}: {error}") from None
+
+    def _unsupported(self) -> str:
+        """Return the name of the first parameter whose type pydantic cannot read."""
+        for name, hint in self.annotations.items():
+            try:
+                TypeAdapter[Any](readable_hint(hint))
+            except UNREADABLE:
+                return name
+        return next(iter(self.annotations))
 
     def _model_of(self, annotations: Mapping[str, Any]) -> type[BaseModel]:
         fields: dict[str, Any] = {}

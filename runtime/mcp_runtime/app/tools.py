@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from ..auth.scopes import check_scopes
 from ..errors import InvalidMessageError, JSONRPCError, LocalError, ToolError
-from ..json_schema.validator import compile_schema
 from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
 from ..server.task_options import TaskOptions
@@ -21,7 +20,7 @@ from .components.failures import ShownExceptions, failure_message
 from .components.own_rounds import with_encrypted_state
 from .components.timeouts import with_timeout
 from .content import require_finite, to_content_blocks
-from .results import WRAPPED_KEY, Output, output_from_annotation, output_from_schema
+from .results import WRAPPED_KEY, Output, compile_declared, output_from_annotation, output_from_schema
 from .settings import ToolSettings, tags_of, to_definition, to_wire, version_of
 from .signature import Signature, function_name
 
@@ -60,7 +59,9 @@ class Tool:
         )
         task = settings.get("task", False)
         self.task = task if isinstance(task, TaskOptions) else TaskOptions() if task else None
-        self._parameters = None if input_schema is None else compile_schema(input_schema)
+        self._parameters = (
+            None if input_schema is None else compile_declared("input_schema", input_schema, self._description)
+        )
         if input_schema is not None and len(self._signature.parameters) != 1:
             raise LocalError(
                 f"{self._description}: with `input_schema`, the function must have one parameter, a dict of arguments"
@@ -193,5 +194,5 @@ class Tool:
 def check_name(name: str) -> str:
     """Return the name of a tool. Raises LocalError if it is invalid."""
     if not _NAME.fullmatch(name):
-        raise LocalError(f"{name!r} is not a tool name: use 1 to 128 letters, digits, '_', '-' and '.'")
+        raise LocalError(f"tool(): {name!r} is not a tool name: use 1 to 128 letters, digits, '_', '-' and '.'")
     return name

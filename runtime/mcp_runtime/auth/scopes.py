@@ -16,8 +16,7 @@ def check_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
     unique = tuple(dict.fromkeys(scopes))
     for scope in unique:
         if not _SCOPE.fullmatch(scope):
-            raise LocalError(
-                f"{scope!r} is not a valid scope: a scope has visible ASCII characters other than quotation mark and "
-                "backslash"
-            )
+            rule = "a scope has visible ASCII characters other than quotation mark and backslash"
+            remedy = f": write scopes={scope.split()}" if " " in scope else ""
+            raise LocalError(f"scopes: {scope!r} is not a valid scope: {rule}{remedy}")
     return unique

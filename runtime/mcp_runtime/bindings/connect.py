@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, TypeVar, cast
@@ -18,6 +19,7 @@ from .settings import ClientSettings, ConnectSettings, HTTPClientSettings, Stdio
 ClientT = TypeVar("ClientT", bound=BaseClient)
 Target = str | Sequence[str] | BaseServer | Sequence[BaseServer] | Servable
 
+_HOST: Final = re.compile(r"[\w.-]+(?::\d+(?:/\S*)?|\.\w+/\S*)$")
 _TARGETS: Final = 'a URL such as "http://host:port/mcp", the words of a command in a list, an App or a Server'
 _RULES: Final[Mapping[str, Rule]] = {
     "client": Rule(lambda value: inspect.isclass(value) and issubclass(value, BaseClient), "a subclass of Client"),
@@ -43,8 +45,9 @@ def connect(
     check_values("connect", {"client": client_class}, _RULES)
     if isinstance(target, str):
         if not target.startswith(("http://", "https://")):
+            url = f'write "http://{target}", or ' if _HOST.match(target) else ""
             raise LocalError(
-                f"connect(): {target!r} is no URL; pass a command as a list of its words: {_as_words(target)}"
+                f"connect(): {target!r} is no URL; {url}pass a command as a list of its words: {_as_words(target)}"
             )
         _refuse_others("a URL", settings, HTTPClientSettings)
         return client_class.http(target, revisions=revisions, **settings)

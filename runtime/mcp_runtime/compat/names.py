@@ -151,7 +151,8 @@ def names_of(package: str, own: Mapping[str, Any]) -> tuple[Callable[[str], Any]
         if name in own:
             return own[name]
         if name == "LocalProvider" and "FastMCP" in own:
-            bound.setdefault(name, type(name, (adapters.LocalProvider,), {"app_class": own["FastMCP"]}))
+            members = {"app_class": own["FastMCP"], "__doc__": adapters.LocalProvider.__doc__}
+            bound.setdefault(name, type(name, (adapters.LocalProvider,), members))
             return bound[name]
         if name in adapters.__all__:
             return getattr(adapters, name)

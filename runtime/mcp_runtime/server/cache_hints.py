@@ -40,9 +40,9 @@ class CacheHint(FrozenRecord):
 
     def __init__(self, ttl: float, scope: Literal["private", "public"] = "private") -> None:
         if not 0 <= ttl <= _MAX_TTL:
-            raise LocalError(f"the ttl of a cache hint is 0 seconds or more, not {ttl!r}")
+            raise LocalError(f"CacheHint(): ttl must be a number of seconds from 0; {ttl!r} is not")
         if scope not in ("private", "public"):
-            raise LocalError(f"the scope of a cache hint is 'private' or 'public', not {scope!r}")
+            raise LocalError(f"CacheHint(): scope must be 'private' or 'public'; {scope!r} is not")
         self._set(ttl=ttl, scope=scope)
 
     def fields(self) -> dict[str, Any]:
@@ -66,7 +66,9 @@ def add_cache_hints(handlers: dict[str, Handler], rows: Iterable[Sent], cache_hi
     for name, cache_hint in cache_hints.items():
         if name not in cacheable:
             names = ", ".join(cacheable) or "none"
-            raise LocalError(f"results of {name!r} cannot be cached; results of these handlers can: {names}")
+            raise LocalError(
+                f"cache_hints: results of {name!r} cannot be cached; results of these handlers can: {names}"
+            )
         method = cacheable[name].method
         if method in handlers:
             handlers[method] = _with_cache_hint(handlers[method], cacheable[name].result, cache_hint.fields())

@@ -76,7 +76,7 @@ def _is_headers(value: Any) -> bool:
     return are_texts(texts) and not any(character in text for text in texts for character in "\r\n\0")
 
 
-HEADERS: Final = Rule(_is_headers, "a dict of strings without line ends", is_secret=True)
+HEADERS: Final = Rule(_is_headers, 'a dict of strings without line ends, such as {"x-id": "5"}', is_secret=True)
 TEXT: Final = instance(str, "a string")
 NAME: Final = Rule(lambda value: isinstance(value, str) and bool(value.strip()), "a string that is not empty")
 FLAG: Final = instance(bool, "True or False")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -66,9 +66,22 @@ def protection(issuer: Authority) -> Any:
     return lambda url: ResourceServer(url, [issuer.name], scopes=(), scopes_supported=["read"])
 
 
+def proxied(*checks: Any) -> App:
+    return App.proxy(example(), middleware=[AuthMiddleware(check) for check in checks])
+
+
+def mounted(*checks: Any) -> App:
+    app = App("outer", middleware=[AuthMiddleware(check) for check in checks])
+    app.mount(App.proxy(example()))
+    return app
+
+
 @among(PROTECTED)
-async def test_what_a_user_may_not_use_is_neither_listed_nor_served(rev: Rev, issuer: Authority) -> None:
-    app = example([require_scopes("use"), restrict_tag("admin", scopes=["admin"])])
+@pytest.mark.parametrize("make", [example, proxied, mounted])
+async def test_what_a_user_may_not_use_is_neither_listed_nor_served(
+    rev: Rev, issuer: Authority, make: Callable[..., App]
+) -> None:
+    app = make([require_scopes("use"), restrict_tag("admin", scopes=["admin"])])
     async with endpoint(rev, protection(issuer), app, real=False) as at:
         nothing, use, admin = (issuer.token(at.url, scope=scope) for scope in ("x", "use", "use admin"))
         await at.open(use)

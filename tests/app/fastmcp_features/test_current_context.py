@@ -17,7 +17,6 @@ from mcp_generated.dependencies import (
     get_http_request,
     get_server,
 )
-from mcp_generated.http import HTTPOptions
 from mcp_generated.v2025_06_18 import Client as HandshakeClient
 from mcp_generated.v2026_07_28 import Client as StatelessClient
 
@@ -115,6 +114,8 @@ async def test_middleware_finds_the_context() -> None:
 async def test_headers_that_belong_to_the_connection_are_left_out(kind: Any) -> None:
     headers = {"X-Tenant": "a", "Authorization": "Bearer secret", "Cookie": "c=1"}
     web_app = app.asgi()
+    from mcp_generated.http import HTTPOptions
+
     options = HTTPOptions(client=asking(web_app), headers=headers)
     async with kind.http("http://localhost/mcp", http=options) as client:
         seen = (await client.call_tool("web")).structured_content

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from settings import load_env_file
 from support.chatbot import DEADLINE, ECHO, converse
+from support.installation.extras import needs
 
 Received = list[tuple[dict[str, str], Any]]
 
@@ -56,6 +57,7 @@ def fake_api() -> Iterator[tuple[str, Received]]:
         server.server_close()
 
 
+@needs("http")
 def test_with_a_key_in_a_file_env_a_real_model_answers(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     with fake_api() as (url, received):

@@ -282,7 +282,7 @@ async def test_an_app_has_hints_as_well_and_wrong_ones_are_refused() -> None:
     with pytest.raises(LocalError, match="results of 'call_tool' cannot be cached"):
         App("kept", cache_hints={"call_tool": CacheHint(1)}).server
     for wrong in (-1, float("nan"), float("inf")):
-        with pytest.raises(LocalError, match="0 seconds or more"):
+        with pytest.raises(LocalError, match="ttl must be a number of seconds from 0"):
             CacheHint(wrong)
     with pytest.raises(LocalError, match="'private' or 'public'"):
         CacheHint(1, "secret")  # type: ignore[arg-type]

@@ -9,13 +9,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 
 def connecting_by(kind: str, server: Any) -> Callable[[], Awaitable[Any]]:
     """What connects a client to a server over "unix" or "websocket"; the server listens until the client closes."""
     if kind == "websocket":
-        pytest.importorskip("websockets", reason="the transport over WebSocket needs the library `websockets`")
+        import_module("websockets")
 
     async def start() -> Any:
         stack = AsyncExitStack()

@@ -8,15 +8,20 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx2
-import uvicorn
 from support.endpoints import Rev
 from support.http.asgi_client import BOTH
+from support.installation.extras import optional
 
 from mcp_runtime.protocol.sse import ServerSentEvent, SSEDecoder
 from mcp_runtime.transports.http_server.run import listen
+
+if TYPE_CHECKING:
+    import httpx2
+    import uvicorn
+else:
+    httpx2, uvicorn = optional("httpx2"), optional("uvicorn")
 
 Bytes = int
 

@@ -9,12 +9,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import date
+from importlib.util import find_spec
 from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, Field
 
 from mcp_generated import App, AssistantMessage, Audio, Context, Image, ToolError, UserMessage
 from mcp_generated.v2026_07_28 import types as t
+
+HAS_APP_EXTRA = find_spec("jsonschema_rs") is not None  # Schemas of a program's own need it.
 
 
 class Point(BaseModel):
@@ -147,16 +150,17 @@ def lenient(number: int) -> str:
     return str(number)
 
 
-@app.tool(
-    input_schema={"type": "object", "properties": {"n-th": {"type": "integer", "minimum": 1}}, "required": ["n-th"]}
-)
-def own_schema(arguments: dict[str, Any]) -> str:
-    return f"the {arguments['n-th']}th"
+if HAS_APP_EXTRA:
 
+    @app.tool(
+        input_schema={"type": "object", "properties": {"n-th": {"type": "integer", "minimum": 1}}, "required": ["n-th"]}
+    )
+    def own_schema(arguments: dict[str, Any]) -> str:
+        return f"the {arguments['n-th']}th"
 
-@app.tool(output_schema={"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]})
-def own_output(lie: bool = False) -> dict[str, Any]:
-    return {"ok": "yes" if lie else True}
+    @app.tool(output_schema={"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]})
+    def own_output(lie: bool = False) -> dict[str, Any]:
+        return {"ok": "yes" if lie else True}
 
 
 @app.tool()

@@ -8,9 +8,10 @@ import pytest
 from support.endpoints import HANDSHAKE, Rev, among, since
 from support.http.asgi_client import Answer, web
 
-from mcp_generated import App
+from mcp_generated import App, Context
 from mcp_runtime.transports.http_server.sessions import _MAX_STANDALONE_STREAMS as MAX_STREAMS
 
+CHANGED = "notifications/tools/list_changed"
 ONE_STREAM = pytest.mark.clause("2025-03-26/transports/29", "draft/transports/29")
 
 
@@ -118,3 +119,48 @@ async def test_too_many_streams_replace_the_first_connections(rev: Rev) -> None:
         assert not any(answer.task.done() for answer in answers[1:])
         for answer in (*answers[1:], extra):
             await answer.leave()
+
+
+def working() -> App:
+    """Return an app whose tool logs, reports progress and changes what its session sees."""
+    app = App("working")
+
+    @app.tool
+    async def work(ctx: Context) -> str:
+        await ctx.info("half")
+        await ctx.report_progress(1, 2)
+        await ctx.disable_components(names={"other"})
+        return "done"
+
+    @app.tool
+    def other() -> str:
+        return ""
+
+    return app
+
+
+def call(number: int) -> dict[str, Any]:
+    return {"name": "work", "arguments": {}, "_meta": {"progressToken": f"token {number}"}}
+
+
+@among(since("2025-03-26", HANDSHAKE))
+async def test_what_a_call_sends_is_on_its_own_stream_or_on_one_of_the_others(rev: Rev) -> None:
+    async with web(rev, working()) as client:
+        streams = [client.request("GET") for _ in range(3)]
+        await opened(*streams)
+        calls = [client.request(body=rev.request(number, "tools/call", call(number))) for number in (1, 2)]
+        for number, answer in enumerate(calls, 1):
+            *before, response = (await answer.whole()).json_messages
+            assert response["id"] == number and response["result"]["content"][0]["text"] == "done"
+            assert [
+                message["params"].get("data", message["params"].get("progressToken")) for message in before[:2]
+            ] == [
+                "half",
+                f"token {number}",
+            ]
+        await streams[-1].messages(len(calls))
+        changes = [message["method"] for stream in streams for message in stream.json_messages]
+        assert changes == [CHANGED] * len(calls), "a change goes to one stream alone"
+        assert not any(message.get("method") == CHANGED for answer in calls for message in answer.json_messages)
+        for stream in streams:
+            await stream.leave()

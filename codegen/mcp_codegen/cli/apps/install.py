@@ -18,6 +18,7 @@ from ...servers.hosts.catalog import HOSTS, HostEntry, Scope
 from ...servers.hosts.editing import HostFile
 from ...servers.hosts.env_files import variables_of
 from ...servers.hosts.host_config import servers_of, with_server
+from ...servers.hosts.requirements import declared_requirements, missing_requirements, uv_command
 from ...servers.identity import server_identity
 from ...servers.local import environment, is_python_file, launch_command, require_python_file, split_server
 from ...servers.probe import ServerTarget, probe_json
@@ -50,6 +51,14 @@ _with_dry_run: Final = click.option("--dry-run", is_flag=True, help="Print what 
 @click.argument("server", nargs=-1)
 @click.option("-m", "--module", metavar="MODULE", help="The server of an installed module: package.module[:name].")
 @click.option("--name", metavar="NAME", help="The name in the configuration. Default: the server's own.")
+@click.option("--uv", "with_uv", is_flag=True, help="Start it with uv, which installs dependencies= of the App.")
+@click.option(
+    "--with",
+    "requirements",
+    multiple=True,
+    metavar="REQUIREMENT",
+    help="A package that uv installs as well; implies --uv. May be repeated.",
+)
 @with_env
 @with_env_file
 @click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="A header for a URL.")
@@ -63,6 +72,8 @@ def install(
     server: tuple[str, ...],
     module: str | None,
     name: str | None,
+    with_uv: bool,
+    requirements: tuple[str, ...],
     variables: tuple[str, ...],
     env_files: tuple[Path, ...],
     headers: tuple[str, ...],
@@ -76,6 +87,7 @@ def install(
     \b
     mcp-codegen install server.py --host cursor --env API_KEY=…
     mcp-codegen install https://example.com/mcp --name example --host vscode
+    mcp-codegen install server.py --host claude-desktop --uv --with pandas
     mcp-codegen install --name files --host gemini -- npx -y some-server .
 
     Without --name the server is started and its name is taken. Everything else in the file remains, and the file before
@@ -88,8 +100,14 @@ def install(
         raise CodegenError(f"-m and {' '.join(server)!r} exclude each other; pass one of them")
     target = ServerTarget(url=server[0]) if _is_url(server) else ServerTarget()
     access = add_credentials(target, headers, False, None).access
-    entry = HostEntry(_command(server, module), target.url, env, access.headers)
-    key = _safe_name(name) if name is not None else _own_name(server, module, entry)
+    command = _command(server, module)
+    with_uv = with_uv or bool(requirements)
+    if with_uv:
+        command = _with_uv(command, server, module, requirements)
+    else:
+        _require_installed(server, module)
+    entry = HostEntry(command, target.url, env, access.headers)
+    key = _safe_name(name) if name is not None else _own_name(server, module, entry, with_uv)
     files = [HostFile(HOSTS[host], chosen or HOSTS[host].path(scope, Path.cwd())) for host in dict.fromkeys(hosts)]
     plans = [(file, file.entry(key, file.host.entry(key, entry))) for file in files]
     texts = [file.with_entry(key, fields) for file, fields in plans]
@@ -141,10 +159,42 @@ def _command(server: tuple[str, ...], module: str | None) -> tuple[str, ...]:
     return (entry["command"], *entry["args"])
 
 
-def _own_name(server: tuple[str, ...], module: str | None, entry: HostEntry) -> str:
+def _python_server(server: tuple[str, ...], module: str | None) -> str | None:
+    """Return the Python file or module; None for a URL and for a command."""
+    return module or (server[0] if len(server) == 1 and is_python_file(server[0]) else None)
+
+
+def _with_uv(
+    command: tuple[str, ...], server: tuple[str, ...], module: str | None, requirements: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the command of uv that runs a Python file or a module. Raises CodegenError for other servers."""
+    source = _python_server(server, module)
+    if source is None:
+        raise CodegenError("--uv and --with are for a Python file or -m MODULE; leave them out for a URL or a command")
+    declared = declared_requirements(source, module=module is not None, strict=True)
+    _, *words = command  # uv chooses the Python.
+    return (*uv_command(list(dict.fromkeys((*declared, *requirements)))), "python", *words)
+
+
+def _require_installed(server: tuple[str, ...], module: str | None) -> None:
+    """Raise CodegenError for packages in `dependencies=` of an App that this Python, which the host starts, lacks."""
+    source = _python_server(server, module)
+    if source is None:
+        return
+    missing = missing_requirements(declared_requirements(source, module=module is not None, strict=False))
+    if missing:
+        raise CodegenError(
+            f"{source}: the App has dependencies={missing}, which this Python does not have: add --uv, "
+            f"or install {'them' if len(missing) > 1 else 'it'} here with pip; nothing was written"
+        )
+
+
+def _own_name(server: tuple[str, ...], module: str | None, entry: HostEntry, with_uv: bool) -> str:
     """Return the name that a live server has for itself. Raises CodegenError if it does not start, or has none."""
     env = {**environment(), **entry.env}
-    if module is not None:
+    if with_uv:  # What the server imports may not be installed here.
+        target = ServerTarget(entry.command, env=env, label=module or server[0])
+    elif module is not None:
         target = ServerTarget(launch_command(module, module=True), env=env, label=module)
     elif len(server) == 1 and is_python_file(server[0]):
         target = ServerTarget(launch_command(server[0]), env=env, label=server[0])

@@ -159,7 +159,7 @@ class Catalog:
                 if is_requested(other.version, version):
                     return other
         existing = ", ".join(repr(other.version) for other in versions) if item.version else "none: leave it out"
-        raise LocalError(f"there is no version {version!r} of {name!r}; the versions are {existing}")
+        raise LocalError(f"version={version!r}: there is no such version of {name!r}; the versions are {existing}")
 
     def _shows(
         self,

@@ -37,7 +37,9 @@ class URITemplate:
         scheme."""
         self.text = text
         if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text):
-            raise LocalError(f"{text!r} is not a resource URI: it has no scheme")
+            raise LocalError(
+                f"resource(): {text!r} is not a resource URI: it has no scheme: write {f'data://{text}'!r}"
+            )
         pieces = _EXPRESSION.split(text)
         self._query: tuple[str, ...] = ()
         if len(pieces) > 2 and pieces[-1] == "" and _QUERY.fullmatch(pieces[-2]):
@@ -48,9 +50,12 @@ class URITemplate:
         for expression, literal in zip(pieces[1::2], pieces[2::2], strict=True):
             self._add_variable(expression, literal)
         if any("{" in piece or "}" in piece for piece in pieces[::2]):
-            raise LocalError(f"{text!r} is not a URI template: a brace has no counterpart")
+            raise LocalError(
+                f"resource(): {text!r} is not a URI template: add the missing brace of a pair, or write %7B, %7D"
+            )
         if len({*self.names}) < len(self.names):
-            raise LocalError(f"{text!r} has a variable twice")
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise LocalError(f"resource(): {text!r} has the variable {twice!r} twice: rename one")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,12 +104,13 @@ class URITemplate:
         match = _VARIABLE.fullmatch(expression)
         if match is None:
             rule = "supported are {name}, {+name}, {name*}, {/name} and a final {?name,…}"
-            raise LocalError(f"{self.text!r}: {{{expression}}} cannot be matched; {rule}")
+            raise LocalError(f"resource(): {self.text!r}: {{{expression}}} cannot be matched; {rule}")
         operator, name, star = match.groups()
         if operator == "/":
             self._add_literal("/")
         elif self._variables and self._variables[-1].after == "":
-            raise LocalError(f"{self.text!r}: there must be text between {{{expression}}} and the variable before it")
+            reason = f"there must be text between {{{expression}}} and the variable before it, such as /"
+            raise LocalError(f"resource(): {self.text!r}: {reason}")
         self._variables.append(_Variable(name, operator == "+" or star == "*", literal))
 
     def _add_literal(self, text: str) -> None:

@@ -12,6 +12,8 @@ from ...protocol.jsonrpc import INVALID_REQUEST
 from ...server.visibility import ComponentKind, text_set
 from ...session.identity import AuthenticatedUser
 from ..components.catalog import ListKind
+from ..providers.listed_versions import listed_tags
+from ..providers.provider import ProvidedList
 from .hooks import CallNext, Middleware, MiddlewareContext
 
 
@@ -154,7 +156,7 @@ class AuthMiddleware(Middleware):
     ) -> list[AuthorizationCheck]:
         """Return the checks that refuse a component; `item` has the version: the params or a definition."""
         component = selected_component(context, kind, name, item)
-        tags: frozenset[str] = frozenset() if component is None else component.tags
+        tags = await _provided_tags(context, kind, name, item) if component is None else component.tags
         return [check for check in self._checks if not await self.allows(check, context, kind, name, tags)]
 
     async def allows(
@@ -172,6 +174,18 @@ class AuthMiddleware(Middleware):
 
 def _has_no_users(context: MiddlewareContext) -> bool:
     return context.ctx._channel.auth is None
+
+
+async def _provided_tags(context: MiddlewareContext, kind: ComponentKind, name: str, item: Any) -> frozenset[str]:
+    """Return the tags of what a provider has; for a request, those of all versions that it lists."""
+    if item is not context.message:
+        return listed_tags(item)
+    registry = context.app._registry
+    if not registry.has_providers:
+        return frozenset()
+    kinds: dict[str, ProvidedList] = {"tool": "tools", "prompt": "prompts", "template": "resource_templates"}
+    definitions = await registry.definitions_provided(kinds.get(kind, "resources"), name, context.ctx)
+    return frozenset(tag for definition in definitions for tag in listed_tags(definition))
 
 
 def selected_component(context: MiddlewareContext, kind: ComponentKind, name: str, item: Any) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from ...errors import LocalError
 
 if TYPE_CHECKING:
+    from ..serving.typed_keywords import NamedKeywords, OpenAPIKeywords
     from .route_maps import RouteMap, RouteMapFunction
 
 
@@ -27,7 +28,7 @@ class FromAPIs:
         mcp_names: Mapping[str, str] | None = None,
         tags: set[str] | None = None,
         validate_output: bool = True,
-        **settings: Any,
+        **settings: Unpack[NamedKeywords],
     ) -> Self:
         """Create an app whose tools and resources are the operations of an HTTP API. It reads the document, and blocks.
 
@@ -74,7 +75,7 @@ class FromAPIs:
         *,
         httpx_client_kwargs: Mapping[str, Any] | None = None,
         client: None = None,
-        **settings: Any,
+        **settings: Unpack[OpenAPIKeywords],
     ) -> Self:
         """Create an app whose tools and resources are the operations of a FastAPI application of this process.
 

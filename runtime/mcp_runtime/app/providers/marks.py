@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
+
+if TYPE_CHECKING:
+    from ..settings import ResourceSettings, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -12,7 +15,7 @@ RESOURCE_MARK: Final = "__mcp_resource__"
 PROMPT_MARK: Final = "__mcp_prompt__"
 
 
-def resource(uri: str, **settings: Any) -> Callable[[F], F]:
+def resource(uri: str, **settings: Unpack[ResourceSettings]) -> Callable[[F], F]:
     """Mark a function as a resource; the arguments are those of `App.resource`, and are checked when the file is
     loaded."""
     if callable(uri):
@@ -25,7 +28,7 @@ def resource(uri: str, **settings: Any) -> Callable[[F], F]:
     return mark
 
 
-def prompt(function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+def prompt(function: Any = None, *, name: str | None = None, **settings: Unpack[Settings]) -> Any:
     """Mark a function as a prompt: `@prompt`, `@prompt("name")` or with the keywords of `App.prompt`, which are checked
     when the file is loaded."""
 

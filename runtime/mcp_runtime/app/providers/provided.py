@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from ...errors import LocalError, MCPError
 from ...server.context import ServerContext
-from ...server.visibility import ComponentKind
+from ...server.visibility import ComponentKind, VisibilityRule, is_enabled
 from ..components.prefixes import add_prefix, strip_name_prefix, strip_prefix, with_prefixed_uri
 from ..components.scoped_catalog import ScopedCatalog
 from ..components.uri_templates import URITemplate
+from ..components.versions import requested_version
+from .listed_versions import highest_versions, in_listed_version, in_ranges, listed_tags
 from .provider import ProvidedList, Provider
 
 _log: Final = logging.getLogger(__name__)
@@ -64,7 +66,7 @@ class ProvidedItems(ScopedCatalog):
         """Return the provider that serves whole requests of the client, if the app has nothing else."""
         if len(self.providers) != 1 or not self.providers[0].forwards or self.mounted:
             return None
-        is_only = not (self.visibility or self._rules(ctx)) and not self.has_own_items()
+        is_only = not (self.visibility or self.version_ranges or self._rules(ctx)) and not self.has_own_items()
         return self.providers[0] if is_only else None
 
     def has_own_items(self) -> bool:
@@ -79,19 +81,24 @@ class ProvidedItems(ScopedCatalog):
         A provider that fails is left out, and logged.
         """
         key = _key_of(kind)
-        seen = {getattr(item, key) for item in own}
-        items = list(own)
-        for item in await self._all_provided(kind, ctx):
-            if (id := getattr(item, key)) not in seen:
-                seen.add(id)
-                if self._shows(self._rules(ctx), _KINDS[kind], (item.name, id), frozenset()):
-                    items.append(item)
-        return items
+        own_ids = {getattr(item, key) for item in own}
+        provided = [item for item in await self._all_provided(kind, ctx) if getattr(item, key) not in own_ids]
+        enabled = [
+            item
+            for item in provided
+            if self._enables(self._rules(ctx), kind, (item.name, getattr(item, key)), listed_tags(item))
+        ]
+        return [*own, *highest_versions(enabled, key)]
 
     async def _all_provided(self, kind: ProvidedList, ctx: ServerContext) -> list[Any]:
+        """Return what providers have, in all versions; if several have a name, what the first one has."""
         lists = [self._provided_by(provider, kind, ctx) for provider in self.providers]
         lists += [inner._provided_inside(prefix, kind, ctx) for prefix, inner in self.mounted if inner.has_providers]
-        return [item for items in await asyncio.gather(*lists) for item in items]
+        sources: dict[str, int] = {}
+        items: list[Any] = []
+        for source, listed in enumerate(await asyncio.gather(*lists)):
+            items += (item for item in listed if sources.setdefault(getattr(item, _key_of(kind)), source) == source)
+        return in_ranges(items, self.version_ranges) if self.version_ranges else items
 
     async def _provided_by(self, provider: Provider, kind: ProvidedList, ctx: ServerContext) -> list[Any]:
         try:
@@ -106,9 +113,16 @@ class ProvidedItems(ScopedCatalog):
         items = [
             item
             for item in await self._all_provided(kind, ctx)
-            if self._shows((), _KINDS[kind], (item.name, getattr(item, key)), frozenset())
+            if self._enables((), kind, (item.name, getattr(item, key)), listed_tags(item))
         ]
         return [item.model_copy(update={key: _outside(key, prefix, getattr(item, key))}) for item in items]
+
+    def _enables(
+        self, session: Sequence[VisibilityRule], kind: ProvidedList, names: Sequence[str], tags: Iterable[str]
+    ) -> bool:
+        """Return True unless a rule of the session, or else of this app, disables what has these names and tags."""
+        by_app = is_enabled(self.visibility, _KINDS[kind], names, tags)
+        return is_enabled(session, _KINDS[kind], names, tags, by_app)
 
     # ---- requests ---------------------------------------------------------------------------------------------------
 
@@ -124,26 +138,60 @@ class ProvidedItems(ScopedCatalog):
         kind = _LIST_OF_HANDLER[name]
         key = _key_of(kind)
         id: str = getattr(params, key)
-        if not self._shows(self._rules(ctx), _KINDS[kind], (id,), frozenset()):
-            return None
+        if self.visibility or self.version_ranges or self._rules(ctx):
+            params = await self._allowed(kind, id, ctx, params)
+            if params is None:
+                return None
         candidates = [*self._candidates(key, id)]
         for source, inside in candidates:
-            if len(candidates) > 1 and not await self._has(source, kind, inside, ctx):
+            if len(candidates) > 1 and not (await self._definitions(source, kind, inside, ctx))[1]:
                 continue
             if isinstance(source, Provider):
-                return await getattr(source, name)(ctx, params)
+                return await self._serve_from(source, name, ctx, params)
             ctx._is_mounted = True  # pyright: ignore[reportPrivateUsage]
             result = await source.handle(name, ctx, params.model_copy(update={key: inside}), states)
             return with_prefixed_uri(result, inside, id) if key == "uri" else result
         return None
 
+    async def _allowed(self, kind: ProvidedList, id: str, ctx: ServerContext, params: Any) -> Any:
+        """Return params with a version in the ranges of this app; None for what the app disables, or does not list.
+
+        Raises JSONRPCError (invalid params) for a version that is not listed.
+        """
+        listed, definitions = await self._definitions(self, kind, id, ctx)
+        if not definitions:
+            return params if not self.version_ranges and self._enables(self._rules(ctx), kind, (id,), ()) else None
+        first = definitions[0]
+        names = (first.name, id, getattr(first, _key_of(listed)))
+        if not self._enables(self._rules(ctx), listed, names, listed_tags(first)):
+            return None
+        return self._in_version(kind, id, params, definitions) if self.version_ranges else params
+
+    async def _serve_from(self, provider: Provider, name: str, ctx: ServerContext, params: Any) -> Any:
+        """Return the result of a provider. Raises JSONRPCError for a version that it does not list."""
+        if not provider.forwards and requested_version(params) is not None:
+            kind = _LIST_OF_HANDLER[name]
+            id: str = getattr(params, _key_of(kind))
+            params = self._in_version(kind, id, params, (await self._definitions(provider, kind, id, ctx))[1])
+        return await getattr(provider, name)(ctx, params)
+
+    def _in_version(self, kind: ProvidedList, id: str, params: Any, definitions: list[Any]) -> Any:
+        if kind == "resources":
+            return in_listed_version(params, definitions, f"resource not found: {id!r}", {"uri": id})
+        return in_listed_version(params, definitions, f"unknown {kind[:-1]}: {id!r}", None)
+
     async def complete_provided(self, ctx: ServerContext, params: Any, states: Any) -> Any:
         """Return the completion of a prompt or a resource template of a provider; None if nobody has it."""
         uri: str | None = getattr(params.ref, "uri", None)
-        key, kind = ("name", "prompts") if uri is None else ("uri", "resource_templates")
-        candidates = [*self._candidates(key, params.ref.name if uri is None else uri)]
+        key: str = "name" if uri is None else "uri"
+        kind: ProvidedList = "prompts" if uri is None else "resource_templates"
+        id: str = params.ref.name if uri is None else uri
+        if self.visibility or self.version_ranges or self._rules(ctx):
+            if await self._allowed(kind, id, ctx, params) is None:
+                return None
+        candidates = [*self._candidates(key, id)]
         for source, inside in candidates:
-            if len(candidates) > 1 and not await self._has(source, kind, inside, ctx):  # type: ignore[arg-type]
+            if len(candidates) > 1 and not (await self._definitions(source, kind, inside, ctx))[1]:
                 continue
             if isinstance(source, Provider):
                 return await source.complete(ctx, params)
@@ -159,21 +207,27 @@ class ProvidedItems(ScopedCatalog):
             if inside is not None and inner.has_providers:
                 yield inner, inside
 
-    async def _has(self, source: Provider | ProvidedItems, kind: ProvidedList, id: str, ctx: ServerContext) -> bool:
-        """Return True if a provider lists this name or URI, or a resource template that matches it."""
-        if isinstance(source, Provider):
-            definitions = await self._provided_by(source, kind, ctx)
-        else:
-            definitions = await source._all_provided(kind, ctx)
-        if id in {getattr(definition, _key_of(kind)) for definition in definitions}:
-            return True
-        if kind != "resources":
-            return False
-        if isinstance(source, Provider):
-            templates = await self._provided_by(source, "resource_templates", ctx)
-        else:
-            templates = await source._all_provided("resource_templates", ctx)
-        return any(_matches(template.uri_template, id) for template in templates)
+    async def definitions_provided(self, kind: ProvidedList, id: str, ctx: ServerContext) -> list[Any]:
+        """Return what providers list under a name or a URI, in all versions."""
+        return (await self._definitions(self, kind, id, ctx))[1]
+
+    async def _definitions(
+        self, source: Provider | ProvidedItems, kind: ProvidedList, id: str, ctx: ServerContext
+    ) -> tuple[ProvidedList, list[Any]]:
+        """Return what a provider, or the providers of an app, list for a name or a URI, in all versions, with the kind
+        of the list: a URI can be one of a resource template."""
+
+        async def listed(kind: ProvidedList) -> list[Any]:
+            if isinstance(source, Provider):
+                return await self._provided_by(source, kind, ctx)
+            return await source._all_provided(kind, ctx)
+
+        definitions = [item for item in await listed(kind) if getattr(item, _key_of(kind)) == id]
+        if definitions or kind != "resources":
+            return kind, definitions
+        return "resource_templates", [
+            item for item in await listed("resource_templates") if _matches(item.uri_template, id)
+        ]
 
     # ---- messages of the lifecycle ----------------------------------------------------------------------------------
 

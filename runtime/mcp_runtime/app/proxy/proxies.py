@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ...session.interfaces import RevisionChoice
     from ...transports.http_client.connection import HTTPOptions
+    from ..serving.typed_keywords import NamedKeywords
     from .targets import ProxyTarget
 
 
@@ -46,7 +47,7 @@ class Proxies:
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         stderr: Callable[[str], None] | None = None,
-        **settings: Any,
+        **settings: Unpack[NamedKeywords],
     ) -> Self:
         """Create an app in front of another server, of any protocol version. It connects when a client needs it.
 

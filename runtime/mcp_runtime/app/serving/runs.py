@@ -16,6 +16,7 @@ from .server_settings import AppKeywords, OnDuplicate, ServerKeywords, ServerSet
 if TYPE_CHECKING:
     from ...transports.http_server.app import MCPASGIApp
     from .http_application import HTTPApplication, SessionManager
+    from .typed_keywords import HTTPAppKeywords, SSEAppKeywords
 
 ServerT = TypeVar("ServerT", bound=BaseServer)
 _IDENTITY: Final = ("title", "description", "icons", "website_url")
@@ -143,17 +144,17 @@ class Serving(Generic[ServerT]):
         path: str | None = None,
         middleware: Sequence[Any] = (),
         transport: HTTPTransport = "http",
-        **settings: Any,
+        **settings: Unpack[HTTPAppKeywords],
     ) -> HTTPApplication:
         """Return the application of `streamable_http_app`, with this path, wrapped in ASGI middleware."""
-        keywords = dict(settings)
+        keywords: dict[str, Any] = dict(settings)
         if path is not None:
             keywords["path"] = path
         if transport == "sse":
             keywords["legacy_sse"] = True
         return self._http_application(keywords.pop("revisions", "all"), keywords, middleware)
 
-    def sse_app(self, mount_path: str | None = None, **settings: Any) -> HTTPApplication:
+    def sse_app(self, mount_path: str | None = None, **settings: Unpack[SSEAppKeywords]) -> HTTPApplication:
         """Return the application of `streamable_http_app` that serves HTTP+SSE of 2024 as well."""
         if mount_path not in (None, "/"):
             raise LocalError(

@@ -20,14 +20,13 @@ LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
-class ServerKeywords(TypedDict, total=False):
-    """The keywords of `App(…)` that set how it is served; `ServerSettings` describes them."""
+class ServedKeywords(TypedDict, total=False):
+    """The keywords of `ServerKeywords` besides `mount_path`."""
 
     debug: bool
     log_level: LogLevel | None
     host: str
     port: int
-    mount_path: str
     sse_path: str
     message_path: str
     streamable_http_path: str
@@ -39,6 +38,12 @@ class ServerKeywords(TypedDict, total=False):
     retry_interval: int | None
     event_store: EventStore | None
     dependencies: Sequence[str]
+
+
+class ServerKeywords(ServedKeywords, total=False):
+    """The keywords of `App(…)` that set how it is served; `ServerSettings` describes them."""
+
+    mount_path: str
 
 
 class ListKeywords(TypedDict, total=False):

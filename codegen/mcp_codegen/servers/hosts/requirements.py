@@ -1,0 +1,102 @@
+"""The packages that a server needs: `dependencies=` of its App, and the command of uv that installs them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from ...errors import CodegenError
+from ..local import split_server
+
+_APPS: Final = frozenset({"App", "FastMCP", "MCPServer"})
+_DISTRIBUTION: Final = "mcp-generated"
+_NAME: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+
+
+def declared_requirements(server: str, *, module: bool, strict: bool) -> list[str]:
+    """Return `dependencies=` of the apps in a file, or in a module, without importing it.
+
+    Raises CodegenError for a file that is not Python; if `strict`, also where the value is not a list of texts.
+    """
+    path = _module_file(split_server(server)[0]) if module else Path(split_server(server)[0])
+    if path is None:
+        return []
+    try:
+        tree = ast.parse(path.read_bytes(), str(path))
+    except (SyntaxError, ValueError) as error:
+        raise CodegenError(f"{path}: is not Python: {error}") from error
+    requirements: dict[str, None] = {}
+    for value in _values(tree):
+        try:
+            texts = ast.literal_eval(value)
+        except ValueError:
+            texts = None
+        if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+            if not strict:
+                continue
+            place = f"{path}, line {value.lineno}"
+            raise CodegenError(f"{place}: write dependencies=[…] with the texts themselves, which install reads here")
+        requirements |= dict.fromkeys(texts)
+    return [*requirements]
+
+
+def missing_requirements(requirements: Iterable[str]) -> list[str]:
+    """Return the requirements whose package is not installed in this Python; those with a marker are not judged."""
+    return [text for text in requirements if ";" not in text and not _is_installed(text)]
+
+
+def uv_command(requirements: Sequence[str]) -> tuple[str, ...]:
+    """Return the words before a command that uv runs with these requirements and this package installed.
+
+    Raises CodegenError without uv on the PATH.
+    """
+    uv = shutil.which("uv")
+    if uv is None:
+        raise CodegenError("uv is not on the PATH: install it (https://docs.astral.sh/uv/), or omit --uv and --with")
+    own = f"{_DISTRIBUTION}[cli]=={version(_DISTRIBUTION)}"
+    return (uv, "run", "--no-project", *(word for text in (own, *requirements) for word in ("--with", text)))
+
+
+def _module_file(name: str) -> Path | None:
+    try:
+        spec = find_spec(name)
+    except ModuleNotFoundError:
+        return None
+    return None if spec is None or spec.origin is None or not spec.origin.endswith(".py") else Path(spec.origin)
+
+
+def _values(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield the values of `dependencies=` in calls of app classes, their subclasses in the file included."""
+    names = set(_APPS)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.asname for alias in node.names if alias.name in _APPS and alias.asname}
+        elif isinstance(node, ast.ClassDef) and any(_last_name(base) in names for base in node.bases):
+            names.add(node.name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _last_name(node.func) in names:
+            yield from (keyword.value for keyword in node.keywords if keyword.arg == "dependencies")
+
+
+def _last_name(node: ast.expr) -> str:
+    """Return `App` of `App`, `mcp_generated.App` and `App[State]`."""
+    if isinstance(node, ast.Subscript):
+        return _last_name(node.value)
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _is_installed(requirement: str) -> bool:
+    name = _NAME.match(requirement)
+    if name is None:
+        return True
+    try:
+        version(name[1])
+    except PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,77 @@
+"""The keywords of methods that make an app or serve it, for type checkers: `**settings` of these methods."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypedDict
+
+from ...aio.rate_limit import RateLimit
+from ...auth.resource_server.protection import ResourceServer
+from ...encryption import KeyRing
+from ...extensions.tasks import TaskStore
+from ...server.cache_hints import CacheHint
+from ...server.state_store import StateStore
+from ...session.interfaces import RevisionChoice
+from ...transports.http_server.app import HTTPLimits, Owner
+from ..components.failures import ShownExceptions
+from ..middleware.hooks import CallNext, MiddlewareContext
+from ..openapi.route_maps import RouteMap, RouteMapFunction
+from ..registry import ListKind
+from .server_settings import AppKeywords, ServedKeywords, ServerKeywords
+
+
+class ConstructorKeywords(AppKeywords, total=False):
+    """The keywords of `App(…)` besides the name and the instructions."""
+
+    version: str
+    lifespan: Callable[[Any], AbstractAsyncContextManager[Any]] | None
+    coerce: bool
+    json_indent: int | None
+    tool_errors: ShownExceptions
+    page_size: int
+    declare: Collection[ListKind]
+    capabilities: Mapping[str, Any] | None
+    keys: KeyRing | None
+    rate_limits: Mapping[str, RateLimit | None] | None
+    cache_hints: Mapping[str, CacheHint] | None
+    tasks: TaskStore | None
+    session_state_store: StateStore | None
+    middleware: Sequence[Callable[[MiddlewareContext, CallNext], Awaitable[Any]]]
+
+
+class NamedKeywords(ConstructorKeywords, total=False):
+    """The keywords of `App(…)` besides the name."""
+
+    instructions: str | None
+
+
+class OpenAPIKeywords(NamedKeywords, total=False):
+    """The keywords of `App.from_openapi(…)` besides the document, the client and the name."""
+
+    route_maps: Sequence[RouteMap] | None
+    route_map_fn: RouteMapFunction | None
+    mcp_names: Mapping[str, str] | None
+    tags: set[str] | None
+    validate_output: bool
+
+
+class _EndpointKeywords(TypedDict, total=False):
+    revisions: RevisionChoice
+    hosts: Iterable[str] | None
+    origins: Iterable[str] | None
+    owner: Owner
+    auth: ResourceServer | None
+    limits: HTTPLimits
+    legacy_sse: bool
+    routes: Sequence[Any]
+
+
+class HTTPAppKeywords(_EndpointKeywords, ServerKeywords, total=False):
+    """The keywords of `app.http_app(…)` besides its path, middleware and transport."""
+
+
+class SSEAppKeywords(_EndpointKeywords, ServedKeywords, total=False):
+    """The keywords of `app.sse_app(…)` besides its path."""
+
+    path: str | None

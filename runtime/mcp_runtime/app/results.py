@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from types import GenericAlias, ModuleType, NoneType, UnionType
-from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Final, NamedTuple, Union, cast, get_args, get_origin
 
 import typing_extensions
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
-from pydantic.json_schema import JsonSchemaWarningKind
 from pydantic_core import PydanticSerializationError, SchemaError
 
 from ..errors import InvalidMessageError, LocalError
 from ..json_schema.validator import compile_schema
 from ..protocol.models import WireModel, format_validation_error, is_object
 from .content import Audio, File, Image, require_finite
+from .introspection.scalars import scalar_type
 from .introspection.type_hints import RESULT, UNREADABLE, attribute_model, is_dataclass_type, readable_hint
-from .signature import JsonSchema
 
 WRAPPED_KEY: Final = "result"
 
@@ -41,13 +41,6 @@ class Output(NamedTuple):
     scalar: type | None = None
 
 
-class _StrictJsonSchema(JsonSchema):
-    """A generator that refuses a part without a JSON Schema, instead of leaving it out."""
-
-    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        raise ValueError(f"{kind}: {detail}")
-
-
 def output_from_annotation(
     returns: Any, description: str, t: ModuleType, structured_output: bool | None
 ) -> Output | None:
@@ -57,6 +50,8 @@ def output_from_annotation(
     """
     if structured_output is False:
         return None
+    if (scalar := scalar_type(returns)) is not None:
+        return _scalar_output(returns, scalar, description)
     declared = _declared_type(returns, t)
     if declared is None or (structured_output is None and _is_content(declared)):
         reason = "its return type has no structured content"
@@ -73,6 +68,17 @@ def output_from_annotation(
     return None
 
 
+def _scalar_output(declared: Any, name: str, description: str) -> Output:
+    """Return the output of `str`, `int`, `float` or `bool`. Its validator is built when it is needed."""
+
+    @cache
+    def validated() -> Output:
+        return cast(Output, _output(declared, description))
+
+    scalar = declared if declared in _SCALARS else None
+    return Output(_wrap({"type": name}), lambda value: validated().structure(value), scalar)
+
+
 def _output(declared: Any, description: str) -> Output | None:
     """Return the output of a type; None for a class without type hints. Raises an error of `_NO_SCHEMA`."""
     bare = _bare(declared)
@@ -84,8 +90,10 @@ def _output(declared: Any, description: str) -> Output | None:
         if declared is None:
             return None
         wraps = False
+    from .introspection.argument_models import StrictJsonSchema
+
     adapter = _adapter(declared)
-    schema = adapter.json_schema(mode="serialization", by_alias=True, schema_generator=_StrictJsonSchema)
+    schema = adapter.json_schema(mode="serialization", by_alias=True, schema_generator=StrictJsonSchema)
 
     def structure(value: Any) -> Any:
         try:
@@ -104,8 +112,7 @@ def _output(declared: Any, description: str) -> Output | None:
             return {WRAPPED_KEY: structured} if wraps else structured
         raise InvalidMessageError(f"{description} returned a value that does not match its return type: {reason}")
 
-    scalar = declared if declared in _SCALARS else None
-    return Output(_wrap(schema) if wraps else _object(schema), structure, scalar)
+    return Output(_wrap(schema) if wraps else _object(schema), structure)
 
 
 def _adapter(declared: Any) -> TypeAdapter[Any]:

@@ -15,7 +15,7 @@ from ..auth.scopes import check_scopes
 from ..errors import InvalidMessageError, JSONRPCError, LocalError
 from ..http.urls import is_https_url
 from ..protocol.jsonrpc import INVALID_PARAMS
-from ..protocol.models import WireModel, format_validation_error
+from ..protocol.models import format_validation_error, wire_model
 from ..server.context import ServerContext
 from .components.own_rounds import with_encrypted_state
 from .components.uri_templates import URITemplate
@@ -155,4 +155,4 @@ def _mime_type_of(returns: Any) -> str | None:
 
 
 def _has_own_type(hint: Any) -> bool:
-    return isinstance(hint, type) and not get_args(hint) and issubclass(hint, (WireModel, Image, Audio, File))
+    return isinstance(hint, type) and not get_args(hint) and issubclass(hint, (wire_model(), Image, Audio, File))

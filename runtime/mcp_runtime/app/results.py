@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import GenericAlias, ModuleType, NoneType, UnionType
-from typing import Annotated, Any, Final, NamedTuple, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Union, cast, get_args, get_origin
 
 import typing_extensions
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticSerializationError, SchemaError
 
 from ..errors import InvalidMessageError, LocalError
 from ..json_schema.validator import compile_schema
-from ..protocol.models import WireModel, format_validation_error, is_object
+from ..protocol.models import format_validation_error, is_object, wire_model
 from .content import Audio, File, Image, require_finite
 from .introspection.scalars import scalar_type
-from .introspection.type_hints import RESULT, UNREADABLE, attribute_model, is_dataclass_type, readable_hint
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 WRAPPED_KEY: Final = "result"
 
-_CONTENT: Final = (Image, Audio, File, WireModel)
+_CONTENT: Final = (Image, Audio, File)
 _WRAPPED: Final = (str, int, float, bool, bytes, NoneType)
 _SCALARS: Final = (str, int)
 _SEQUENCES: Final = (list, tuple, Sequence)
@@ -81,6 +83,9 @@ def _scalar_output(declared: Any, name: str, description: str) -> Output:
 
 def _output(declared: Any, description: str) -> Output | None:
     """Return the output of a type; None for a class without type hints. Raises an error of `_NO_SCHEMA`."""
+    from .introspection.argument_models import StrictJsonSchema
+    from .introspection.type_hints import attribute_model
+
     bare = _bare(declared)
     if bare is Any or bare is object or bare in (list, tuple, dict, set, frozenset):
         return None
@@ -90,8 +95,6 @@ def _output(declared: Any, description: str) -> Output | None:
         if declared is None:
             return None
         wraps = False
-    from .introspection.argument_models import StrictJsonSchema
-
     adapter = _adapter(declared)
     schema = adapter.json_schema(mode="serialization", by_alias=True, schema_generator=StrictJsonSchema)
 
@@ -116,6 +119,10 @@ def _output(declared: Any, description: str) -> Output | None:
 
 
 def _adapter(declared: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    from .introspection.type_hints import RESULT, UNREADABLE, readable_hint
+
     try:
         return TypeAdapter[Any](declared)
     except UNREADABLE:
@@ -124,12 +131,14 @@ def _adapter(declared: Any) -> TypeAdapter[Any]:
 
 def output_from_schema(schema: Mapping[str, Any], description: str) -> Output:
     """Return the output of an explicit output schema. Raises InvalidSchemaError."""
-    check = compile_schema(schema)
+    from pydantic import TypeAdapter
+
+    check, adapter = compile_schema(schema), TypeAdapter[Any](Any)
 
     def structure(value: Any) -> Any:
         plain: Any = None
         try:
-            plain = TypeAdapter(Any).dump_python(value, mode="json", by_alias=True)
+            plain = adapter.dump_python(value, mode="json", by_alias=True)
             require_finite(plain, value)
             error = check.first_error(plain)
         except (InvalidMessageError, PydanticSerializationError) as exc:
@@ -172,7 +181,7 @@ def _is_content(hint: Any) -> bool:
     """Return True if a type is that of content blocks, or a union, list or tuple with such a type."""
     bare = _bare(hint)
     if isinstance(bare, type) and not isinstance(bare, GenericAlias):
-        return issubclass(bare, _CONTENT)
+        return issubclass(bare, (*_CONTENT, wire_model()))
     return get_origin(bare) in (Union, UnionType, *_SEQUENCES) and any(map(_is_content, get_args(bare)))
 
 
@@ -185,6 +194,8 @@ def _is_object(bare: Any) -> bool:
         return get_origin(bare) is dict and get_args(bare)[0] is str
     if not isinstance(bare, type):
         return False
+    from .introspection.type_hints import is_dataclass_type
+
     return typing_extensions.is_typeddict(bare) or issubclass(bare, BaseModel) or is_dataclass_type(bare)
 
 

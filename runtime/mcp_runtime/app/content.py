@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 
 from ..errors import InvalidMessageError, LocalError
 from ..protocol import finite_numbers
-from ..protocol.models import wire_model
+from .introspection.generated_types import wire_model
 
 # The MIME types of common files, which a table of the operating system may lack or name otherwise.
 _MIME_TYPES: Final = {

@@ -15,11 +15,12 @@ from ..auth.scopes import check_scopes
 from ..errors import InvalidMessageError, JSONRPCError, LocalError
 from ..http.urls import is_https_url
 from ..protocol.jsonrpc import INVALID_PARAMS
-from ..protocol.models import format_validation_error, wire_model
+from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
 from .components.own_rounds import with_encrypted_state
 from .components.uri_templates import URITemplate
 from .content import Audio, File, Image, as_list, json_text
+from .introspection.generated_types import wire_model
 from .settings import ResourceSettings, tags_of, to_definition, to_wire, version_of
 from .signature import Signature, function_name
 

@@ -14,8 +14,9 @@ from pydantic_core import PydanticSerializationError, SchemaError
 
 from ..errors import InvalidMessageError, LocalError
 from ..json_schema.validator import compile_schema
-from ..protocol.models import format_validation_error, is_object, wire_model
+from ..protocol.models import format_validation_error, is_object
 from .content import Audio, File, Image, require_finite
+from .introspection.generated_types import wire_model
 from .introspection.scalars import scalar_type
 
 if TYPE_CHECKING:

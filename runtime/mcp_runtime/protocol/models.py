@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from pydantic import BaseModel, ValidationError
 
 _MAX_INTEGRAL = 1e21
-_WIRE_MODELS: Final = f"{__package__}.wire.wire_models"
 
 
 def integral(value: float) -> float | int:
@@ -104,12 +102,6 @@ def load_references(value: TypeReference | type[Any] | tuple[Any, ...] | None) -
     if type(value) is not tuple:
         return value
     return tuple(type(record)(load_references(record[0]), *record[1:]) for record in value)
-
-
-def wire_model() -> type[BaseModel] | tuple[()]:
-    """Return the base class of generated models, for `isinstance`; an empty tuple as long as none is loaded."""
-    module = sys.modules.get(_WIRE_MODELS)
-    return () if module is None else module.WireModel
 
 
 class PreSerialized:

@@ -78,8 +78,10 @@ def _scalar_output(declared: Any, name: str, description: str) -> Output:
     def validated() -> Output:
         return cast(Output, _output(declared, description))
 
-    scalar = declared if declared in _SCALARS else None
-    return Output(_wrap({"type": name}), lambda value: validated().structure(value), scalar)
+    def structure(value: Any) -> Any:
+        return validated().structure(value)
+
+    return Output(_wrap({"type": name}), structure, declared if declared in _SCALARS else None)
 
 
 def _output(declared: Any, description: str) -> Output | None:

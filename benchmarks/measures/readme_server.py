@@ -6,7 +6,8 @@ Servers get the same calls, in fresh processes that alternate. The first round d
 a ratio is the median of the ratios of the rounds. The table is also written to
 benchmarks/results/readme_server.md, except with --quick.
 
-benchmarks/start.py measures how long the same server takes to start.
+The start is the CPU time from `python server.py` to the first answer, as in benchmarks/start.py, which also has the
+first answer of the newest protocol version.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ sys.path.insert(0, str(HERE))
 
 from peers import ROOT, environment, ours  # noqa: E402
 from rich.console import Console  # noqa: E402
-from start import HEADERS, META, wait_until_listening  # noqa: E402
+from start import HANDSHAKE, HEADERS, META, wait_until_listening  # noqa: E402
+from start import over_http as http_start  # noqa: E402
+from start import over_stdio as stdio_start  # noqa: E402
 from stdio_load import Load, environ, measure  # noqa: E402
 from stdio_quiet import Quiet  # noqa: E402
 from stdio_table import markdown, shown  # noqa: E402
@@ -45,10 +48,12 @@ APP, THREADS, CLASS = "App, plain def", "App, transport of threads", "class, asy
 
 # By value: the unit, whether more is better, and the limits of the ratio to the official SDK, by server.
 VALUES: dict[str, tuple[str, bool, dict[str, float]]] = {
+    "start_cpu": ("ms CPU", False, {APP: 0.30}),
     "sequential": ("calls/s", True, {APP: 6, THREADS: 2}),
     "pipelined": ("calls/s", True, {APP: 20, THREADS: 8}),
     "pipelined_cpu": ("µs CPU a call", False, {APP: 1 / 15}),
     "pipelined_peak": ("MiB", False, {APP: 0.45}),
+    "http_start_cpu": ("ms CPU", False, {APP: 0.40}),
     "http_cpu": ("µs CPU a call", False, {APP: 0.2}),
 }
 
@@ -95,9 +100,18 @@ def candidates(load: Load) -> dict[str, list[Measurement]]:
     own, own_http = ours(), environment("ours-http", "--editable", f"{ROOT}[http]")
     peer = environment("mcp", "mcp==2.3.0")
     app, mcp = [own, SERVER, "ours"], [peer, SERVER, "mcp"]
+    mine, theirs = "start_ours_server.py", "start_mcpserver_server.py"
     return {
-        PEER: [lambda: over_stdio([*mcp], load), lambda: over_http([*mcp], load)],
-        APP: [lambda: over_stdio([*app], load), lambda: over_http([own_http, SERVER, "ours"], load)],
+        PEER: [
+            lambda: {"start_cpu": stdio_start(peer, theirs, HANDSHAKE), "http_start_cpu": http_start(peer, theirs)},
+            lambda: over_stdio([*mcp], load),
+            lambda: over_http([*mcp], load),
+        ],
+        APP: [
+            lambda: {"start_cpu": stdio_start(own, mine, HANDSHAKE), "http_start_cpu": http_start(own_http, mine)},
+            lambda: over_stdio([*app], load),
+            lambda: over_http([own_http, SERVER, "ours"], load),
+        ],
         THREADS: [lambda: over_stdio([*app], load, threads=True)],
         CLASS: [lambda: over_stdio([own, HERE / "servers" / "stdio_ours_server.py"], load)],
     }
@@ -142,7 +156,7 @@ def _rows(value: str, rounds: dict[str, list[dict[str, float]]]) -> list[list[st
         if (limit := limits.get(name)) is not None:
             met = ratio >= limit if more else ratio <= limit
             target = [f"{'≥' if more else '≤'} {limit:.3g}", "yes" if met else "no"]
-        title = value.removesuffix("_cpu").removesuffix("_peak").replace("http", "over HTTP")
+        title = value.removesuffix("_cpu").removesuffix("_peak").replace("_", ", ").replace("http", "HTTP")
         rows.append([f"{title}, {unit}", name, f"{median:,.1f}", "" if name == PEER else f"{ratio:.3g}", *target])
     return rows
 

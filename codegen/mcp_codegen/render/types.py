@@ -51,11 +51,11 @@ def render_types(revision: Revision, templates: Templates, unlinked: Collection[
         input_file_type=InputFileType.JsonSchema,
         output_model_type=DataModelType.PydanticV2BaseModel,
         target_python_version=PythonVersion.PY_311,
-        base_class="mcp_runtime.protocol.models.WireModel",
+        base_class="mcp_runtime.protocol.wire.wire_models.WireModel",
         additional_imports=[
-            "mcp_runtime.protocol.models.Opt",
-            "mcp_runtime.protocol.models.const",
-            "mcp_runtime.protocol.models.MISSING",
+            "mcp_runtime.protocol.wire.wire_models.Opt",
+            "mcp_runtime.protocol.wire.wire_models.const",
+            "mcp_runtime.protocol.wire.wire_models.MISSING",
         ],
         custom_template_dir=next(folder / "types" for folder in templates if (folder / "types").is_dir()),
         extra_template_data=cast("Any", options),
@@ -286,8 +286,8 @@ def _discriminator(arms: tuple[Type, ...], tag: str | None, tokens: _Masker) -> 
 
 _PLAIN: Final[dict[str, Schema]] = {
     "string": {"type": "string"},
-    "integer": {"type": "integer", "customTypePath": "mcp_runtime.protocol.models.Int"},
-    "number": {"type": "number", "customTypePath": "mcp_runtime.protocol.models.Number"},
+    "integer": {"type": "integer", "customTypePath": "mcp_runtime.protocol.wire.wire_models.Int"},
+    "number": {"type": "number", "customTypePath": "mcp_runtime.protocol.wire.wire_models.Number"},
     "boolean": {"type": "boolean"},
     "null": {"type": "null"},
     "any": {},

@@ -9,7 +9,7 @@ Attributes are in snake case; their alias is the name of the property in JSON.
 from typing import Annotated, Any, Literal, TypeAlias
 
 from mcp_runtime.protocol.model_methods import ServerDetails, ToolListMethods, ToolMethods
-from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, const
+from mcp_runtime.protocol.wire.wire_models import MISSING, Int, Number, Opt, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
 

@@ -15,8 +15,7 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 
 from ..errors import InvalidMessageError, LocalError
 from ..protocol import finite_numbers
-from ..protocol.models import WireModel
-from .introspection.type_hints import attributes_of
+from .introspection.generated_types import wire_model
 
 # The MIME types of common files, which a table of the operating system may lack or name otherwise.
 _MIME_TYPES: Final = {
@@ -207,7 +206,7 @@ def to_content_blocks(value: Any, t: ModuleType, indent: int | None = None) -> l
             return [value.block(t)]
         case t.ResourceContents():
             return [t.EmbeddedResource(resource=value)]
-        case WireModel() if isinstance(getattr(value, "type", None), str):
+        case _ if isinstance(value, wire_model()) and isinstance(getattr(value, "type", None), str):
             return [value]
         case t.Resource():
             return [t.ResourceLink(**value.model_dump())]
@@ -243,6 +242,8 @@ def as_list(value: object) -> list[Any]:
 
 
 def _fallback(value: Any) -> Any:
+    from .introspection.type_hints import attributes_of
+
     attributes = attributes_of(value)
     return str(value) if attributes is None else attributes
 

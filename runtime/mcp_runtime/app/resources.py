@@ -15,11 +15,12 @@ from ..auth.scopes import check_scopes
 from ..errors import InvalidMessageError, JSONRPCError, LocalError
 from ..http.urls import is_https_url
 from ..protocol.jsonrpc import INVALID_PARAMS
-from ..protocol.models import WireModel, format_validation_error
+from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
 from .components.own_rounds import with_encrypted_state
 from .components.uri_templates import URITemplate
 from .content import Audio, File, Image, as_list, json_text
+from .introspection.generated_types import wire_model
 from .settings import ResourceSettings, tags_of, to_definition, to_wire, version_of
 from .signature import Signature, function_name
 
@@ -155,4 +156,4 @@ def _mime_type_of(returns: Any) -> str | None:
 
 
 def _has_own_type(hint: Any) -> bool:
-    return isinstance(hint, type) and not get_args(hint) and issubclass(hint, (WireModel, Image, Audio, File))
+    return isinstance(hint, type) and not get_args(hint) and issubclass(hint, (wire_model(), Image, Audio, File))

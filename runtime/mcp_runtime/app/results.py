@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from types import GenericAlias, ModuleType, NoneType, UnionType
-from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Union, cast, get_args, get_origin
 
 import typing_extensions
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic.errors import PydanticUserError
-from pydantic.json_schema import JsonSchemaWarningKind
 from pydantic_core import PydanticSerializationError, SchemaError
 
 from ..errors import InvalidMessageError, InvalidSchemaError, LocalError
 from ..json_schema.validator import CompiledSchema, compile_schema
-from ..protocol.models import WireModel, format_validation_error, is_object
+from ..protocol.models import format_validation_error, is_object
 from .content import Audio, File, Image, require_finite
-from .introspection.type_hints import RESULT, UNREADABLE, attribute_model, is_dataclass_type, readable_hint
-from .signature import JsonSchema
+from .introspection.generated_types import wire_model
+from .introspection.scalars import scalar_type
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 WRAPPED_KEY: Final = "result"
 
-_CONTENT: Final = (Image, Audio, File, WireModel)
+_CONTENT: Final = (Image, Audio, File)
 _WRAPPED: Final = (str, int, float, bool, bytes, NoneType)
 _SCALARS: Final = (str, int)
 _SEQUENCES: Final = (list, tuple, Sequence)
@@ -41,13 +44,6 @@ class Output(NamedTuple):
     scalar: type | None = None
 
 
-class _StrictJsonSchema(JsonSchema):
-    """A generator that refuses a part without a JSON Schema, instead of leaving it out."""
-
-    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        raise ValueError(f"{kind}: {detail}")
-
-
 def output_from_annotation(
     returns: Any, description: str, t: ModuleType, structured_output: bool | None
 ) -> Output | None:
@@ -57,6 +53,8 @@ def output_from_annotation(
     """
     if structured_output is False:
         return None
+    if (scalar := scalar_type(returns)) is not None:
+        return _scalar_output(returns, scalar, description)
     declared = _declared_type(returns, t)
     if declared is None or (structured_output is None and _is_content(declared)):
         reason = "its return type has no structured content"
@@ -73,8 +71,24 @@ def output_from_annotation(
     return None
 
 
+def _scalar_output(declared: Any, name: str, description: str) -> Output:
+    """Return the output of `str`, `int`, `float` or `bool`. Its validator is built when it is needed."""
+
+    @cache
+    def validated() -> Output:
+        return cast(Output, _output(declared, description))
+
+    def structure(value: Any) -> Any:
+        return validated().structure(value)
+
+    return Output(_wrap({"type": name}), structure, declared if declared in _SCALARS else None)
+
+
 def _output(declared: Any, description: str) -> Output | None:
     """Return the output of a type; None for a class without type hints. Raises an error of `_NO_SCHEMA`."""
+    from .introspection.argument_models import StrictJsonSchema
+    from .introspection.type_hints import attribute_model
+
     bare = _bare(declared)
     if bare is Any or bare is object or bare in (list, tuple, dict, set, frozenset):
         return None
@@ -85,7 +99,7 @@ def _output(declared: Any, description: str) -> Output | None:
             return None
         wraps = False
     adapter = _adapter(declared)
-    schema = adapter.json_schema(mode="serialization", by_alias=True, schema_generator=_StrictJsonSchema)
+    schema = adapter.json_schema(mode="serialization", by_alias=True, schema_generator=StrictJsonSchema)
 
     def structure(value: Any) -> Any:
         try:
@@ -104,11 +118,14 @@ def _output(declared: Any, description: str) -> Output | None:
             return {WRAPPED_KEY: structured} if wraps else structured
         raise InvalidMessageError(f"{description} returned a value that does not match its return type: {reason}")
 
-    scalar = declared if declared in _SCALARS else None
-    return Output(_wrap(schema) if wraps else _object(schema), structure, scalar)
+    return Output(_wrap(schema) if wraps else _object(schema), structure)
 
 
 def _adapter(declared: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    from .introspection.type_hints import RESULT, UNREADABLE, readable_hint
+
     try:
         return TypeAdapter[Any](declared)
     except UNREADABLE:
@@ -125,12 +142,14 @@ def compile_declared(keyword: str, schema: Mapping[str, Any], description: str) 
 
 def output_from_schema(schema: Mapping[str, Any], description: str) -> Output:
     """Return the output of an explicit output schema. Raises InvalidSchemaError."""
-    check = compile_declared("output_schema", schema, description)
+    from pydantic import TypeAdapter
+
+    check, adapter = compile_declared("output_schema", schema, description), TypeAdapter[Any](Any)
 
     def structure(value: Any) -> Any:
         plain: Any = None
         try:
-            plain = TypeAdapter(Any).dump_python(value, mode="json", by_alias=True)
+            plain = adapter.dump_python(value, mode="json", by_alias=True)
             require_finite(plain, value)
             error = check.first_error(plain)
         except (InvalidMessageError, PydanticSerializationError) as exc:
@@ -173,7 +192,7 @@ def _is_content(hint: Any) -> bool:
     """Return True if a type is that of content blocks, or a union, list or tuple with such a type."""
     bare = _bare(hint)
     if isinstance(bare, type) and not isinstance(bare, GenericAlias):
-        return issubclass(bare, _CONTENT)
+        return issubclass(bare, (*_CONTENT, wire_model()))
     return get_origin(bare) in (Union, UnionType, *_SEQUENCES) and any(map(_is_content, get_args(bare)))
 
 
@@ -186,6 +205,8 @@ def _is_object(bare: Any) -> bool:
         return get_origin(bare) is dict and get_args(bare)[0] is str
     if not isinstance(bare, type):
         return False
+    from .introspection.type_hints import is_dataclass_type
+
     return typing_extensions.is_typeddict(bare) or issubclass(bare, BaseModel) or is_dataclass_type(bare)
 
 

@@ -3,71 +3,29 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from itertools import islice
 from types import NoneType
-from typing import Annotated, Any, Final, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError, create_model
-from pydantic.json_schema import GenerateJsonSchema, PydanticJsonSchemaWarning
-from pydantic_core import (
-    CoreSchema,
-    PydanticSerializationError,
-    SchemaValidator,
-    from_json,
-    to_json,
-    to_jsonable_python,
-)
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json, to_json
 
 from ..endpoint.unawaited import run_plain
 from ..errors import LocalError
 from ..protocol.finite_numbers import is_finite
-from ..protocol.models import integral, is_list, is_object, untrusted_input_schema
+from ..protocol.models import integral, is_list, is_object
 from ..server.context import ServerContext
-from ..usage.defaults import check_defaults
 from ..usage.functions import code_of
 from .dependencies.inspection import dependencies_of
 from .introspection.docstrings import parse_docstring
-from .introspection.type_hints import UNREADABLE, attributes_of, readable_hint
+from .introspection.scalars import scalars_schema
 
 _MAX_ERRORS: Final = 1000  # Errors after which arguments are not read as JSON: each of them has cost time.
 _MAX_UNKNOWN: Final = 10  # Unknown arguments that an error counts.
 _NO_FLOATS: Final = (str, int, bool, NoneType)  # Types of values that contain no floats.
-_NO_DEFAULT: Final = inspect.Parameter.empty
 _ONLY_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-
-
-class JsonSchema(GenerateJsonSchema):
-    """A generator of JSON Schemas without titles that repeat the property names."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-    def generate(self, schema: CoreSchema, mode: Any = "validation") -> dict[str, Any]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PydanticJsonSchemaWarning)  # Defaults without a JSON form are omitted.
-            return super().generate(schema, mode)
-
-    def encode_default(self, dft: Any) -> Any:
-        try:
-            return super().encode_default(dft)
-        except PydanticSerializationError:
-            return to_jsonable_python(dft, by_alias=self.by_alias, fallback=_attributes)
-
-
-class _Arguments(BaseModel):
-    """The base of the models of arguments. It refuses unknown arguments, but not unknown properties of their values:
-    a configuration would hold for these as well."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> CoreSchema:
-        schema = handler(source)
-        fields: dict[str, Any] = cast(dict[str, Any], schema).get("schema", {})
-        if fields.get("type") == "model-fields":
-            fields["extra_behavior"] = "forbid"
-        return schema
 
 
 class Signature:
@@ -110,61 +68,43 @@ class Signature:
                 self.parameters[name] = parameter
             else:
                 raise LocalError(f"{description}: the parameter {parameter} must accept a keyword argument")
-        self.annotations = {
-            name: _named(name, hints.get(name, Any), docstring.parameters.get(name)) for name in self.parameters
-        }
+        self.annotations = {name: hints.get(name, Any) for name in self.parameters}
+        self._descriptions = docstring.parameters
         self._keys = [(name, f"a{number}") for number, name in enumerate(self.parameters)]
         if not reads:
             return
-        self.model = self._model()
-        check_defaults(self.model, [(key, self.parameters[name]) for name, key in self._keys], description)
-        validator = _validator(self.model)
-        self._validate: Callable[..., BaseModel] = validator.validate_python
-        self._validate_json: Callable[..., BaseModel] = validator.validate_json
+        self._schema = scalars_schema(self.parameters, self.annotations, self._descriptions)
+        self._validate: Callable[..., BaseModel] = partial(self._validate_first, "_validate")
+        self._validate_json: Callable[..., BaseModel] = partial(self._validate_first, "_validate_json")
+        if self._schema is None:
+            self._build()
 
-    def _model(self) -> type[BaseModel]:
-        """Return a model of the arguments. The parameter names are aliases, so that they cannot clash with model
-        attributes."""
-        try:
-            return self._model_of(self.annotations)
-        except UNREADABLE:
-            pass
-        try:
-            return self._model_of({name: readable_hint(hint) for name, hint in self.annotations.items()})
-        except UNREADABLE as error:
-            reason = " ".join(error.message.partition(". Set ")[0].split())
-            raise LocalError(
-                f"{self.description}: the parameter {self._unsupported()!r} has an unsupported type: {reason}: "
-                "use a JSON type, a model or a dataclass"
-            ) from None
-        except LocalError as error:
-            raise LocalError(f"{self.description}: {error}") from None
+    def _build(self) -> None:
+        """Build the model of the arguments and its validator."""
+        from ..usage.defaults import check_defaults
+        from .introspection.argument_models import annotation, argument_model, untrusting_validator
 
-    def _unsupported(self) -> str:
-        """Return the name of the first parameter whose type pydantic cannot read."""
-        for name, hint in self.annotations.items():
-            try:
-                TypeAdapter[Any](readable_hint(hint))
-            except UNREADABLE:
-                return name
-        return next(iter(self.annotations))
+        annotations = {
+            name: annotation(name, hint, self._descriptions.get(name)) for name, hint in self.annotations.items()
+        }
+        self._model = model = argument_model(dict(self._keys), self.parameters, annotations, self.description)
+        check_defaults(model, [(key, self.parameters[name]) for name, key in self._keys], self.description)
+        validator = untrusting_validator(model)
+        self._validate, self._validate_json = validator.validate_python, validator.validate_json
 
-    def _model_of(self, annotations: Mapping[str, Any]) -> type[BaseModel]:
-        fields: dict[str, Any] = {}
-        for name, key in self._keys:
-            default: Any = self.parameters[name].default
-            fields[key] = (annotations[name], ... if default is _NO_DEFAULT else default)
-        make: Any = create_model
-        model: type[BaseModel] = make("Arguments", __base__=_Arguments, **fields)
-        return model
+    def _validate_first(self, function: str, *arguments: Any, **options: Any) -> BaseModel:
+        """Validate the first arguments of a function whose parameters are scalars: their model is built now."""
+        self._build()
+        result: BaseModel = getattr(self, function)(*arguments, **options)
+        return result
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the arguments."""
-        schema = self.model.model_json_schema(by_alias=True, schema_generator=JsonSchema)
-        schema.pop("title", None)
-        schema.pop("description", None)
-        schema.setdefault("properties", {})
-        return {"type": "object", "additionalProperties": False, **schema}
+        if self._schema is None:
+            from .introspection.argument_models import model_schema
+
+            self._schema = model_schema(self._model)
+        return self._schema
 
     def read(self, arguments: Mapping[str, Any], coerce: bool) -> dict[str, Any]:
         """Validate the arguments and convert them to the types of the hints. Raises ValidationError."""
@@ -217,17 +157,6 @@ class Signature:
         return run_plain(function, arguments.values(), self.description, thread=self._in_thread)
 
 
-def _validator(model: type[BaseModel]) -> SchemaValidator:
-    """Return a validator of a model that stops at the first wrong item of a collection, also in its models."""
-    schema = untrusted_input_schema(model.__pydantic_core_schema__)
-    make: Any = SchemaValidator
-    try:
-        validator: SchemaValidator = make(schema, _use_prebuilt=False)  # Those of the models report all errors.
-    except TypeError:  # pydantic without this keyword.
-        validator = make(schema)
-    return validator
-
-
 def function_name(function: Callable[..., Any]) -> str:
     """Return the name of a function; an empty string for a lambda and for other callables."""
     name: object = getattr(function, "__name__", "")
@@ -247,22 +176,6 @@ def _is_context(annotation: Any) -> bool:
     kinds = (annotation, *get_args(annotation)) if annotation is not None else ()
     classes = (get_origin(kind) or kind for kind in kinds)
     return any(isinstance(kind, type) and issubclass(kind, ServerContext) for kind in classes)
-
-
-def _named(name: str, hint: Any, text: str | None) -> Any:
-    """Return the hint with the name of its argument, and the description of the docstring, unless it has its own."""
-    field = Field(alias=name) if text is None else Field(alias=name, description=text)
-    if get_origin(hint) is Annotated:
-        inner, *metadata = get_args(hint)
-        return Annotated[(inner, field, *metadata)]
-    return Annotated[hint, field]
-
-
-def _attributes(value: Any) -> dict[str, Any]:
-    attributes = attributes_of(value)
-    if attributes is None:
-        raise PydanticSerializationError(f"{type(value).__name__} has no attributes with type hints")
-    return attributes
 
 
 def _parsed(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from types import ModuleType
 from typing import Any, Final, Unpack
 
@@ -26,11 +27,14 @@ from .signature import Signature, function_name
 
 _log: Final = logging.getLogger(__name__)
 
+# The keywords whose values the type of the definition checks. Without them it is created when the list is read.
+_CHECKED: Final = frozenset({"icons", "annotations", "meta", "input_schema", "output_schema"})
+
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class Tool:
-    """A tool of an app; `definition` is its item in the tools list."""
+    """A tool of an app."""
 
     def __init__(
         self,
@@ -67,17 +71,20 @@ class Tool:
                 f"{self._description}: with `input_schema`, the function must have one parameter, a dict of arguments"
             )
         self._output = self._declared_output(settings)
-        self.definition: Any = to_definition(
-            t.Tool,
-            {
-                "name": self.name,
-                **to_wire(settings, self._signature.summary),
-                "inputSchema": self._signature.schema() if input_schema is None else dict(input_schema),
-                "outputSchema": None if self._output is None else self._output.schema,
-                "annotations": settings.get("annotations"),
-            },
-            self._description,
-        )
+        self._properties: dict[str, Any] = {
+            "name": self.name,
+            **to_wire(settings, self._signature.summary),
+            "inputSchema": self._signature.schema() if input_schema is None else dict(input_schema),
+            "outputSchema": None if self._output is None else self._output.schema,
+            "annotations": settings.get("annotations"),
+        }
+        if not _CHECKED.isdisjoint(settings):
+            _ = self.definition
+
+    @cached_property
+    def definition(self) -> Any:
+        """The item of the tool in the tools list. Raises LocalError for a property that does not fit."""
+        return to_definition(self._t.Tool, self._properties, self._description)
 
     async def call(
         self,

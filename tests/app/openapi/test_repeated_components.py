@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from mcp_generated import App
-from mcp_runtime.app import signature
+from mcp_runtime.app.introspection import argument_models
 from mcp_runtime.app.openapi import component_schemas
 from mcp_runtime.app.openapi.openapi_document import OpenAPIDocument
 
@@ -41,7 +41,7 @@ def converted(source: dict[str, Any]) -> App:
 def test_a_component_is_converted_once_for_arguments_and_once_for_results(monkeypatch: pytest.MonkeyPatch) -> None:
     targets: list[str] = []
     models: list[str] = []
-    target, create = OpenAPIDocument.target, signature.create_model
+    target, create = OpenAPIDocument.target, argument_models.create_model
 
     def counted_target(self: OpenAPIDocument, reference: str) -> Any:
         targets.append(reference)
@@ -52,7 +52,7 @@ def test_a_component_is_converted_once_for_arguments_and_once_for_results(monkey
         return create(name, **fields)
 
     monkeypatch.setattr(component_schemas.OpenAPIDocument, "target", counted_target)
-    monkeypatch.setattr(signature, "create_model", counted_model)
+    monkeypatch.setattr(argument_models, "create_model", counted_model)
     names = [f"c{number}" for number in range(10)]
     app = converted(document(names))
     assert len(asyncio.run(app.list_tools())) == OPERATIONS

@@ -3,7 +3,7 @@
 # Regenerate with: mcp-codegen --revision 2025-06-18
 """The types of MCP 2025-06-18 in the section `logging/setLevel` of the specification."""
 
-from mcp_runtime.protocol.models import WireModel
+from mcp_runtime.protocol.wire.wire_models import WireModel
 
 from .common_types import LoggingLevel
 

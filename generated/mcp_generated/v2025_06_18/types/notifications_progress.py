@@ -5,7 +5,7 @@
 
 from typing import Annotated
 
-from mcp_runtime.protocol.models import Number, Opt, WireModel
+from mcp_runtime.protocol.wire.wire_models import Number, Opt, WireModel
 from pydantic import Field
 
 from .common_types import ProgressToken

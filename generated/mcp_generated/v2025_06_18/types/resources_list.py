@@ -5,7 +5,7 @@
 
 from typing import Annotated, Any
 
-from mcp_runtime.protocol.models import Int, Opt, WireModel
+from mcp_runtime.protocol.wire.wire_models import Int, Opt, WireModel
 from pydantic import Field
 
 from .common_types import Annotations, Cursor, Result

@@ -5,7 +5,7 @@
 
 from typing import Annotated, Any
 
-from mcp_runtime.protocol.models import Opt, WireModel
+from mcp_runtime.protocol.wire.wire_models import Opt, WireModel
 from pydantic import Field
 
 from .common_types import Result

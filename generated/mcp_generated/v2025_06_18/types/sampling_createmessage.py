@@ -5,7 +5,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp_runtime.protocol.models import Int, Number, Opt, WireModel
+from mcp_runtime.protocol.wire.wire_models import Int, Number, Opt, WireModel
 from pydantic import Field
 from typing_extensions import TypeAliasType
 

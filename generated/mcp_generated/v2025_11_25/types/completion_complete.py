@@ -5,7 +5,7 @@
 
 from typing import Annotated, Literal
 
-from mcp_runtime.protocol.models import Int, Opt, WireModel, const
+from mcp_runtime.protocol.wire.wire_models import Int, Opt, WireModel, const
 from pydantic import Field
 
 from .common_types import RequestParams, Result

@@ -5,7 +5,7 @@
 
 from typing import Annotated
 
-from mcp_runtime.protocol.models import WireModel
+from mcp_runtime.protocol.wire.wire_models import WireModel
 from pydantic import Field
 
 

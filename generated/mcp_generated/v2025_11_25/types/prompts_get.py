@@ -3,7 +3,7 @@
 # Regenerate with: mcp-codegen --revision 2025-11-25
 """The types of MCP 2025-11-25 in the section `prompts/get` of the specification."""
 
-from mcp_runtime.protocol.models import Opt, WireModel
+from mcp_runtime.protocol.wire.wire_models import Opt, WireModel
 
 from .common_types import RequestParams, Result, Role
 from .content import ContentBlock

@@ -5,7 +5,7 @@
 
 from typing import Annotated, Any
 
-from mcp_runtime.protocol.models import Int, Opt
+from mcp_runtime.protocol.wire.wire_models import Int, Opt
 from pydantic import Field
 
 from .common_types import Annotations, Cursor, RequestParams, Result

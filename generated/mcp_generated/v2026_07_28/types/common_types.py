@@ -9,7 +9,7 @@
 from typing import Annotated, Any, Literal, Optional, Union
 
 from mcp_runtime.protocol.model_methods import ServerDetails
-from mcp_runtime.protocol.models import Int, Number, Opt, WireModel, default_to, deprecated
+from mcp_runtime.protocol.wire.wire_models import Int, Number, Opt, WireModel, default_to, deprecated
 from pydantic import Field
 from typing_extensions import TypeAliasType
 

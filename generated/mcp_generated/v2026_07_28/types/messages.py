@@ -6,7 +6,7 @@
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from mcp_runtime.protocol.models import MISSING, Int, Opt, WireModel, const, deprecated
+from mcp_runtime.protocol.wire.wire_models import MISSING, Int, Opt, WireModel, const, deprecated
 from pydantic import Field
 from typing_extensions import TypeAliasType
 

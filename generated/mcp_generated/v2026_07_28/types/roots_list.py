@@ -6,7 +6,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp_runtime.protocol.models import Opt, WireModel, const, deprecated
+from mcp_runtime.protocol.wire.wire_models import Opt, WireModel, const, deprecated
 from pydantic import Field
 
 

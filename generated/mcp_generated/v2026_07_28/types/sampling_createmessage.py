@@ -7,7 +7,7 @@
 from typing import Annotated, Any, Literal
 
 from mcp_runtime.protocol.model_methods import ToolListMethods
-from mcp_runtime.protocol.models import MISSING, Int, Number, Opt, WireModel, const, deprecated
+from mcp_runtime.protocol.wire.wire_models import MISSING, Int, Number, Opt, WireModel, const, deprecated
 from pydantic import Field
 from typing_extensions import TypeAliasType
 

@@ -6,7 +6,7 @@
 
 from typing import Annotated
 
-from mcp_runtime.protocol.models import Opt, WireModel, default_to
+from mcp_runtime.protocol.wire.wire_models import Opt, WireModel, default_to
 from pydantic import Field
 
 from .common_types import RequestId, RequestParams, ResultMetaObject, ResultType

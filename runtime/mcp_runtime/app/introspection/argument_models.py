@@ -1,0 +1,147 @@
+"""The models of the arguments of functions, and their JSON Schemas."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, cast, get_args, get_origin
+
+from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, create_model
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind, PydanticJsonSchemaWarning
+from pydantic_core import CoreSchema, PydanticSerializationError, SchemaValidator, to_jsonable_python
+
+from ...errors import LocalError
+from ...protocol.models import untrusted_input_schema
+from .type_hints import UNREADABLE, attributes_of, readable_hint
+
+_NO_DEFAULT: Final = inspect.Parameter.empty
+
+
+class JsonSchema(GenerateJsonSchema):
+    """A generator of JSON Schemas without titles that repeat the property names."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def generate(self, schema: CoreSchema, mode: Any = "validation") -> dict[str, Any]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PydanticJsonSchemaWarning)  # Defaults without a JSON form are omitted.
+            return super().generate(schema, mode)
+
+    def encode_default(self, dft: Any) -> Any:
+        try:
+            return super().encode_default(dft)
+        except PydanticSerializationError:
+            return to_jsonable_python(dft, by_alias=self.by_alias, fallback=_attributes)
+
+
+class StrictJsonSchema(JsonSchema):
+    """A generator that refuses a part without a JSON Schema, instead of leaving it out."""
+
+    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
+        raise ValueError(f"{kind}: {detail}")
+
+
+class _Arguments(BaseModel):
+    """The base of the models of arguments. It refuses unknown arguments, but not unknown properties of their values:
+    a configuration would hold for these as well."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> CoreSchema:
+        schema = handler(source)
+        fields: dict[str, Any] = cast(dict[str, Any], schema).get("schema", {})
+        if fields.get("type") == "model-fields":
+            fields["extra_behavior"] = "forbid"
+        return schema
+
+
+def argument_model(
+    keys: Mapping[str, str],
+    parameters: Mapping[str, inspect.Parameter],
+    annotations: Mapping[str, Any],
+    description: str,
+) -> type[BaseModel]:
+    """Return a model of the arguments of a function. Raises LocalError for an unsupported type.
+
+    The parameter names are aliases, so that they cannot clash with model attributes.
+
+    Args:
+        keys: The fields of the model, by the names of the parameters.
+        parameters: The parameters.
+        annotations: Their type hints, with their descriptions.
+        description: What the function is, for errors.
+    """
+    try:
+        return _model(keys, parameters, annotations)
+    except UNREADABLE:
+        pass
+    try:
+        readable = {name: readable_hint(hint) for name, hint in annotations.items()}
+        return _model(keys, parameters, readable)
+    except UNREADABLE as error:
+        reason = " ".join(error.message.partition(". Set ")[0].split())
+        raise LocalError(
+            f"{description}: the parameter {_unsupported(annotations)!r} has an unsupported type: {reason}: "
+            "use a JSON type, a model or a dataclass"
+        ) from None
+    except LocalError as error:
+        raise LocalError(f"{description}: {error}") from None
+
+
+def _unsupported(annotations: Mapping[str, Any]) -> str:
+    """Return the name of the first parameter whose type pydantic cannot read."""
+    for name, hint in annotations.items():
+        try:
+            TypeAdapter[Any](readable_hint(hint))
+        except UNREADABLE:
+            return name
+    return next(iter(annotations))
+
+
+def _model(
+    keys: Mapping[str, str], parameters: Mapping[str, inspect.Parameter], annotations: Mapping[str, Any]
+) -> type[BaseModel]:
+    fields: dict[str, Any] = {}
+    for name, key in keys.items():
+        default: Any = parameters[name].default
+        fields[key] = (annotations[name], ... if default is _NO_DEFAULT else default)
+    make: Any = create_model
+    model: type[BaseModel] = make("Arguments", __base__=_Arguments, **fields)
+    return model
+
+
+def model_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON Schema of a model of arguments."""
+    schema = model.model_json_schema(by_alias=True, schema_generator=JsonSchema)
+    schema.pop("title", None)
+    schema.pop("description", None)
+    schema.setdefault("properties", {})
+    return {"type": "object", "additionalProperties": False, **schema}
+
+
+def untrusting_validator(model: type[BaseModel]) -> SchemaValidator:
+    """Return a validator of a model that stops at the first wrong item of a collection, also in its models."""
+    schema = untrusted_input_schema(model.__pydantic_core_schema__)
+    make: Any = SchemaValidator
+    try:
+        validator: SchemaValidator = make(schema, _use_prebuilt=False)  # Those of the models report all errors.
+    except TypeError:  # pydantic without this keyword.
+        validator = make(schema)
+    return validator
+
+
+def annotation(name: str, hint: Any, text: str | None) -> Any:
+    """Return the hint with the name of its argument, and the description of the docstring, unless it has its own."""
+    field = Field(alias=name) if text is None else Field(alias=name, description=text)
+    if get_origin(hint) is Annotated:
+        inner, *metadata = get_args(hint)
+        return Annotated[(inner, field, *metadata)]
+    return Annotated[hint, field]
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    attributes = attributes_of(value)
+    if attributes is None:
+        raise PydanticSerializationError(f"{type(value).__name__} has no attributes with type hints")
+    return attributes

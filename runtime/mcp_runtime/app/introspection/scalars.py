@@ -1,0 +1,46 @@
+"""JSON Schemas of strings, numbers and booleans. Most functions need no others, and no model is built for these."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, Final
+
+_TYPES: Final[Mapping[Any, str]] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def scalar_type(hint: object) -> str | None:
+    """Return the JSON type of `str`, `int`, `float` and `bool`; None for other type hints."""
+    return _TYPES.get(hint) if type(hint) is type else None
+
+
+def scalars_schema(
+    parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any], descriptions: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """Return the JSON Schema of an object with these parameters; None if one is no scalar, or its default is not."""
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for name, parameter in parameters.items():
+        kind = scalar_type(hints.get(name))
+        if kind is None:
+            return None
+        schema = properties[name] = dict[str, Any]()
+        if parameter.default is parameter.empty:
+            required.append(name)
+        elif _is_plain(parameter.default, hints[name]):
+            schema["default"] = parameter.default
+        else:
+            return None
+        if descriptions.get(name):
+            schema["description"] = inspect.cleandoc(descriptions[name])
+        schema["type"] = kind
+    required_names = {"required": required} if required else {}
+    return {"type": "object", "additionalProperties": False, "properties": properties, **required_names}
+
+
+def _is_plain(default: Any, hint: Any) -> bool:
+    """Return True for a default that has the type of its parameter, and that JSON can express."""
+    if type(default) is not hint:
+        return False
+    return default.isascii() if hint is str else hint is not float or isfinite(default)

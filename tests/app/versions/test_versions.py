@@ -201,9 +201,9 @@ async def test_one_version_or_all_are_removed() -> None:
     assert (await versions_of(app))["price"] == ("2.0", ["2.0", "1.0"])
     assert await texts(app) == ["tea costs 2"]
     assert (await app.get_tool("price", version="1.0")).version == "1.0"
-    with pytest.raises(LocalError, match="no version '10' of 'price'.*'2.0', '1.0'"):
+    with pytest.raises(LocalError, match="version='10': there is no such version of 'price'.*'2.0', '1.0'"):
         app.remove_tool("price", version="10")
-    with pytest.raises(LocalError, match="no version '10' of 'price'.*'2.0', '1.0'"):
+    with pytest.raises(LocalError, match="version='10': there is no such version of 'price'.*'2.0', '1.0'"):
         await app.get_tool("price", version="10")
     app.remove_tool("price")
     app.remove_resource("shop://rules", version="2")

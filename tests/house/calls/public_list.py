@@ -41,10 +41,12 @@ def public_members(public_class: type[Any]) -> list[str]:
 
 
 # What takes any keyword: the functions of a log have them as data, `forward` and `forward_raw` pass them on, `copy` has
-# those of a dataclass, which checks them, `Depends` those of its function, and the mixin is never called itself.
+# those of a dataclass, which checks them, `Depends` those of its function, the marks of files are checked when the file
+# is loaded, and the mixin is never called itself.
 ANY_KEYWORD: Final = {
     *(f"mcp_generated.{name}.{level}" for name in ("Context", "SyncContext") for level in LEVELS),
     *("mcp_generated.forward", "mcp_generated.forward_raw", "mcp_generated.tasks.TaskServerMixin"),
+    *("mcp_generated.providers.prompt", "mcp_generated.providers.resource"),
     *("mcp_generated.Depends", "mcp_generated.dependencies.Depends"),
     *("mcp_generated.MiddlewareContext.copy", "mcp_generated.middleware.MiddlewareContext.copy"),
 }

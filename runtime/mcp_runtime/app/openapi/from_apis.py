@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 from ...errors import LocalError
 
 if TYPE_CHECKING:
-    from ..serving.typed_keywords import NamedKeywords, OpenAPIKeywords
+    from ..serving.typed_keywords import NamedKeywords
+    from .api_keywords import OpenAPIKeywords
     from .route_maps import RouteMap, RouteMapFunction
 
 

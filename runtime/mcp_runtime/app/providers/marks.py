@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
-
-if TYPE_CHECKING:
-    from ..settings import ResourceSettings, Settings
+from typing import Any, Final, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -15,7 +12,7 @@ RESOURCE_MARK: Final = "__mcp_resource__"
 PROMPT_MARK: Final = "__mcp_prompt__"
 
 
-def resource(uri: str, **settings: Unpack[ResourceSettings]) -> Callable[[F], F]:
+def resource(uri: str, **settings: Any) -> Callable[[F], F]:
     """Mark a function as a resource; the arguments are those of `App.resource`, and are checked when the file is
     loaded."""
     if callable(uri):
@@ -28,7 +25,7 @@ def resource(uri: str, **settings: Unpack[ResourceSettings]) -> Callable[[F], F]
     return mark
 
 
-def prompt(function: Any = None, *, name: str | None = None, **settings: Unpack[Settings]) -> Any:
+def prompt(function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
     """Mark a function as a prompt: `@prompt`, `@prompt("name")` or with the keywords of `App.prompt`, which are checked
     when the file is loaded."""
 

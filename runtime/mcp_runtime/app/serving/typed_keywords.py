@@ -14,10 +14,9 @@ from ...server.cache_hints import CacheHint
 from ...server.state_store import StateStore
 from ...session.interfaces import RevisionChoice
 from ...transports.http_server.app import HTTPLimits, Owner
+from ..components.catalog import ListKind
 from ..components.failures import ShownExceptions
 from ..middleware.hooks import CallNext, MiddlewareContext
-from ..openapi.route_maps import RouteMap, RouteMapFunction
-from ..registry import ListKind
 from .server_settings import AppKeywords, ServedKeywords, ServerKeywords
 
 
@@ -44,16 +43,6 @@ class NamedKeywords(ConstructorKeywords, total=False):
     """The keywords of `App(…)` besides the name."""
 
     instructions: str | None
-
-
-class OpenAPIKeywords(NamedKeywords, total=False):
-    """The keywords of `App.from_openapi(…)` besides the document, the client and the name."""
-
-    route_maps: Sequence[RouteMap] | None
-    route_map_fn: RouteMapFunction | None
-    mcp_names: Mapping[str, str] | None
-    tags: set[str] | None
-    validate_output: bool
 
 
 class _EndpointKeywords(TypedDict, total=False):

@@ -57,6 +57,8 @@ def test_importing_loads_nothing_that_was_not_asked_for() -> None:
         "mcp_runtime.protocol",
         "mcp_runtime.protocol.models",
         "mcp_runtime.protocol.model_methods",
+        "mcp_runtime.protocol.wire",
+        "mcp_runtime.protocol.wire.wire_models",
     }
     assert loaded_by("from mcp_generated.v2025_03_26 import types") == with_types
     everything = loaded_by("from mcp_generated.v2025_03_26 import Client, Server, types, methods")

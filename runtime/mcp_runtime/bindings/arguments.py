@@ -56,7 +56,7 @@ HTTP_RULES: Final[Mapping[str, Rule]] = {
 }
 
 
-def check_run(transport: object, settings: Mapping[str, Any], function: Literal["run", "run_async"] = "run") -> str:
+def check_run(transport: object, settings: dict[str, Any], function: Literal["run", "run_async"] = "run") -> str:
     """Return the transport of a call of `run`, without the names that other SDKs use for it.
 
     Raises LocalError for an unknown transport, for a wrong value, and for `run` inside a running event loop, and
@@ -75,6 +75,7 @@ def check_run(transport: object, settings: Mapping[str, Any], function: Literal[
         allowed = frozenset[str]()
     refuse_unknown(function, settings, allowed | {"revisions"})
     check_values(function, settings, _RULES)
+    _open_store(function, settings)
     if function == "run" and _is_in_loop():
         raise LocalError(
             "run() starts an event loop and cannot be called inside of one: write `await app.run_async(…)`, or call it "
@@ -91,10 +92,22 @@ def _is_in_loop() -> bool:
     return True
 
 
-def check_asgi(settings: Mapping[str, Any]) -> None:
-    """Raise TypeError for a keyword that `asgi` does not have, and LocalError for a wrong value."""
+def check_asgi(settings: Any) -> None:
+    """Raise TypeError for a keyword that `asgi` does not have, and LocalError for a wrong value.
+
+    The store is that of the URL from then on.
+    """
     refuse_unknown("asgi", settings, keywords_of(ASGISettings) | {"revisions"})
     check_values("asgi", settings, _RULES)
+    _open_store("asgi", settings)
+
+
+def _open_store(function: str, settings: dict[str, Any]) -> None:
+    if "store" not in settings:
+        return
+    from ..stores.store_urls import open_store
+
+    settings["store"] = open_store(function, settings["store"])
 
 
 def check_url(function: str, url: object) -> None:

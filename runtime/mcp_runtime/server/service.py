@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 from ..protocol.capabilities import Capabilities
 from ..protocol.revision import Revision
-from ..session.interfaces import Candidate, Dispatcher, Service
+from ..session.interfaces import Candidate, Dispatcher, Service, SessionSharing
 from ..session.negotiation import LazyCandidate
 from .core import ServerCore
 from .dispatcher import ServerDispatcher
@@ -41,6 +41,13 @@ class ServerService:
     def origin(self) -> object:
         """The server object that the user wrote: the same for the services of all protocol versions."""
         return self._server._origin  # pyright: ignore[reportPrivateUsage]
+
+    @cached_property
+    def sharing(self) -> SessionSharing:
+        """What the workers of this server share."""
+        from .sharing.server_sharing import ServerSharing
+
+        return ServerSharing(self._server._origin)  # pyright: ignore[reportPrivateUsage]
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
         """Return the lifespan of the server."""

@@ -21,7 +21,7 @@ class Anything(Enum):
 
 
 ANYTHING: Final = Anything.ANYTHING
-Expected: TypeAlias = bytes | None | Literal[Anything.ANYTHING]
+Expected: TypeAlias = bytes | Literal[Anything.ANYTHING] | None
 
 
 class StoreUnavailableError(MCPError):

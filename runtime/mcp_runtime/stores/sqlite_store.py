@@ -45,7 +45,8 @@ COMMIT;
 _PUT: Final = "INSERT INTO records VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = ?2, expires = ?3"
 _COUNT: Final = """
 INSERT INTO counters VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET
-    value = CASE WHEN expires <= ?4 THEN ?2 ELSE value + ?2 END, expires = CASE WHEN expires <= ?4 THEN ?3 ELSE expires END
+    value = CASE WHEN expires <= ?4 THEN ?2 ELSE value + ?2 END,
+    expires = CASE WHEN expires <= ?4 THEN ?3 ELSE expires END
 RETURNING value
 """
 
@@ -53,8 +54,8 @@ Work = Callable[[sqlite3.Connection], Any]
 
 
 class SQLiteStore:
-    """A store in a file. One thread writes, and commits what many tasks have written at the same time at once; reads are
-    those of the event loop. Other processes see messages within 20 ms."""
+    """A store in a file. A thread writes, and commits the changes of many tasks together; the event loop reads. Other
+    processes get messages within 20 ms."""
 
     def __init__(self, path: str | Path) -> None:
         """Use a file, which is created with the first command, readable by its owner only.

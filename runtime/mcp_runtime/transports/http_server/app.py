@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ...aio import fast_paths
-from ...aio.keepalive import KEEP_ALIVE, KeepAliveTimer
+from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...auth.resource_server.challenges import AuthChallenge
 from ...errors import LocalError
@@ -37,15 +36,13 @@ from ...http.headers import HTTPError
 from ...http.origins import OriginPolicy
 from ...http.request_head import CachedRequestHeadParser, RequestHeadParser
 from ...http.server_rules import RequestHead, RequestKind, ServedRevisions, check_stateless, classify
-from ...protocol.framing import MAX_MESSAGE_BYTES
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, MalformedMessage, decode
 from ...protocol.revision import Revision
 from ...session.identity import UNAUTHENTICATED, RequestAuth
 from ...session.interfaces import Service
 from ...session.negotiation import ready_candidate
-from ...usage.keywords import checked_fields
-from ...usage.rules import COUNT, SECONDS
 from .event_store import EventStore, InMemoryEventStore
+from .http_limits import HTTPLimits as HTTPLimits
 from .json_responders import JSONSessionResponder, JSONStatelessResponder
 from .legacy_sse import LegacySSEHandler
 from .responders import IncomingPost, SessionResponder, StatelessResponder
@@ -54,10 +51,11 @@ from .sessionless import SessionlessHandler
 from .sessions import SessionStore
 from .stateful import StatefulHandler
 from .stateless import StatelessHandler
-from .streams import RETRY
 
 if TYPE_CHECKING:
     from ...auth.resource_server.protection import Authenticator, ResourceServer
+    from ...stores.primitives import Store
+    from .shared.shared_endpoint import SharedEndpoint
 
 _log: Final = logging.getLogger(__name__)
 
@@ -66,42 +64,6 @@ Owner = Callable[[Mapping[str, Any]], object]
 # Faster to look up in the module than in the enumeration.
 _SESSION: Final = RequestKind.SESSION
 _STATELESS: Final = RequestKind.STATELESS
-
-
-@checked_fields(
-    rules={
-        **dict.fromkeys(("max_body", "max_parts", "max_sessions", "max_batch", "retry_interval"), COUNT),
-        **dict.fromkeys(("body_timeout", "handshake_timeout", "session_idle_timeout", "keep_alive"), SECONDS),
-    }
-)
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HTTPLimits:
-    """The limits of an HTTP endpoint.
-
-    Args:
-        max_body: Bytes of the body of a request. Default 8 MiB.
-        max_parts: JSON values in the body of a request. Default 250000.
-        body_timeout: Seconds for the body of a request to arrive. Default 30.
-        max_sessions: Sessions that are open at the same time. Default 20000.
-        handshake_timeout: Seconds after `initialize` at which a session ends if its client sends nothing more. Default
-            30.
-        session_idle_timeout: Seconds after its last use at which a session ends. Default 1800.
-        max_batch: Messages of a JSON-RPC batch. Default 100.
-        keep_alive: Seconds without a message on an SSE stream after which a comment is sent, so that proxies do not
-            close the connection. Default 15.
-        retry_interval: Milliseconds after which a client reconnects to an SSE stream whose connection was closed.
-            Default 500.
-    """
-
-    max_body: int = MAX_MESSAGE_BYTES
-    max_parts: int = 250_000
-    body_timeout: float = 30.0
-    max_sessions: int = 20_000
-    handshake_timeout: float = 30.0
-    session_idle_timeout: float = 1800.0
-    max_batch: int = 100
-    keep_alive: float = KEEP_ALIVE
-    retry_interval: int = RETRY
 
 
 class MCPASGIApp:
@@ -122,6 +84,7 @@ class MCPASGIApp:
         routes: Sequence[Any] = (),
         json_response: bool = False,
         stateless_http: bool = False,
+        store: Store | None = None,
     ) -> None:
         """Create the application.
 
@@ -138,6 +101,7 @@ class MCPASGIApp:
             routes: Starlette routes to serve besides, without authentication. Default: none.
             json_response: Answer a POST with JSON, never with an SSE stream, except a subscription.
             stateless_http: Serve revisions with a handshake without sessions.
+            store: The store of all workers of the endpoint. Default None: there is one worker.
 
         Raises LocalError without servers, and for routes without Starlette.
         """
@@ -153,6 +117,7 @@ class MCPASGIApp:
         self._set_policies(hosts, [*(origins or ())])
         self._routes = CustomRoutes(routes) if routes else None
         self._keep_alive = KeepAliveTimer(limits.keep_alive)
+        self._shared = None if store is None else _shared_endpoint(store, servers, event_store)
         self._body_reader = BodyReader(limits.max_body, limits.body_timeout)
         self._create_handlers(servers, event_store or InMemoryEventStore(), legacy_sse, json_response)
         self._is_open = auth is None and not legacy_sse and owner is user_of
@@ -186,13 +151,19 @@ class MCPASGIApp:
             limits.handshake_timeout,
         )
         stateful = [server for server in servers if server.revision.id in self._revisions.stateful]
-        self._stateful = handler_class(stateful, self._lifespans, self._sessions, self._keep_alive, session_responder)
+        parts = (stateful, self._lifespans, self._sessions, self._keep_alive, session_responder)
+        if self._shared is not None and handler_class is StatefulHandler:
+            self._stateful: StatefulHandler = self._shared.stateful(*parts, limits)
+        else:
+            self._stateful = handler_class(*parts)
         candidates = [ready_candidate(server.revision, server) for server in stateful]
-        self._legacy_sse = (
-            LegacySSEHandler(candidates, "/sse", "/messages", limits.max_sessions, self._keep_alive)
-            if legacy_sse
-            else None
-        )
+        self._legacy_sse: LegacySSEHandler | None = None
+        if legacy_sse and self._shared is not None:
+            self._legacy_sse = self._shared.legacy_sse(candidates, limits.max_sessions, self._keep_alive)
+        elif legacy_sse:
+            self._legacy_sse = LegacySSEHandler(
+                candidates, "/sse", "/messages", limits.max_sessions, self._keep_alive
+            )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI 3 connection: an HTTP request, or the lifespan of the process."""
@@ -200,6 +171,8 @@ class MCPASGIApp:
             return await self._run_lifespan(scope, receive, send)
         if self._routes is not None and self._routes.serves(scope, self._path):
             return await self._routes(scope, receive, send)
+        if self._shared is not None and not self._shared.is_open:
+            await self._shared.open()
         if self._cors is not None:
             send = self._cors.sender(scope["headers"], send)
         method: str = scope["method"]
@@ -238,6 +211,8 @@ class MCPASGIApp:
 
     async def open(self) -> None:
         """Start the lifespans of the servers, which otherwise start with the first request."""
+        if self._shared is not None:
+            await self._shared.open()
         for lifespan in self._lifespans.values():
             await lifespan.state()
 
@@ -250,6 +225,8 @@ class MCPASGIApp:
         await self._stateful.close()
         if self._legacy_sse is not None:
             await self._legacy_sse.close()
+        if self._shared is not None:
+            await self._shared.close()
         for lifespan in self._lifespans.values():
             await lifespan.end()
 
@@ -330,3 +307,11 @@ class MCPASGIApp:
             null_id = next(iter(self._revisions.stateful.values())).null_ids if self._revisions.stateful else False
             return send_error(send, kind, id_of(message), null_id)
         return self._stateful.open(post)
+
+
+def _shared_endpoint(store: Store, servers: Sequence[Service], event_store: EventStore | None) -> SharedEndpoint:
+    if event_store is not None:
+        raise LocalError("store= stores the events of streams as well: leave out event_store=, or store=")
+    from .shared.shared_endpoint import SharedEndpoint
+
+    return SharedEndpoint(store, servers)

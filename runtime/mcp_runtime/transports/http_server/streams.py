@@ -141,7 +141,7 @@ class SSEStream:
         """
         cursor = self._delivered if after is None else min(after, self.last)
         if priming_event:
-            await write(encode(b"", id=f"{self.id}-{cursor}", retry=self._retry))
+            await write(encode(b"", id=self.event_id(cursor), retry=self._retry))
         while self._attached is connection:
             self._is_notified = False
             cursor = await self._send_from(connection, write, cursor)
@@ -167,6 +167,10 @@ class SSEStream:
             await write(b"retry: %d\n\n" % self._retry)
             self._closed_connection = False
         self.release(connection)
+
+    def event_id(self, number: int) -> str:
+        """Return the id of an event, which a client sends as `Last-Event-ID`."""
+        return f"{self.id}-{number}"
 
     async def _send_from(self, connection: object, write: Write, cursor: int) -> int:
         """Send the messages after a number while the connection is attached; return the number of the last one sent."""

@@ -36,6 +36,7 @@ async def workers(
         for server in servers:
             application = server.asgi(revisions=[rev.id], store=open_home(place), **settings)
             stack.push_async_callback(application.close)
+            await application.open()  # As the lifespan of its ASGI server does.
             applications.append(application)
         client = Workers(applications, servers, rev)
         if not rev.stateless:

@@ -35,6 +35,8 @@ class ASGISettings(TypedDict, total=False):
     json_response: bool
     stateless_http: bool
     store: str | Store
+    health_path: str | None
+    ready_path: str | None
 
 
 class HTTPServerSettings(ASGISettings, total=False):
@@ -43,6 +45,7 @@ class HTTPServerSettings(ASGISettings, total=False):
     host: str
     port: int
     uvicorn: dict[str, Any] | None
+    workers: int
 
 
 class _ClientSettings(TypedDict, total=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Final
 
 from ..protocol.capabilities import Capabilities
@@ -26,6 +26,7 @@ class ServerService:
         negotiate."""
         self._server = server
         self._candidates = candidates
+        self._sharing: SessionSharing | None = None
 
     @property
     def revision(self) -> Revision:
@@ -42,12 +43,14 @@ class ServerService:
         """The server object that the user wrote: the same for the services of all protocol versions."""
         return self._server._origin  # pyright: ignore[reportPrivateUsage]
 
-    @cached_property
+    @property
     def sharing(self) -> SessionSharing:
         """What the workers of this server share."""
-        from .sharing.server_sharing import ServerSharing
+        if self._sharing is None:
+            from .sharing.server_sharing import ServerSharing
 
-        return ServerSharing(self._server._origin)  # pyright: ignore[reportPrivateUsage]
+            self._sharing = ServerSharing(self._server._origin)  # pyright: ignore[reportPrivateUsage]
+        return self._sharing
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
         """Return the lifespan of the server."""

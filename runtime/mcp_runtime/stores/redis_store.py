@@ -190,4 +190,5 @@ def _milliseconds(seconds: float) -> int:
 
 def _entry(row: Any) -> NumberedEntry:
     id, fields = row
-    return int(id.rpartition(b"-")[2]), fields[1] if isinstance(fields, list) else fields[b"m"]
+    body: bytes = fields[b"m"] if hasattr(fields, "keys") else fields[1]
+    return int(id.rpartition(b"-")[2]), body

@@ -51,11 +51,12 @@ def open_store(function: str, store: Any) -> Store | None:
 def _redis_store(function: str, url: str) -> Store:
     if find_spec("redis") is None:
         raise LocalError(f"{function}(): a store in Redis needs redis-py: pip install 'mcp-generated[redis]'")
-    from redis.asyncio import Redis
+    import redis.asyncio
 
     from .redis_store import RedisStore
 
+    client_class: Any = redis.asyncio.Redis
     try:
-        return RedisStore(Redis.from_url(url))
+        return RedisStore(client_class.from_url(url))
     except ValueError as error:
         raise LocalError(f"{function}(): store= is no URL that redis-py reads: {error}") from None

@@ -1,4 +1,4 @@
-"""Several workers of one server, each with an application of its own: one client that sends its requests to them in turn."""
+"""Several workers of one server, each with an application of its own, and a client that uses them in turn."""
 
 from __future__ import annotations
 

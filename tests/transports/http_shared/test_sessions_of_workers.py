@@ -196,4 +196,4 @@ async def test_a_cancellation_reaches_the_worker_of_the_handler(rev: Rev, place:
         body = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
         assert (await client.answered(body=body, at=2)).status == 202
         await calling.whole()
-        assert CANCELLED == [client.session] and len(calling.json_messages) == 1
+        assert [client.session] == CANCELLED and len(calling.json_messages) == 1

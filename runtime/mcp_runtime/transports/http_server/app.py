@@ -22,6 +22,7 @@ from ...http.asgi import (
     Scope,
     Send,
     Sending,
+    closing_sender,
     id_of,
     path_of,
     refuse_body,
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
+_DEFAULT_LIMITS: Final = HTTPLimits()
+
 Owner = Callable[[Mapping[str, Any]], object]
 
 # Faster to look up in the module than in the enumeration.
@@ -79,12 +82,14 @@ class MCPASGIApp:
         owner: Owner = user_of,
         auth: ResourceServer | None = None,
         event_store: EventStore | None = None,
-        limits: HTTPLimits = HTTPLimits(),
+        limits: HTTPLimits = _DEFAULT_LIMITS,
         legacy_sse: bool = False,
         routes: Sequence[Any] = (),
         json_response: bool = False,
         stateless_http: bool = False,
-        store: Store | None = None,
+        store: str | Store = "memory",
+        health_path: str | None = None,
+        ready_path: str | None = None,
     ) -> None:
         """Create the application.
 
@@ -101,7 +106,9 @@ class MCPASGIApp:
             routes: Starlette routes to serve besides, without authentication. Default: none.
             json_response: Answer a POST with JSON, never with an SSE stream, except a subscription.
             stateless_http: Serve revisions with a handshake without sessions.
-            store: The store of all workers of the endpoint. Default None: there is one worker.
+            store: The store of all workers of the endpoint, see `open_store`. Default "memory": there is one worker.
+            health_path: Path that is answered while the process runs. Default None: there is none.
+            ready_path: Path that is answered with 200 while requests can be served, and 503 otherwise. Default None.
 
         Raises LocalError without servers, and for routes without Starlette.
         """
@@ -117,11 +124,12 @@ class MCPASGIApp:
         self._set_policies(hosts, [*(origins or ())])
         self._routes = CustomRoutes(routes) if routes else None
         self._keep_alive = KeepAliveTimer(limits.keep_alive)
-        self._shared = None if store is None else _shared_endpoint(store, servers, event_store)
+        self._shared = None if store == "memory" else _shared_endpoint(store, servers, event_store)
+        self._probes = {health_path: False, ready_path: True} if health_path or ready_path else None
         self._body_reader = BodyReader(limits.max_body, limits.body_timeout)
         self._create_handlers(servers, event_store or InMemoryEventStore(), legacy_sse, json_response)
         self._is_open = auth is None and not legacy_sse and owner is user_of
-        self._closing = False
+        self._closing = self._is_leaving = False
 
     def _set_policies(self, hosts: Iterable[str] | None, origins: Sequence[str]) -> None:
         parser_class = CachedRequestHeadParser if fast_paths.ENABLED else RequestHeadParser
@@ -161,9 +169,7 @@ class MCPASGIApp:
         if legacy_sse and self._shared is not None:
             self._legacy_sse = self._shared.legacy_sse(candidates, limits.max_sessions, self._keep_alive)
         elif legacy_sse:
-            self._legacy_sse = LegacySSEHandler(
-                candidates, "/sse", "/messages", limits.max_sessions, self._keep_alive
-            )
+            self._legacy_sse = LegacySSEHandler(candidates, "/sse", "/messages", limits.max_sessions, self._keep_alive)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI 3 connection: an HTTP request, or the lifespan of the process."""
@@ -171,8 +177,12 @@ class MCPASGIApp:
             return await self._run_lifespan(scope, receive, send)
         if self._routes is not None and self._routes.serves(scope, self._path):
             return await self._routes(scope, receive, send)
+        if self._probes is not None and path_of(scope) in self._probes:
+            return await self._probe(self._probes[path_of(scope)], send)
         if self._shared is not None and not self._shared.is_open:
             await self._shared.open()
+        if self._is_leaving:
+            send = closing_sender(send)
         if self._cors is not None:
             send = self._cors.sender(scope["headers"], send)
         method: str = scope["method"]
@@ -216,9 +226,16 @@ class MCPASGIApp:
         for lifespan in self._lifespans.values():
             await lifespan.state()
 
+    def hand_over(self) -> None:
+        """Close the streams that clients can resume at other workers, and end subscriptions; calls go on."""
+        self._is_leaving = True
+        for handler in self._stateless.values():
+            handler.end_subscriptions()
+        self._stateful.hand_over()
+
     async def close(self) -> None:
-        """End every stream and session, then the lifespans of the servers."""
-        self._closing = True
+        """End every stream and session, then the lifespans of the servers; with a store, sessions go on elsewhere."""
+        self._closing = self._is_leaving = True
         self._body_reader.close()
         for handler in self._stateless.values():
             await handler.close()
@@ -229,6 +246,15 @@ class MCPASGIApp:
             await self._shared.close()
         for lifespan in self._lifespans.values():
             await lifespan.end()
+
+    async def _probe(self, for_requests: bool, send: Send) -> None:
+        """Answer a probe of a load balancer or an orchestrator."""
+        is_ready = not self._is_leaving
+        if for_requests and is_ready and self._shared is not None:
+            is_ready = await self._shared.is_ready()
+        if for_requests and not is_ready:
+            return await respond(send, 503, b'{"status": "not ready"}')
+        await respond(send, 200, b'{"status": "ok"}')
 
     async def _run_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the ASGI lifespan protocol; close any other connection, such as a WebSocket."""
@@ -309,9 +335,14 @@ class MCPASGIApp:
         return self._stateful.open(post)
 
 
-def _shared_endpoint(store: Store, servers: Sequence[Service], event_store: EventStore | None) -> SharedEndpoint:
-    if event_store is not None:
-        raise LocalError("store= stores the events of streams as well: leave out event_store=, or store=")
+def _shared_endpoint(
+    store: str | Store, servers: Sequence[Service], event_store: EventStore | None
+) -> SharedEndpoint:
+    from ...stores.store_urls import open_store
     from .shared.shared_endpoint import SharedEndpoint
 
-    return SharedEndpoint(store, servers)
+    if event_store is not None:
+        raise LocalError("store= stores the events of streams as well: leave out event_store=, or store=")
+    opened = open_store("asgi", store)
+    assert opened is not None, "memory has no shared endpoint"
+    return SharedEndpoint(opened, servers)

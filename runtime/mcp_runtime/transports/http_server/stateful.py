@@ -125,6 +125,9 @@ class StatefulHandler:
         await self._sessions.end(http_session)
         await respond(send, 204)
 
+    def hand_over(self) -> None:
+        """Do nothing: the sessions of this process end with it."""
+
     async def close(self) -> None:
         """End all sessions."""
         await self._sessions.close()

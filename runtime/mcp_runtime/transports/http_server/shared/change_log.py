@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
 from pydantic_core import from_json, to_json
@@ -79,5 +78,3 @@ class ChangeLog:
         if number <= self.last and not self._reading.locked():
             return
         self._worker.spawn(self.read())
-
-

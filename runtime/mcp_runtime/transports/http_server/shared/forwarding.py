@@ -83,5 +83,9 @@ def _fields(message: ResultMessage | ErrorMessage | MalformedMessage | Notificat
         return {**fields, "id": message.id, "result": message.result}
     if isinstance(message, ErrorMessage):
         error = {"code": message.code, "message": message.message, "data": message.data}
-        return {**fields, "id": message.id, "error": {name: value for name, value in error.items() if value is not None}}
+        return {
+            **fields,
+            "id": message.id,
+            "error": {name: value for name, value in error.items() if value is not None},
+        }
     return {**fields, "id": message.id, "error": {"code": message.code, "message": message.message}}

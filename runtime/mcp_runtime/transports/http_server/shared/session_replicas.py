@@ -22,7 +22,7 @@ from ....session.options import RequestOptions
 from ....session.session import Session
 from ..event_store import InMemoryEventStore
 from ..sessions import HTTPSession
-from ..streams import RETRY, SSEStream
+from ..streams import SSEStream
 from .change_log import Change
 from .standalone import StandaloneStream
 from .stored_streams import StoredStream, session_digest
@@ -61,7 +61,7 @@ class ReplicatedSession(Session):
 class SessionReplica(HTTPSession):
     """A session as one worker has it. Its state is in the record of the store; other workers have replicas as well."""
 
-    __slots__ = ("record", "_worker", "_ttl", "_state", "_export", "_update", "standalone", "_change", "_own_streams",
+    __slots__ = ("record", "_worker", "_ttl", "_state", "_sharing", "_connection", "standalone", "_own_streams",
                  "_resumed", "has_ended", "handshake_ttl", "dispatcher")  # fmt: skip
 
     def __init__(
@@ -90,10 +90,13 @@ class SessionReplica(HTTPSession):
     def connect(self, sharing: SessionSharing, dispatcher: Dispatcher, session: ReplicatedSession) -> None:
         """Set what handles the messages of the session."""
         self.session, self.dispatcher, self.on_end = session, dispatcher, dispatcher.detach
-        connection = session.connection
-        self._export = lambda: sharing.export(dispatcher, connection)
-        self._update = lambda state: sharing.update(dispatcher, connection, state)
-        self._change = lambda method, params: sharing.change(dispatcher, connection, method, params)
+        self._sharing, self._connection = sharing, session.connection
+
+    def _export(self) -> dict[str, Any]:
+        return self._sharing.export(self.dispatcher, self._connection)
+
+    def _update(self, state: Mapping[str, Any]) -> None:
+        self._sharing.update(self.dispatcher, self._connection, state)
 
     # ---- the record --------------------------------------------------------------------------------------------------
 
@@ -171,7 +174,9 @@ class SessionReplica(HTTPSession):
     def put_change(self, change: Change) -> None:
         """Send a change to the client, if it wants it."""
         number, method, params = change
-        self.standalone.put_change(number, self._change(method, params))
+        self.standalone.put_change(
+            number, self._sharing.change(self.dispatcher, self._connection, method, params)
+        )
 
     def _new_stream(self) -> SSEStream:
         self._own_streams += 1
@@ -195,6 +200,12 @@ class SessionReplica(HTTPSession):
     async def drain(self) -> None:
         """Wait until few messages of the standalone stream are unsent."""
         await self.standalone.drain()
+
+    def hand_over(self) -> None:
+        """Close the connections of GET requests."""
+        for stream in (self.standalone, *self._resumed.values()):
+            if stream.is_attached:
+                stream.close_connection()
 
     async def close(self) -> None:
         """End the connections of this worker; delete its streams if the session has ended."""
@@ -259,9 +270,9 @@ class Replicas:
         for replica in self:
             if replica.is_busy:
                 self._worker.spawn(self._worker.store.touch(replica.key, self._ttl))
-                self._worker.spawn(self._worker.store.touch(self._worker.key("holder", replica.standalone.id), self._ttl))
+                self._worker.spawn(
+                    self._worker.store.touch(self._worker.key("holder", replica.standalone.id), self._ttl)
+                )
             elif loop.time() - replica.last_used > _UNUSED_SECONDS:
                 self._end(replica)
         self._timer = loop.call_later(self._interval, self._sweep) if self._open else None
-
-

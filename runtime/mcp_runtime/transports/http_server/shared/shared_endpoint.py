@@ -9,7 +9,7 @@ from typing import Any, Final
 from ....aio.keepalive import KeepAliveTimer
 from ....aio.lifespan import SharedLifespan
 from ....session.interfaces import Candidate, Service
-from ....stores.primitives import Store
+from ....stores.primitives import Store, StoreUnavailableError
 from ..responders import SessionResponder
 from ..sessions import SessionStore
 from .change_log import ChangeLog
@@ -74,6 +74,15 @@ class SharedEndpoint:
         except Exception:
             self._opening = None
             raise
+
+    async def is_ready(self) -> bool:
+        """Return True if the store answers."""
+        try:
+            await self.open()
+            await self.worker.store.get(self.worker.key("keys"))
+        except StoreUnavailableError:
+            return False
+        return True
 
     async def _open(self) -> None:
         await self.worker.subscribe()

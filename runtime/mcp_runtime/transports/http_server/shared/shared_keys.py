@@ -13,7 +13,9 @@ from pydantic_core import from_json, to_json
 from .worker import Worker
 
 _ROTATION_SECONDS: Final = 86_400.0  # Seconds after which there is a new key.
-_SPREAD_SECONDS: Final = 900.0  # Seconds in which all workers have read a new key, before the first one encrypts with it.
+_SPREAD_SECONDS: Final = (
+    900.0  # Seconds in which all workers have read a new key, before the first one encrypts with it.
+)
 _STORED_KEYS: Final = 3  # The key that encrypts, the one before, and perhaps the next one.
 _TTL: Final = 30 * 86_400.0
 REFRESH_SECONDS: Final = 300.0  # Seconds between two looks at the keys.

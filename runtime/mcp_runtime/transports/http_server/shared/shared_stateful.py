@@ -27,7 +27,7 @@ from ..stateful import TOO_MANY, UNKNOWN_SESSION, StatefulHandler
 from ..stream_response import send_stream
 from .change_log import ChangeLog
 from .forwarding import Forwarding
-from .session_replicas import ReplicatedSession, Replicas, SessionReplica, owner_digest
+from .session_replicas import Replicas, ReplicatedSession, SessionReplica, owner_digest
 from .standalone import StandaloneStream
 from .stored_streams import StoredStream
 from .worker import Worker
@@ -243,6 +243,11 @@ class SharedStatefulHandler(StatefulHandler):
         if replica.session is not None:
             await replica.session.stop()
         await replica.close()
+
+    def hand_over(self) -> None:
+        """Close the connections of GET requests; their clients resume at other workers."""
+        for replica in self._replicas:
+            replica.hand_over()
 
     async def close(self) -> None:
         """End what this worker serves; sessions go on at the other workers."""

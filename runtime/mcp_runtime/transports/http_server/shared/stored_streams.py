@@ -44,9 +44,7 @@ class StoredStream(SSEStream):
     __slots__ = ("_worker", "_ttl", "_is_writer", "_prepare", "_unstored", "_recent", "_stored", "_storing", "_ending",
                  "_dropped", "_scopes", "__weakref__")  # fmt: skip
 
-    def __init__(
-        self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None
-    ) -> None:
+    def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None) -> None:
         """Create the local end of a stream.
 
         Args:

@@ -82,7 +82,7 @@ def check_run(transport: object, settings: Mapping[str, Any], function: Literal[
     check_values(function, settings, _RULES)
     _check_store(function, settings)
     if function == "run_async" and settings.get("workers", 1) > 1:
-        raise LocalError("run_async() serves in this process: workers= starts others, so write run(\"http\", workers=…)")
+        raise LocalError('run_async() serves in this process: workers= starts others, so write run("http", workers=…)')
     if function == "run" and _is_in_loop():
         raise LocalError(
             "run() starts an event loop and cannot be called inside of one: write `await app.run_async(…)`, or call it "

@@ -47,9 +47,9 @@ class ServerCore(Endpoint):
     context: ClassVar[type[ServerContext]]
     initialize_extras: Mapping[str, Any] = MappingProxyType({})
     """Further required properties of the result of `initialize`, by wire name; for extensions that define some."""
-    shared_store: Store | None = None
+    _shared_store: Store | None = None
     """The store of all workers of an HTTP endpoint, where it has one."""
-    shares_keys = False
+    _shares_keys = False
     """Whether the keys are those of the store."""
     _receives: ClassVar[Direction] = "client_to_server"
     _around: Callable[[str, ServerContext, Any, Handler], Awaitable[Any]] | None = None

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..protocol.capabilities import Capabilities
 from ..protocol.revision import Revision
-from ..session.interfaces import Candidate, Dispatcher, Service, SessionSharing
+from ..session.interfaces import Candidate, Dispatcher, Service
 from ..session.negotiation import LazyCandidate
 from .core import ServerCore
 from .dispatcher import ServerDispatcher
@@ -26,7 +26,6 @@ class ServerService:
         negotiate."""
         self._server = server
         self._candidates = candidates
-        self._sharing: SessionSharing | None = None
 
     @property
     def revision(self) -> Revision:
@@ -42,15 +41,6 @@ class ServerService:
     def origin(self) -> object:
         """The server object that the user wrote: the same for the services of all protocol versions."""
         return self._server._origin  # pyright: ignore[reportPrivateUsage]
-
-    @property
-    def sharing(self) -> SessionSharing:
-        """What the workers of this server share."""
-        if self._sharing is None:
-            from .sharing.server_sharing import ServerSharing
-
-            self._sharing = ServerSharing(self._server._origin)  # pyright: ignore[reportPrivateUsage]
-        return self._sharing
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
         """Return the lifespan of the server."""

@@ -266,9 +266,6 @@ class Service(Protocol):
     @property
     def origin(self) -> object: ...
 
-    @property
-    def sharing(self) -> SessionSharing: ...
-
     def lifespan(self) -> AbstractAsyncContextManager[Any]: ...
 
     def dispatcher(self, state: Any) -> Dispatcher:

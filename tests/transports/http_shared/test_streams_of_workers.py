@@ -69,7 +69,7 @@ def last_id(answer: Answer) -> dict[str, str | None]:
     return {"last-event-id": answer.events[-1].id}
 
 
-async def begun(client: Workers, at: int, **named: Any) -> Answer:
+async def listening_at(client: Workers, at: int, **named: Any) -> Answer:
     answer = client.request("GET", at=at, **named)
     await answer.until(lambda started: started.status == 200)
     return answer
@@ -82,9 +82,9 @@ async def test_an_interrupted_stream_goes_on_at_another_worker(rev: Rev, place: 
         answer = client.request(body=call(rev, 1), at=0)
         await answer.messages(2)
         await answer.leave()
-        resumed = await begun(client, 1, headers=last_id(answer))
+        resumed = await listening_at(client, 1, headers=last_id(answer))
         await resumed.leave()
-        third = await begun(client, 2, headers=last_id(answer))
+        third = await listening_at(client, 2, headers=last_id(answer))
         server.go.set()
         await third.whole()
         assert (steps(answer), steps(third)) == ([1, 2], [3, 4, 5, 1])
@@ -100,9 +100,9 @@ async def test_a_new_connection_at_another_worker_replaces_the_first(rev: Rev, p
     async with workers(rev, server.make, place) as client:
         answer = client.request(body=call(rev, 1), at=0)
         await answer.messages(2)
-        resumed = await begun(client, 1, headers=last_id(answer))
+        resumed = await listening_at(client, 1, headers=last_id(answer))
         await answer.whole()
-        back = await begun(client, 0, headers=last_id(answer))
+        back = await listening_at(client, 0, headers=last_id(answer))
         await resumed.whole()
         server.go.set()
         await back.whole()
@@ -115,7 +115,7 @@ async def test_a_stream_is_resumed_elsewhere_before_its_first_message(rev: Rev, 
     async with workers(rev, server.make, place) as client:
         answer = await client.answered(body=call(rev, 1, "leave"), at=0)
         assert answer.json_messages == [] and answer.events[0].id
-        resumed = await begun(client, 2, headers=last_id(answer))
+        resumed = await listening_at(client, 2, headers=last_id(answer))
         server.go.set()
         await resumed.whole()
         assert steps(resumed) == [1]
@@ -128,7 +128,7 @@ async def test_a_handler_closes_the_connection_that_another_worker_has(rev: Rev,
         answer = client.request(body=call(rev, 1, "leave_later"), at=0)
         await answer.messages(1)
         await answer.leave()
-        resumed = await begun(client, 1, headers=last_id(answer))
+        resumed = await listening_at(client, 1, headers=last_id(answer))
         server.go.set()
         await resumed.whole()
         rest = await client.answered("GET", at=2, headers=last_id(answer))
@@ -178,12 +178,12 @@ def methods(answer: Answer) -> list[str]:
 @among(HANDSHAKE)
 async def test_a_change_at_one_worker_reaches_the_clients_of_all(rev: Rev, place: Any) -> None:
     async with workers(rev, make_changing, place) as client:
-        sessions, answers = [client.session], [await begun(client, 0)]
+        sessions, answers = [client.session], [await listening_at(client, 0)]
         for at in (1, 2):
             client.session = None
             await client.open()
             sessions.append(client.session)
-            answers.append(await begun(client, at))
+            answers.append(await listening_at(client, at))
         for at in range(3):
             await change(client, at)
         for answer in answers:
@@ -198,18 +198,18 @@ async def test_changes_wait_for_a_client_without_a_stream_and_come_once(rev: Rev
     async with workers(rev, make_changing, place) as client:
         await change(client, 0)
         await change(client, 1)
-        first = await begun(client, 2)
+        first = await listening_at(client, 2)
         await first.messages(2)
         await first.leave()
-        second = await begun(client, 1)
+        second = await listening_at(client, 1)
         await change(client, 0)
         await second.messages(1)
         await second.leave()
         await change(client, 2)
-        resumed = await begun(client, 0, headers=last_id(first))
+        resumed = await listening_at(client, 0, headers=last_id(first))
         await resumed.messages(2)
         await resumed.leave()
-        last = await begun(client, 2)
+        last = await listening_at(client, 2)
         await change(client, 2)
         await last.messages(1)
         await last.leave()
@@ -219,10 +219,10 @@ async def test_changes_wait_for_a_client_without_a_stream_and_come_once(rev: Rev
 @among(since("2025-03-26", HANDSHAKE))
 async def test_a_second_get_at_another_worker_replaces_the_first(rev: Rev, place: Any) -> None:
     async with workers(rev, make_changing, place) as client:
-        first = await begun(client, 0)
+        first = await listening_at(client, 0)
         await change(client, 1)
         await first.messages(1)
-        second = await begun(client, 1)
+        second = await listening_at(client, 1)
         await first.whole()
         await change(client, 2)
         await second.messages(1)

@@ -58,7 +58,11 @@ class Endpoint:
     def request(self, tool: str, **arguments: Any) -> dict[str, Any]:
         self.last += 1
         meta = {"progressToken": self.last}
-        return {"id": self.last, "method": "tools/call", "params": {"name": tool, "arguments": arguments, "_meta": meta}}
+        return {
+            "id": self.last,
+            "method": "tools/call",
+            "params": {"name": tool, "arguments": arguments, "_meta": meta},
+        }
 
     async def call(self, tool: str, **arguments: Any) -> str:
         """Return the text of a tool's result; a call whose connection was refused is sent again."""

@@ -74,7 +74,7 @@ def _session_key(ctx: Any) -> str | None:
 
 def _store(ctx: Any) -> StateStore:
     app = ctx.app
-    if app.session_state_store is None and (shared := ctx.connection_state.origin.shared_store) is not None:
+    if app.session_state_store is None and (shared := ctx.connection_state.origin._shared_store) is not None:
         from ...server.sharing.stored_states import StoredStates
 
         return StoredStates(shared, ctx.connection_state.origin.name)

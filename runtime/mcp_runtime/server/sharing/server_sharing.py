@@ -121,8 +121,8 @@ class ServerSharing:
         bus = self._origin._subscription_bus
         if self._relay is not None and bus.relay is self._relay:
             bus.relay = None
-        if self._origin.shared_store is store:
-            self._origin.shared_store = None
+        if self._origin._shared_store is store:
+            self._origin._shared_store = None
 
     async def deliver(self, method: str, params: Any) -> None:
         """Send a change to the subscribers of this process that are not sessions."""
@@ -132,10 +132,10 @@ class ServerSharing:
     def use(self, store: Store, keys: Sequence[bytes]) -> None:
         """Let the server store its state in a store, and encrypt with these keys unless it has its own."""
         origin = self._origin
-        origin.shared_store = store
-        if origin.keys is None or origin.shares_keys:
+        origin._shared_store = store
+        if origin.keys is None or origin._shares_keys:
             try:
-                origin.keys, origin.shares_keys = KeyRing(*keys), True
+                origin.keys, origin._shares_keys = KeyRing(*keys), True
             except LocalError as error:
                 _log.warning("workers cannot read the requestState of others: %s", error)
 

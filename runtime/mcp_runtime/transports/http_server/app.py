@@ -42,6 +42,7 @@ from ...protocol.revision import Revision
 from ...session.identity import UNAUTHENTICATED, RequestAuth
 from ...session.interfaces import Service
 from ...session.negotiation import ready_candidate
+from .endpoint_sharing import EndpointSharing
 from .event_store import EventStore, InMemoryEventStore
 from .http_limits import HTTPLimits as HTTPLimits
 from .json_responders import JSONSessionResponder, JSONStatelessResponder
@@ -55,8 +56,6 @@ from .stateless import StatelessHandler
 
 if TYPE_CHECKING:
     from ...auth.resource_server.protection import Authenticator, ResourceServer
-    from ...stores.primitives import Store
-    from .shared.shared_endpoint import SharedEndpoint
 
 _log: Final = logging.getLogger(__name__)
 
@@ -87,7 +86,7 @@ class MCPASGIApp:
         routes: Sequence[Any] = (),
         json_response: bool = False,
         stateless_http: bool = False,
-        store: str | Store = "memory",
+        shared: EndpointSharing | None = None,
         health_path: str | None = None,
         ready_path: str | None = None,
     ) -> None:
@@ -106,39 +105,43 @@ class MCPASGIApp:
             routes: Starlette routes to serve besides, without authentication. Default: none.
             json_response: Answer a POST with JSON, never with an SSE stream, except a subscription.
             stateless_http: Serve revisions with a handshake without sessions.
-            store: The store of all workers of the endpoint, see `open_store`. Default "memory": there is one worker.
+            shared: What this endpoint shares with those of other workers. Default None: there are no others.
             health_path: Path that is answered while the process runs. Default None: there is none.
             ready_path: Path that is answered with 200 while requests can be served, and 503 otherwise. Default None.
 
-        Raises LocalError without servers, and for routes without Starlette.
+        Raises LocalError without servers, for routes without Starlette, and for an event store beside a shared one.
         """
-        if not servers:
-            raise LocalError("an HTTP endpoint needs at least one server")
         if path is None:
             serve_mount_path(MCPASGIApp)
-        self._path, self._owner, self._limits = path, owner, limits
-        revisions = {server.revision.id: server.revision for server in servers}
-        self._revisions = ServedRevisions.create(revisions, sessions=not stateless_http)
-        has_metadata = any(server.revision.http.resource_metadata for server in servers)
-        self._authenticator = None if auth is None else auth.authenticator(path is None, has_metadata)
-        self._set_policies(hosts, [*(origins or ())])
-        self._routes = CustomRoutes(routes) if routes else None
-        self._keep_alive = KeepAliveTimer(limits.keep_alive)
-        self._shared = None if store == "memory" else _shared_endpoint(store, servers, event_store)
+        self._path, self._owner, self._limits, self._shared = path, owner, limits, shared
+        self._set_revisions(servers, auth, stateless_http)
+        self._set_policies(hosts, [*(origins or ())], routes)
         self._probes = {health_path: False, ready_path: True} if health_path or ready_path else None
-        self._body_reader = BodyReader(limits.max_body, limits.body_timeout)
-        self._create_handlers(servers, event_store or InMemoryEventStore(), legacy_sse, json_response)
+        self._create_handlers(servers, event_store, legacy_sse, json_response)
         self._is_open = auth is None and not legacy_sse and owner is user_of
         self._closing = self._is_leaving = False
 
-    def _set_policies(self, hosts: Iterable[str] | None, origins: Sequence[str]) -> None:
+    def _set_revisions(self, servers: Sequence[Service], auth: ResourceServer | None, stateless_http: bool) -> None:
+        if not servers:
+            raise LocalError("an HTTP endpoint needs at least one server")
+        revisions = {server.revision.id: server.revision for server in servers}
+        self._revisions = ServedRevisions.create(revisions, sessions=not stateless_http)
+        has_metadata = any(server.revision.http.resource_metadata for server in servers)
+        self._authenticator = None if auth is None else auth.authenticator(self._path is None, has_metadata)
+
+    def _set_policies(self, hosts: Iterable[str] | None, origins: Sequence[str], routes: Sequence[Any]) -> None:
         parser_class = CachedRequestHeadParser if fast_paths.ENABLED else RequestHeadParser
         self._head_parser = parser_class(OriginPolicy.create(hosts, origins), self._revisions)
         self._cors = CORSPolicy(origins) if origins else None
+        self._routes = CustomRoutes(routes) if routes else None
+        self._keep_alive = KeepAliveTimer(self._limits.keep_alive)
+        self._body_reader = BodyReader(self._limits.max_body, self._limits.body_timeout)
 
     def _create_handlers(
-        self, servers: Sequence[Service], event_store: EventStore, legacy_sse: bool, json_response: bool
+        self, servers: Sequence[Service], event_store: EventStore | None, legacy_sse: bool, json_response: bool
     ) -> None:
+        if self._shared is not None and event_store is not None:
+            raise LocalError("store= stores the events of streams as well: leave out event_store=, or store=")
         limits = self._limits
         responder = JSONStatelessResponder if json_response else StatelessResponder
         session_responder = JSONSessionResponder if json_response else SessionResponder
@@ -152,7 +155,7 @@ class MCPASGIApp:
             if server.revision.id in self._revisions.stateless
         }
         self._sessions = SessionStore(
-            event_store,
+            event_store or InMemoryEventStore(),
             limits.max_sessions,
             limits.session_idle_timeout,
             limits.retry_interval,
@@ -333,16 +336,3 @@ class MCPASGIApp:
             null_id = next(iter(self._revisions.stateful.values())).null_ids if self._revisions.stateful else False
             return send_error(send, kind, id_of(message), null_id)
         return self._stateful.open(post)
-
-
-def _shared_endpoint(
-    store: str | Store, servers: Sequence[Service], event_store: EventStore | None
-) -> SharedEndpoint:
-    from ...stores.store_urls import open_store
-    from .shared.shared_endpoint import SharedEndpoint
-
-    if event_store is not None:
-        raise LocalError("store= stores the events of streams as well: leave out event_store=, or store=")
-    opened = open_store("asgi", store)
-    assert opened is not None, "memory has no shared endpoint"
-    return SharedEndpoint(opened, servers)

@@ -8,7 +8,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from types import FrameType
@@ -18,11 +18,15 @@ from ...aio.process_exit import ExitTimer, exit_without_threads
 from ...errors import LocalError
 from ...session.interfaces import Service
 from .app import MCPASGIApp
+from .endpoint_sharing import EndpointSharing
 
 if TYPE_CHECKING:
     from uvicorn import Server
 
+    from ...stores.primitives import Store
     from .workers.worker_process import WorkerPlace
+
+    Share = Callable[[str | Store, Sequence[Service]], EndpointSharing | None]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -49,7 +53,8 @@ def serve_with_uvicorn(servers: Sequence[Service], *, host: str = _THIS_MACHINE,
         place = WorkerPlace.of_environment()
         if place is None:
             return _supervise(workers, host, **settings)
-        settings["store"] = place.store if settings.get("store", "memory") == "memory" else settings["store"]
+        if settings.get("store", "memory") == "memory":
+            settings["store"] = place.store
     exit_timer = ExitTimer()
     server, listener = _prepare(servers, host, exit_timer, place=place, **settings)
     with listener, suppress(KeyboardInterrupt):
@@ -85,6 +90,8 @@ async def serve_http(servers: Sequence[Service], *, host: str = _THIS_MACHINE, *
         path: Path of the endpoint. Default `/mcp`.
         uvicorn: Settings of `uvicorn.Config`. Default None: those of uvicorn, with few log messages.
         workers: 1, the default: this process serves.
+        store: The store of all workers. Default "memory": there are no others.
+        share: Returns what an endpoint shares over a store. Default None: nothing.
         settings: Keyword arguments of `MCPASGIApp`.
 
     The URL is written to standard error. Raises LocalError if uvicorn is not installed, and SystemExit if the address
@@ -113,9 +120,35 @@ def _prepare(
 ) -> tuple[Server, socket.socket]:
     """Return a uvicorn server, which writes its URLs to standard error, and its listening socket."""
     try:
-        from uvicorn import Config, Server
+        from uvicorn import Config
     except ImportError as error:
         raise LocalError(_NEEDS_UVICORN) from error
+
+    if place is None:
+        _warn_about_hosts(host, settings.get("hosts"))
+    application = MCPASGIApp(servers, path=path, shared=_shared(servers, settings), **settings)
+    config: dict[str, Any] = {
+        "log_level": "warning",
+        "timeout_graceful_shutdown": _DRAIN_SECONDS if place is None else _WORKER_DRAIN_SECONDS,
+        "server_header": False,
+        **(uvicorn or {}),
+    }
+    listener = _listen_or_exit(host, port) if place is None else place.listener
+    urls = _urls(listener, host, path, settings)
+    return _server_class(application, exit_timer, place, urls)(Config(application, **config)), listener
+
+
+def _shared(servers: Sequence[Service], settings: dict[str, Any]) -> EndpointSharing | None:
+    """Return what the endpoint shares with other workers, and remove its settings."""
+    share: Share | None = settings.pop("share", None)
+    store: str | Store = settings.pop("store", "memory")
+    return None if share is None else share(store, servers)
+
+
+def _server_class(
+    application: MCPASGIApp, exit_timer: ExitTimer, place: WorkerPlace | None, urls: Sequence[str]
+) -> type[Server]:
+    from uvicorn import Server
 
     class UvicornServer(Server):
         """A uvicorn server that writes its URLs, and ends all streams before uvicorn waits for them."""
@@ -152,18 +185,7 @@ def _prepare(
                 seconds = max((self.config.timeout_graceful_shutdown or 0) - _DRAIN_SECONDS, 0)
                 await asyncio.wait(list(self.server_state.tasks), timeout=seconds)
 
-    if place is None:
-        _warn_about_hosts(host, settings.get("hosts"))
-    application = MCPASGIApp(servers, path=path, **settings)
-    config: dict[str, Any] = {
-        "log_level": "warning",
-        "timeout_graceful_shutdown": _DRAIN_SECONDS if place is None else _WORKER_DRAIN_SECONDS,
-        "server_header": False,
-        **(uvicorn or {}),
-    }
-    listener = _listen_or_exit(host, port) if place is None else place.listener
-    urls = _urls(listener, host, path, settings)
-    return UvicornServer(Config(application, **config)), listener
+    return UvicornServer
 
 
 def _warn_about_hosts(host: str, hosts: object) -> None:

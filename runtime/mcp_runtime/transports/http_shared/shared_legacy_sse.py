@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from ....aio.keepalive import KeepAliveTimer
-from ....http.headers import HTTPError
-from ....session.identity import RequestAuth
-from ....session.interfaces import Candidate, Service
-from ..legacy_sse import LegacySSEHandler, Post, owner_of
+from ...aio.keepalive import KeepAliveTimer
+from ...http.headers import HTTPError
+from ...session.identity import RequestAuth
+from ...session.interfaces import Candidate, Service
+from ..http_server.legacy_sse import LegacySSEHandler, Post, owner_of
 from .session_replicas import owner_digest
 from .worker import Worker
 

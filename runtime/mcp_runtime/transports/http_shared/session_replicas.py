@@ -12,17 +12,17 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
-from ....http.client_keys import ClientKey
-from ....protocol.jsonrpc import Id
-from ....protocol.lifecycle import Phase
-from ....protocol.revision import Request
-from ....session.interfaces import Dispatcher, SessionSharing
-from ....session.interfaces import Send as SendMessage
-from ....session.options import RequestOptions
-from ....session.session import Session
-from ..event_store import InMemoryEventStore
-from ..sessions import HTTPSession
-from ..streams import SSEStream
+from ...http.client_keys import ClientKey
+from ...protocol.jsonrpc import Id
+from ...protocol.lifecycle import Phase
+from ...protocol.revision import Request
+from ...session.interfaces import Dispatcher, SessionSharing
+from ...session.interfaces import Send as SendMessage
+from ...session.options import RequestOptions
+from ...session.session import Session
+from ..http_server.event_store import InMemoryEventStore
+from ..http_server.sessions import HTTPSession
+from ..http_server.streams import SSEStream
 from .change_log import Change
 from .standalone import StandaloneStream
 from .stored_streams import StoredStream, session_digest
@@ -174,9 +174,7 @@ class SessionReplica(HTTPSession):
     def put_change(self, change: Change) -> None:
         """Send a change to the client, if it wants it."""
         number, method, params = change
-        self.standalone.put_change(
-            number, self._sharing.change(self.dispatcher, self._connection, method, params)
-        )
+        self.standalone.put_change(number, self._sharing.change(self.dispatcher, self._connection, method, params))
 
     def _new_stream(self) -> SSEStream:
         self._own_streams += 1

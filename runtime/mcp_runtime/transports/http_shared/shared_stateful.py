@@ -7,26 +7,26 @@ import secrets
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Final
 
-from ....aio.eager import task_starter
-from ....aio.keepalive import KeepAliveTimer
-from ....aio.lifespan import SharedLifespan
-from ....errors import JSONRPCError
-from ....http.asgi import Receive, Send, Sending, disconnect_task, id_of, respond, send_error
-from ....http.client_keys import address_of, client_key
-from ....http.headers import SESSION_ID, Headers, HTTPError, Raw
-from ....http.server_rules import resume_position
-from ....protocol.connection import Connection
-from ....protocol.jsonrpc import RequestMessage
-from ....protocol.lifecycle import Phase
-from ....session.identity import RequestAuth
-from ....session.interfaces import Service
-from ....session.session import Session
-from ..responders import IncomingPost, PostResponder, SessionResponder
-from ..sessions import SessionStore
-from ..stateful import TOO_MANY, UNKNOWN_SESSION, StatefulHandler
-from ..stream_response import send_stream
+from ...aio.eager import task_starter
+from ...aio.keepalive import KeepAliveTimer
+from ...aio.lifespan import SharedLifespan
+from ...errors import JSONRPCError
+from ...http.asgi import Receive, Send, Sending, disconnect_task, id_of, respond, send_error
+from ...http.client_keys import address_of, client_key
+from ...http.headers import SESSION_ID, Headers, HTTPError, Raw
+from ...http.server_rules import resume_position
+from ...protocol.connection import Connection
+from ...protocol.jsonrpc import RequestMessage
+from ...protocol.lifecycle import Phase
+from ...session.identity import RequestAuth
+from ...session.interfaces import Service, SessionSharing
+from ...session.session import Session
+from ..http_server.responders import IncomingPost, PostResponder, SessionResponder
+from ..http_server.sessions import SessionStore
+from ..http_server.stateful import TOO_MANY, UNKNOWN_SESSION, StatefulHandler
+from ..http_server.stream_response import send_stream
 from .change_log import ChangeLog
-from .forwarding import Forwarding
+from .forwarding import MessageForwarding
 from .session_replicas import Replicas, ReplicatedSession, SessionReplica, owner_digest
 from .standalone import StandaloneStream
 from .stored_streams import StoredStream
@@ -48,6 +48,7 @@ class SharedStatefulHandler(StatefulHandler):
         responder_class: type[SessionResponder] = SessionResponder,
         *,
         worker: Worker,
+        sharing: SessionSharing,
         changes: ChangeLog,
         idle: float,
         handshake: float,
@@ -55,10 +56,10 @@ class SharedStatefulHandler(StatefulHandler):
     ) -> None:
         """Create the handler; `idle` and `handshake` are the times to live of sessions, in seconds."""
         super().__init__(servers, lifespans, sessions, keep_alive, responder_class)
-        self._worker, self._changes = worker, changes
+        self._worker, self._sharing, self._changes = worker, sharing, changes
         self._idle, self._handshake, self._retry = idle, handshake, retry
         self._replicas = Replicas(worker, idle, self._forget)
-        self._forwarding = Forwarding(worker, self._replicas)
+        self._forwarding = MessageForwarding(worker, self._replicas)
         worker.on("end", lambda fields: self._end_here(fields["session"]))
 
     async def open(self, post: IncomingPost) -> None:
@@ -75,7 +76,7 @@ class SharedStatefulHandler(StatefulHandler):
             await self._end(replica)
             headers = ()
         else:
-            self._servers[-1].sharing.leave_bus(replica.dispatcher)
+            self._sharing.leave_bus(replica.dispatcher)
             await replica.save()
         await self._respond(session, responder, post, headers)
 
@@ -93,7 +94,7 @@ class SharedStatefulHandler(StatefulHandler):
             self._template = Connection(service.revision, "server", local_capabilities=service.capabilities)
             self._starter = task_starter(asyncio.get_running_loop())
         connection = self._template.copy_for_new_connection()
-        sharing = service.sharing
+        sharing = self._sharing
         if state is not None and not sharing.restore(dispatcher, connection, state):
             return None
         dispatcher.identify(replica.id)

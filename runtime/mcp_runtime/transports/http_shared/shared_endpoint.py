@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from ....aio.keepalive import KeepAliveTimer
-from ....aio.lifespan import SharedLifespan
-from ....session.interfaces import Candidate, Service
-from ....stores.primitives import Store, StoreUnavailableError
-from ..responders import SessionResponder
-from ..sessions import SessionStore
+from ...aio.keepalive import KeepAliveTimer
+from ...aio.lifespan import SharedLifespan
+from ...session.interfaces import Candidate, Service, SessionSharing
+from ...stores.primitives import Store, StoreUnavailableError
+from ..http_server.http_limits import HTTPLimits
+from ..http_server.responders import SessionResponder
+from ..http_server.sessions import SessionStore
 from .change_log import ChangeLog
 from .shared_keys import REFRESH_SECONDS, SharedKeys
 from .shared_legacy_sse import SharedLegacySSEHandler
@@ -24,12 +25,17 @@ _POLL_SECONDS: Final = 15.0  # Seconds between two looks for changes whose hints
 class SharedEndpoint:
     """The worker of an endpoint, and the handlers that share its sessions with the other workers."""
 
-    def __init__(self, store: Store, servers: Sequence[Service]) -> None:
-        """Create the worker of these servers; those of other workers have the same name."""
-        name = getattr(servers[-1].origin, "name", "")
+    def __init__(self, store: Store, sharing: SessionSharing, name: str) -> None:
+        """Create the worker of a server.
+
+        Args:
+            store: The store of all workers.
+            sharing: What the server shares.
+            name: The name of the server, which it has in all workers.
+        """
         self.worker = Worker(store, name)
-        self._servers = servers
-        self._changes = ChangeLog(self.worker, servers[-1].sharing)
+        self._sharing = sharing
+        self._changes = ChangeLog(self.worker, sharing)
         self._keys = SharedKeys(self.worker)
         self._opening: asyncio.Task[None] | None = None
         self._refreshing: asyncio.Task[None] | None = None
@@ -42,10 +48,9 @@ class SharedEndpoint:
         sessions: SessionStore,
         keep_alive: KeepAliveTimer,
         responder_class: type[SessionResponder],
-        limits: Any,
+        limits: HTTPLimits,
     ) -> SharedStatefulHandler:
         """Return the handler of sessions; `limits` are those of the endpoint."""
-        times = {"idle": limits.session_idle_timeout, "handshake": limits.handshake_timeout}
         return SharedStatefulHandler(
             servers,
             lifespans,
@@ -53,9 +58,11 @@ class SharedEndpoint:
             keep_alive,
             responder_class,
             worker=self.worker,
+            sharing=self._sharing,
             changes=self._changes,
+            idle=limits.session_idle_timeout,
+            handshake=limits.handshake_timeout,
             retry=limits.retry_interval,
-            **times,
         )
 
     def legacy_sse(
@@ -93,7 +100,7 @@ class SharedEndpoint:
 
     async def _use_keys(self) -> None:
         keys = await self._keys.read()
-        self._servers[-1].sharing.use(self.worker.store, keys)
+        self._sharing.use(self.worker.store, keys)
 
     async def _refresh(self) -> None:
         """Read keys and changes again from time to time."""
@@ -110,5 +117,5 @@ class SharedEndpoint:
         """Store what is still to be stored, and leave the store."""
         if self._refreshing is not None:
             self._refreshing.cancel()
-        self._servers[-1].sharing.leave(self.worker.store)
+        self._sharing.leave(self.worker.store)
         await self.worker.close()

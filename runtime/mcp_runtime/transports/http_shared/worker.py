@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from pydantic_core import from_json, to_json
 
-from ....stores.primitives import NumberedEntry, Store, StoreUnavailableError
+from ...stores.primitives import NumberedEntry, Store, StoreUnavailableError
 
 _log: Final = logging.getLogger(__name__)
 

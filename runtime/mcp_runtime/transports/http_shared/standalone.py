@@ -6,8 +6,8 @@ from collections import deque
 
 from pydantic_core import to_json
 
-from ....protocol.sse import encode
-from ..streams import RETRY, Write
+from ...protocol.sse import encode
+from ..http_server.streams import RETRY, Write
 from .stored_streams import StoredStream
 from .worker import Worker
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from pydantic_core import from_json, to_json
 
-from ....session.interfaces import SessionSharing
+from ...session.interfaces import SessionSharing
 from .worker import Worker
 
 _TTL: Final = 30 * 86_400.0  # Seconds for which changes are stored after the last one.

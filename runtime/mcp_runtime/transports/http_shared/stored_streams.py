@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
-from ....aio.keepalive import KeepAliveTimer
-from ....protocol.sse import encode
-from ....stores.primitives import StoreUnavailableError
-from ..event_store import InMemoryEventStore
-from ..streams import RETRY, SSEStream, Write
+from ...aio.keepalive import KeepAliveTimer
+from ...protocol.sse import encode
+from ...stores.primitives import StoreUnavailableError
+from ..http_server.event_store import InMemoryEventStore
+from ..http_server.streams import RETRY, SSEStream, Write
 from .worker import Worker
 
 _log: Final = logging.getLogger(__name__)

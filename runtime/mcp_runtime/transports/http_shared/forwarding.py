@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from ....protocol import jsonrpc
-from ....protocol.jsonrpc import (
+from ...protocol import jsonrpc
+from ...protocol.jsonrpc import (
     ErrorMessage,
     MalformedMessage,
     Message,
@@ -15,13 +15,13 @@ from ....protocol.jsonrpc import (
     RequestMessage,
     ResultMessage,
 )
-from ....protocol.models import is_object
-from ....session.running import ignore_response
+from ...protocol.models import is_object
+from ...session.running import ignore_response
 from .session_replicas import Replicas, SessionReplica
 from .worker import Worker
 
 
-class Forwarding:
+class MessageForwarding:
     """Pass messages to the worker whose handler waits for them. The ids of requests to clients name their worker."""
 
     def __init__(self, worker: Worker, replicas: Replicas) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import math
 import signal
 import socket
 import sys
@@ -73,7 +74,9 @@ def _supervise(workers: int, host: str, **settings: Any) -> None:
     store, listener = settings.get("store", "memory"), _listen_or_exit(host, settings.get("port", 8000))
     _warn_about_hosts(host, settings.get("hosts"))
     urls = _urls(listener, host, settings.get("path", "/mcp"), settings)
-    grace = (settings.get("uvicorn") or {}).get("timeout_graceful_shutdown", _WORKER_DRAIN_SECONDS) + 2 * _EXIT_SECONDS
+    uvicorn: dict[str, Any] = settings.get("uvicorn") or {}
+    drain: float | None = uvicorn.get("timeout_graceful_shutdown", _WORKER_DRAIN_SECONDS)
+    grace = math.inf if drain is None else drain + 2 * _EXIT_SECONDS
     with listener:
         number = supervise(listener, workers, None if store == "memory" else "-", grace, lambda: _print_urls(urls))
     if number == signal.SIGTERM:

@@ -50,7 +50,7 @@ class SSEStream:
     def __init__(self, store: EventStore, resumable: bool = True, retry: int = RETRY) -> None:
         self.id = secrets.token_urlsafe(16).replace("-", "_")
         self.last = 0
-        self.size = 0  # Bytes of all messages.
+        self.size: int = 0  # Bytes of all messages.
         self.finished = False
         self.auth: RequestAuth | None = None  # That of the request whose messages the stream has.
         self._store = store

@@ -6,6 +6,7 @@ A worker is this program once more: it gets the listening socket, and serves whe
 from __future__ import annotations
 
 import logging
+import math
 import os
 import select
 import signal
@@ -163,7 +164,7 @@ class Supervisor:
             self._leave(child)
         for child, until in self._leaving:
             try:
-                child.process.wait(max(until - time.monotonic(), 0))
+                child.process.wait(None if until == math.inf else max(until - time.monotonic(), 0))
             except subprocess.TimeoutExpired:
                 child.process.kill()
                 child.process.wait()

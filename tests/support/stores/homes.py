@@ -20,6 +20,8 @@ from mcp_runtime.stores.store_urls import open_store
 
 HOMES = ("memory", "sqlite", "redis")
 SHARED = ("sqlite", "redis")  # Those that other processes can use as well.
+# Memory in the fast suite, the others in the long one: what differs between them has tests of its own.
+FEW_HOMES = ("memory", *(pytest.param(home, marks=pytest.mark.long) for home in SHARED))
 STARTS = 10.0  # Seconds for a Redis to start.
 
 

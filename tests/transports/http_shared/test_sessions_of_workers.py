@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import HANDSHAKE, Rev, among, since
-from support.stores.homes import HOMES, place_of
+from support.stores.homes import FEW_HOMES, place_of
 from support.stores.shared_workers import Workers, workers
 
 from mcp_generated import App, Context
@@ -16,7 +16,7 @@ from mcp_generated import App, Context
 NEWEST = HANDSHAKE[-1:]
 
 
-@pytest.fixture(params=HOMES)
+@pytest.fixture(params=FEW_HOMES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return place_of(request.param, tmp_path)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.endpoints import HANDSHAKE, STATELESS, Rev, among, since
 from support.http.asgi_client import Answer
-from support.stores.homes import HOMES, place_of
+from support.stores.homes import FEW_HOMES, place_of
 from support.stores.shared_workers import Workers, workers
 
 from mcp_generated import App, Context
@@ -18,7 +18,7 @@ NEWEST = HANDSHAKE[-1:]
 PRIMED = since("2025-11-25", HANDSHAKE)
 
 
-@pytest.fixture(params=HOMES)
+@pytest.fixture(params=FEW_HOMES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return place_of(request.param, tmp_path)
 

@@ -43,7 +43,7 @@ class ChangeLog:
         """Store a change, and deliver it here and at the other workers."""
         entry = to_json([method, params])
         number = await self._worker.store.append(self._worker.key("changes"), [entry], _TTL)
-        self._worker.broadcast("change", number=number)
+        await self._worker.broadcast("change", number=number)
         await self.read()
 
     async def read(self) -> None:

@@ -30,20 +30,22 @@ class MessageForwarding:
         worker.on("cancel", self._on_cancel)
         worker.on("stream", self._on_stream)
 
-    def forward(self, replica: SessionReplica, message: Message | list[Message]) -> Message | list[Message] | None:
+    async def forward(
+        self, replica: SessionReplica, message: Message | list[Message]
+    ) -> Message | list[Message] | None:
         """Send what belongs to another worker to it; return the rest, None if there is none."""
         if isinstance(message, RequestMessage):
             return message
         if isinstance(message, list):
-            rest = [item for item in message if self.forward(replica, item) is not None]
+            rest = [item for item in message if await self.forward(replica, item) is not None]
             return rest or None
-        worker = self._worker_of(replica, message)
+        worker = await self._worker_of(replica, message)
         if worker is None:
             return message
-        self._worker.send(worker, "message", session=replica.id, message=to_json(_fields(message)).decode())
+        await self._worker.send(worker, "message", session=replica.id, message=to_json(_fields(message)).decode())
         return None
 
-    def _worker_of(self, replica: SessionReplica, message: Message) -> str | None:
+    async def _worker_of(self, replica: SessionReplica, message: Message) -> str | None:
         """Return the other worker that a message is for, None for this one. Cancellations are for all workers."""
         assert replica.session is not None, "a replica has its session"
         lifecycle = replica.session.connection.revision.lifecycle
@@ -55,7 +57,7 @@ class MessageForwarding:
         id = params.get("requestId")
         if message.method == lifecycle.cancelled.method and not replica.session.is_running(id):
             reason = params.get("reason")
-            self._worker.broadcast("cancel", session=replica.id, id=id, reason=reason, sender=self._worker.id)
+            await self._worker.broadcast("cancel", session=replica.id, id=id, reason=reason, sender=self._worker.id)
         return None
 
     def _on_message(self, fields: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Sequence
 from functools import partial
@@ -15,6 +16,7 @@ from ..http_server.legacy_sse import LegacySSEHandler, Post, owner_of
 from .session_replicas import owner_digest
 from .worker import Worker
 
+_POST_SECONDS: Final = 30.0  # Seconds for the worker with the stream to accept a message.
 _TTL: Final = 3600.0  # Seconds after the last post through another worker for which those go on.
 
 
@@ -34,7 +36,10 @@ class SharedLegacySSEHandler(LegacySSEHandler):
         """Create the handler of a worker."""
         super().__init__(servers, sse_path, message_path, max_connections, keep_alive)
         self._worker = worker
+        self._posts: dict[int, asyncio.Future[HTTPError | None]] = {}
+        self._last_post = 0
         worker.on("post", self._on_post)
+        worker.on("posted", self._on_posted)
 
     async def _new_id(self, auth: RequestAuth) -> str:
         id = f"{self._worker.id}{secrets.token_urlsafe(24)}"
@@ -52,13 +57,36 @@ class SharedLegacySSEHandler(LegacySSEHandler):
         return partial(self._forward, worker, id)
 
     async def _forward(self, worker: str, id: str, message: bytes) -> HTTPError | None:
+        """Pass a message to the worker with the stream, and wait until it has the message: the next one may go there
+        without a detour."""
         try:
-            self._worker.send(worker, "post", connection=id, message=message.decode())
+            text = message.decode()
         except UnicodeDecodeError:
             return HTTPError(400, "the message is not UTF-8")
-        return None
+        self._last_post += 1
+        number = self._last_post
+        accepted = self._posts[number] = asyncio.get_running_loop().create_future()
+        try:
+            fields = {"connection": id, "message": text, "sender": self._worker.id, "number": number}
+            await self._worker.send(worker, "post", **fields)
+            async with asyncio.timeout(_POST_SECONDS):
+                return await accepted
+        except TimeoutError:
+            return HTTPError(503, "the worker that has the SSE stream does not respond")
+        finally:
+            del self._posts[number]
 
     def _on_post(self, fields: dict[str, Any]) -> None:
-        transport = self._connections.get(fields["connection"])
-        if transport is not None:
-            self._worker.spawn(transport.post(fields["message"].encode()))
+        self._worker.spawn(self._accept(**fields))
+
+    async def _accept(self, connection: str, message: str, sender: str, number: int) -> None:
+        transport = self._connections.get(connection)
+        error = HTTPError(404, "there is no such session")
+        refusal = error if transport is None else await transport.post(message.encode())
+        failed = None if refusal is None else [refusal.status, refusal.reason]
+        await self._worker.send(sender, "posted", number=number, failed=failed)
+
+    def _on_posted(self, fields: dict[str, Any]) -> None:
+        accepted, failed = self._posts.get(fields["number"]), fields["failed"]
+        if accepted is not None and not accepted.done():
+            accepted.set_result(None if failed is None else HTTPError(*failed))

@@ -135,7 +135,7 @@ class SharedStatefulHandler(StatefulHandler):
             return await send_error(send, UNKNOWN_SESSION, id_of(message))
         if self._is_crowded(replica.client) and isinstance(message, (RequestMessage, list)):
             return await send_error(send, TOO_MANY, id_of(message))
-        rest = self._forwarding.forward(replica, message)
+        rest = await self._forwarding.forward(replica, message)
         if rest is None:
             return await respond(send, 202)
         session, post = replica.session, (rest, *post[1:])
@@ -221,7 +221,7 @@ class SharedStatefulHandler(StatefulHandler):
     async def _end(self, replica: SessionReplica) -> None:
         store, worker = self._worker.store, self._worker
         await store.delete(replica.key)
-        worker.broadcast("end", session=replica.id)
+        await worker.broadcast("end", session=replica.id)
         worker.spawn(store.drop(worker.key("stream", replica.standalone.id)))
         worker.spawn(store.delete(worker.key("holder", replica.standalone.id)))
         self._replicas.remove(replica.id)

@@ -137,7 +137,7 @@ class StoredStream(SSEStream):
         """Send a hint to the worker that has the connection, if it is another one."""
         holder = (await self._position())[0]
         if holder and holder != self._worker.id:
-            self._worker.send(holder, "stream", stream=self.id, hint=hint)
+            await self._worker.send(holder, "stream", stream=self.id, hint=hint)
 
     def _is_full(self) -> bool:
         return len(self._unstored) > _MAX_UNSTORED or super()._is_full()
@@ -176,7 +176,7 @@ class StoredStream(SSEStream):
                 break
         previous = holder or self._worker.other_worker(self.id)
         if previous and previous != own:
-            self._worker.send(previous, "stream", stream=self.id, hint="release")
+            await self._worker.send(previous, "stream", stream=self.id, hint="release")
         self.last = max(self.last, await store.last(self._worker.key("stream", self.id)))
         return number, change
 

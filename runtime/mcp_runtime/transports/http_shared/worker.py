@@ -72,16 +72,13 @@ class Worker:
         await self.store.subscribe(self.key("worker", self.id), self._receive)
         await self.store.subscribe(self.key("workers"), self._receive)
 
-    def send(self, worker: str, kind: str, **fields: Any) -> None:
+    async def send(self, worker: str, kind: str, **fields: Any) -> None:
         """Send a message to another worker."""
-        self.spawn(self._publish(self.key("worker", worker), kind, fields))
+        await self.store.publish(self.key("worker", worker), to_json({"kind": kind, **fields}))
 
-    def broadcast(self, kind: str, **fields: Any) -> None:
+    async def broadcast(self, kind: str, **fields: Any) -> None:
         """Send a message to all workers, this one as well."""
-        self.spawn(self._publish(self.key("workers"), kind, fields))
-
-    async def _publish(self, channel: str, kind: str, fields: dict[str, Any]) -> None:
-        await self.store.publish(channel, to_json({"kind": kind, **fields}))
+        await self.store.publish(self.key("workers"), to_json({"kind": kind, **fields}))
 
     def _receive(self, message: bytes) -> None:
         fields = from_json(message)

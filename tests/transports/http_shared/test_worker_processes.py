@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from support.peers import driven, python_peer
 from support.stores.homes import SHARED, place_of
 
 from mcp_runtime.protocol.sse import SSEDecoder
@@ -187,3 +188,18 @@ async def test_a_session_goes_on_when_a_worker_is_killed(store: str) -> None:
             with suppress(httpx2.TransportError):
                 after.add(int(await served.call("who")))
         assert min(pids) not in after
+
+
+@pytest.mark.deadline(120)
+@pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")])
+async def test_the_official_client_uses_several_workers_as_one(store: str, mode: str, version: str) -> None:
+    async with endpoint(store) as served:
+        seen = await asyncio.to_thread(
+            driven, python_peer("mcp==2.3.0"), "python_workers.py", served.url, mode, limit=90.0
+        )
+    assert seen == {
+        "version": version,
+        "workers": 2,
+        "ordered": ["accept blue"] * 16,
+        "progress": [float(step) for step in range(1, 21)],
+    }

@@ -16,7 +16,8 @@ def lazy_module(
 
     Args:
         package: The name of the package.
-        names: For each name the submodule that defines it, relative to the package.
+        names: For each name the submodule that defines it, relative to the package; with a dot before it, relative to
+            the package above.
         modules: Submodules that are attributes of the package themselves.
     """
 
@@ -25,7 +26,9 @@ def lazy_module(
             return load(f"{package}.{name}")
         if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(load(f"{package}.{names[name]}"), name)
+        target = names[name]
+        base = package.rpartition(".")[0] if target.startswith(".") else f"{package}."
+        value = getattr(load(f"{base}{target}"), name)
         setattr(sys.modules[package], name, value)
         return value
 

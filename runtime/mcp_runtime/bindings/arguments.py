@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from ..aio.trio_programs.trio_tasks import is_trio_task
 from ..errors import LocalError
 from ..usage.keywords import keywords_of, refuse_unknown
-from ..usage.rules import FLAG, FUNCTION, HOST, MAPPING, PORT, Rule, are_texts, check_values, is_items, shown
+from ..usage.rules import COUNT, FLAG, FUNCTION, HOST, MAPPING, PORT, Rule, are_texts, check_values, is_items, shown
 from .settings import ASGISettings, HTTPServerSettings
 
 _TRANSPORTS: Final = {"stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse"}
@@ -27,10 +27,12 @@ def _is_path(value: Any) -> bool:
     return isinstance(value, str) and value.startswith("/") and not re.search(r"[?#\s]", value)
 
 
+_PATH: Final = Rule(_is_path, 'a path that begins with a slash, such as "/mcp"').or_none()
+
 _RULES: Final[Mapping[str, Rule]] = {
     "host": HOST,
     "port": PORT,
-    "path": Rule(_is_path, 'a path that begins with a slash, such as "/mcp"').or_none(),
+    "path": _PATH,
     "uvicorn": Rule(MAPPING.accepts, 'a dict of settings of uvicorn, such as {"workers": 1}').or_none(),
     "hosts": _HOSTS.or_none(),
     "origins": _ORIGINS.or_none(),
@@ -41,6 +43,9 @@ _RULES: Final[Mapping[str, Rule]] = {
     "legacy_sse": FLAG,
     "json_response": FLAG,
     "stateless_http": FLAG,
+    "health_path": _PATH,
+    "ready_path": _PATH,
+    "workers": COUNT,
 }
 
 STDIO_RULES: Final[Mapping[str, Rule]] = {
@@ -75,6 +80,9 @@ def check_run(transport: object, settings: Mapping[str, Any], function: Literal[
         allowed = frozenset[str]()
     refuse_unknown(function, settings, allowed | {"revisions"})
     check_values(function, settings, _RULES)
+    _check_store(function, settings)
+    if function == "run_async" and settings.get("workers", 1) > 1:
+        raise LocalError('run_async() serves in this process: workers= starts others, so write run("http", workers=…)')
     if function == "run" and _is_in_loop():
         raise LocalError(
             "run() starts an event loop and cannot be called inside of one: write `await app.run_async(…)`, or call it "
@@ -95,6 +103,14 @@ def check_asgi(settings: Mapping[str, Any]) -> None:
     """Raise TypeError for a keyword that `asgi` does not have, and LocalError for a wrong value."""
     refuse_unknown("asgi", settings, keywords_of(ASGISettings) | {"revisions"})
     check_values("asgi", settings, _RULES)
+    _check_store("asgi", settings)
+
+
+def _check_store(function: str, settings: Mapping[str, Any]) -> None:
+    if "store" in settings:
+        from ..stores.store_urls import open_store
+
+        open_store(function, settings["store"])  # It connects with its first command.
 
 
 def check_url(function: str, url: object) -> None:

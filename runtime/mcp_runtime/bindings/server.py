@@ -65,7 +65,8 @@ class BaseServer(ServerCore):
             path: The path of the endpoint, by default "/mcp".
             uvicorn: Further settings of `uvicorn.Config`.
             settings: The other keywords of `asgi`: `hosts`, `origins`, `owner`, `auth`, `event_store`, `limits`,
-                `legacy_sse`, `routes`, `json_response` and `stateless_http`.
+                `legacy_sse`, `routes`, `json_response`, `stateless_http`, `store`, `health_path` and `ready_path`.
+            workers: How many processes serve, by default 1. They share the store, or else a temporary SQLite file.
 
         Raises LocalError for an unknown transport, a wrong value and inside a running event loop, and TypeError for an
         unknown keyword.
@@ -121,14 +122,16 @@ class BaseServer(ServerCore):
             json_response: Whether a POST is answered with JSON, never with an SSE stream.
             stateless_http: Whether clients of versions with a handshake are served without sessions.
             routes: Starlette routes to serve besides, such as `Route("/health", health)`.
+            store: What all workers of the endpoint share: "memory" (the default: there is one worker),
+                "sqlite:///path", "redis://host" or a Store.
+            health_path: A path that answers 200 while the process runs, such as "/healthz".
+            ready_path: A path that answers 200 while requests can be served, and 503 otherwise, such as "/readyz".
 
         Raises TypeError for an unknown keyword, and LocalError for a wrong value.
         """
         check_asgi(settings)
         check_revisions("asgi", revisions, self.revision)
-        from ..transports.http_server.app import MCPASGIApp
-
-        return MCPASGIApp([candidate.get() for candidate in _services(self, revisions)], **settings)
+        return _asgi(_services(self, revisions), settings)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one connection, only in this server's protocol version, until it is closed.
@@ -181,9 +184,7 @@ def asgi_app(*servers: ServerChoice, **settings: Unpack[ASGISettings]) -> MCPASG
     """
     check_asgi(settings)
     check_servers("asgi_app", servers)
-    from ..transports.http_server.app import MCPASGIApp
-
-    return MCPASGIApp([candidate.get() for candidate in services_of(servers)], **settings)
+    return _asgi(services_of(servers), settings)
 
 
 def services_of(servers: Sequence[ServerChoice]) -> list[Candidate[Service]]:
@@ -234,5 +235,23 @@ def _run(services: Sequence[Candidate[Service]], transport: str, **settings: Any
         serve_with_uvicorn([candidate.get() for candidate in services], **_http_settings(transport, settings))
 
 
+def _asgi(candidates: Sequence[Candidate[Service]], settings: Any) -> MCPASGIApp:
+    from ..transports.http_server.app import MCPASGIApp
+
+    services = [candidate.get() for candidate in candidates]
+    keywords = dict(settings)
+    store = keywords.pop("store", "memory")
+    if store == "memory":
+        return MCPASGIApp(services, **keywords)
+    from .shared_endpoints import share_endpoint
+
+    return MCPASGIApp(services, shared=share_endpoint(store, services), **keywords)
+
+
 def _http_settings(transport: str, settings: dict[str, Any]) -> dict[str, Any]:
-    return {"legacy_sse": True, **settings} if transport == "sse" else settings
+    more: dict[str, Any] = {"legacy_sse": True} if transport == "sse" else {}
+    if settings.get("store", "memory") != "memory" or settings.get("workers", 1) > 1:
+        from .shared_endpoints import share_endpoint
+
+        more["share"] = share_endpoint
+    return {**more, **settings}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..endpoint.extensions import Extension
     from ..session.interfaces import RevisionChoice
     from ..session.options import RequestOptions
+    from ..stores.primitives import Store
     from ..transports.http_client.connection import HTTPOptions
     from ..transports.http_server.app import HTTPLimits, Owner
     from ..transports.http_server.event_store import EventStore
@@ -33,6 +34,9 @@ class ASGISettings(TypedDict, total=False):
     routes: Sequence[Any]
     json_response: bool
     stateless_http: bool
+    store: str | Store
+    health_path: str | None
+    ready_path: str | None
 
 
 class HTTPServerSettings(ASGISettings, total=False):
@@ -41,6 +45,7 @@ class HTTPServerSettings(ASGISettings, total=False):
     host: str
     port: int
     uvicorn: dict[str, Any] | None
+    workers: int
 
 
 class _ClientSettings(TypedDict, total=False):

@@ -51,6 +51,17 @@ async def respond(send: Send, status: int, body: bytes = b"", headers: Raw = ())
     await send({"type": "http.response.body", "body": body})
 
 
+def closing_sender(send: Send) -> Send:
+    """Return a function that sends a response after which the connection is closed."""
+
+    async def send_and_close(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+        await send(message)
+
+    return send_and_close
+
+
 async def send_error(
     send: Send, error: HTTPError, id: Id | None = None, null_id: bool = False, headers: Raw = ()
 ) -> None:

@@ -25,6 +25,7 @@ from .subscriptions import SubscriptionBus
 
 if TYPE_CHECKING:
     from ..encryption import KeyRing
+    from ..stores.primitives import Store
 
 _DEFAULT_RATE_LIMITS: Final[Mapping[str, RateLimit]] = {"complete": RateLimit(per_second=100, burst=500)}
 
@@ -46,6 +47,10 @@ class ServerCore(Endpoint):
     context: ClassVar[type[ServerContext]]
     initialize_extras: Mapping[str, Any] = MappingProxyType({})
     """Further required properties of the result of `initialize`, by wire name; for extensions that define some."""
+    _shared_store: Store | None = None
+    """The store of all workers of an HTTP endpoint, where it has one."""
+    _shares_keys = False
+    """Whether the keys are those of the store."""
     _receives: ClassVar[Direction] = "client_to_server"
     _around: Callable[[str, ServerContext, Any, Handler], Awaitable[Any]] | None = None
     """Called with the handler of a message of the lifecycle, a notification or a request without a handler: what it
@@ -146,6 +151,12 @@ class ServerCore(Endpoint):
     def _origin(self) -> ServerCore:
         """The server object that the user wrote: this one, or the one that this one adapts to another version."""
         return self
+
+    def _own_change(
+        self, row: Notification, params: Mapping[str, Any]
+    ) -> tuple[Notification, Mapping[str, Any]] | None:
+        """Return a change notification of the origin in this protocol version; None if it has no such message."""
+        return row, params
 
     @cached_property
     def _feature_handlers(self) -> Mapping[str, Handler]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, Final, Protocol, runtime_checkable
 
 from ..endpoint.subscription_filter import matches_filter
@@ -52,12 +52,16 @@ class SubscriptionPolicy(Protocol):
         ...
 
 
+Relay = Callable[[Notification, Mapping[str, Any]], Awaitable[None]]
+
+
 class SubscriptionBus:
-    """The subscribers of one server."""
+    """The subscribers of one server. With a `relay`, what is published goes to the servers of all workers."""
 
     def __init__(self) -> None:
         """Create a bus without subscribers."""
         self._subscribers: dict[Subscriber, None] = {}
+        self.relay: Relay | None = None
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Add a subscriber."""
@@ -68,11 +72,15 @@ class SubscriptionBus:
         self._subscribers.pop(subscriber, None)
 
     def has_subscriber(self, row: Notification, params: Mapping[str, Any]) -> bool:
-        """Return True if a subscriber wants this notification."""
-        return any(subscriber.wants(row, params) for subscriber in self._subscribers)
+        """Return True if a subscriber wants this notification, or one of another worker may."""
+        return self.relay is not None or any(subscriber.wants(row, params) for subscriber in self._subscribers)
 
     async def publish(self, row: Notification, params: Mapping[str, Any]) -> None:
-        """Send a notification to all subscribers that want it. An error of one is logged and harms no other."""
+        """Send a notification to all subscribers that want it, of all workers."""
+        await (self.deliver if self.relay is None else self.relay)(row, params)
+
+    async def deliver(self, row: Notification, params: Mapping[str, Any]) -> None:
+        """Send a notification to the subscribers of this worker. An error of one is logged and harms no other."""
         for subscriber in list(self._subscribers):
             if subscriber.wants(row, params):
                 try:
@@ -91,6 +99,11 @@ class ResourceSubscriptions:
 
     def __contains__(self, uri: object) -> bool:
         return uri in self._uris
+
+    @property
+    def uris(self) -> Iterable[str]:
+        """The URIs, in any order."""
+        return self._uris
 
     def check(self, uri: str) -> None:
         """Raise JSONRPCError if there is no room for a URI: there are 10,000 already, or 1 MiB of them."""

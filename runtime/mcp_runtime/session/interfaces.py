@@ -15,6 +15,7 @@ from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import Id, Message, OutgoingMessage
 from ..protocol.revision import Notification, Request, Revision
+from ..stores.primitives import Store
 from .identity import RequestAuth
 from .options import RequestOptions
 
@@ -212,6 +213,46 @@ class Dispatcher(Protocol):
 
     def stamp_server_info(self, connection: Connection) -> None:
         """Add the server's name and version to the `_meta` of every result, where the lifecycle is stateless."""
+        ...
+
+
+class SessionSharing(Protocol):
+    """What the workers of one server share of its sessions and of its announcements."""
+
+    def export(self, dispatcher: Dispatcher, connection: Connection) -> dict[str, Any]:
+        """Return the state of a session, as JSON."""
+        ...
+
+    def restore(self, dispatcher: Dispatcher, connection: Connection, state: Mapping[str, Any]) -> bool:
+        """Set the state of a session. Return False if this server does not serve its protocol version."""
+        ...
+
+    def update(self, dispatcher: Dispatcher, connection: Connection, state: Mapping[str, Any]) -> None:
+        """Set the part of the state that requests change."""
+        ...
+
+    def leave_bus(self, dispatcher: Dispatcher) -> None:
+        """Let the session get no announcements of the server itself."""
+        ...
+
+    def change(self, dispatcher: Dispatcher, connection: Connection, method: str, params: Any) -> bytes | None:
+        """Return the message of a change for the client of a session; None if the client does not want it."""
+        ...
+
+    def relay(self, send: Callable[[str, Any], Awaitable[None]]) -> bool:
+        """Pass all announcements to a function. Return False, and do nothing, if they are passed to one already."""
+        ...
+
+    async def deliver(self, method: str, params: Any) -> None:
+        """Send a change to the subscribers of this process that are not sessions."""
+        ...
+
+    def use(self, store: Store, keys: Sequence[bytes]) -> None:
+        """Let the server store its state in a store, and encrypt with these keys unless it has its own."""
+        ...
+
+    def leave(self, store: Store) -> None:
+        """Let the server use a store no more."""
         ...
 
 

@@ -26,7 +26,7 @@ class LoggedDispatcher:
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         """Log what another dispatcher does."""
-        self._dispatcher = dispatcher
+        self._dispatcher = self.wrapped = dispatcher
         self._client = "a client"
         self._opened = perf_counter()
         self._is_detached = False

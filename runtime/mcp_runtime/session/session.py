@@ -77,6 +77,19 @@ class Session:
                 self._closed.set_result(None)
         return self._closed
 
+    @property
+    def is_busy(self) -> bool:
+        """True if a handler runs, or a request waits for its response."""
+        return bool(self._running) or len(self._pending) > 0
+
+    def is_running(self, id: Any) -> bool:
+        """Return True if the handler of a request runs."""
+        return id in self._running
+
+    def cancel_handler(self, id: Id, reason: str | None) -> None:
+        """Cancel the handler of a request, if it runs."""
+        self._cancel(id, reason)
+
     # ---- receiving --------------------------------------------------------------------------------------------------
 
     async def run(self, first: bytes | None = None) -> None:

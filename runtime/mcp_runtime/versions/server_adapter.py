@@ -37,9 +37,14 @@ class ServerAdapter(ServerCore):
 
     async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
         """Convert a change notification, and send it to the clients of this protocol version."""
-        converted = self._converter.convert_outgoing(row, params)
+        converted = self._own_change(row, params)
         if converted is not None:
             await self._subscription_bus.publish(*converted)
+
+    def _own_change(
+        self, row: Notification, params: Mapping[str, Any]
+    ) -> tuple[Notification, Mapping[str, Any]] | None:
+        return self._converter.convert_outgoing(row, params)
 
     def _overridden_handlers(self) -> Any:
         def make_context(

@@ -74,6 +74,10 @@ def _session_key(ctx: Any) -> str | None:
 
 def _store(ctx: Any) -> StateStore:
     app = ctx.app
+    if app.session_state_store is None and (shared := ctx.connection_state.origin._shared_store) is not None:
+        from ...server.sharing.stored_states import StoredStates
+
+        return StoredStates(shared, ctx.connection_state.origin.name)
     if app.session_state_store is None:
         app.session_state_store = InMemoryStateStore()
     store: StateStore = app.session_state_store

@@ -222,6 +222,10 @@ class Serving(Generic[ServerT]):
             replaced = replace(self.settings, log_level=keywords.pop("log_level", self.settings.log_level))
             replaced.configure_logging()
             return keywords
+        if "store" in keywords:
+            from ...stores.store_urls import open_store
+
+            open_store("run", keywords["store"])  # It connects with its first command.
         settings = self._with(keywords)
         settings.configure_logging()
         address = {"host": settings.host, "port": settings.port, "path": settings.path}

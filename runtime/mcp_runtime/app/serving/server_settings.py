@@ -12,6 +12,7 @@ from ...errors import LocalError
 from ...server.server_info import IdentityKeywords
 
 if TYPE_CHECKING:
+    from ...stores.primitives import Store
     from ...transports.http_server.event_store import EventStore
 
 OnDuplicate = Literal["error", "warn", "replace", "ignore"]
@@ -37,6 +38,7 @@ class ServedKeywords(TypedDict, total=False):
     max_sessions: int | None
     retry_interval: int | None
     event_store: EventStore | None
+    store: str | Store
     dependencies: Sequence[str]
 
 
@@ -84,6 +86,8 @@ class ServerSettings:
         retry_interval: Milliseconds after which a client reconnects to an SSE stream whose connection was closed.
             Default None: that of `HTTPLimits`.
         event_store: Stores the messages of SSE streams, to resume them. Default None: in memory.
+        store: What all workers of an HTTP endpoint share: "memory" (the default, for one worker), "sqlite:///path",
+            "redis://host" or a Store.
         dependencies: The packages that the program needs, for commands that install it.
 
     Raises LocalError for a value that cannot be served.
@@ -104,6 +108,7 @@ class ServerSettings:
     max_sessions: int | None = None
     retry_interval: int | None = None
     event_store: EventStore | None = None
+    store: str | Store = "memory"
     dependencies: Sequence[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
@@ -121,6 +126,10 @@ class ServerSettings:
                 'sse_path and message_path are fixed: HTTP+SSE is served at /sse and /messages; write run("sse"), and '
                 'mount_path="/x" for a path before both'
             )
+        if self.store != "memory":
+            from ...stores.store_urls import open_store
+
+            open_store("App", self.store)
         if isinstance(self.dependencies, str):
             raise LocalError(
                 f"dependencies={self.dependencies!r} must be a list of requirements: write [{self.dependencies!r}]"
@@ -148,6 +157,8 @@ class ServerSettings:
             settings["limits"] = HTTPLimits(**limits)
         if self.event_store is not None:
             settings["event_store"] = self.event_store
+        if self.store != "memory":
+            settings["store"] = self.store
         flags = {name: True for name in ("json_response", "stateless_http") if getattr(self, name)}
         return settings | flags
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sqlite3
-import stat
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -16,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from ...errors import LocalError
+from ...stores.private_files import create_private_file
 from .models import ClientOrigin, OAuthClient, SecretKind, StoredGrant, StoredSecret
 
 T = TypeVar("T")
@@ -118,7 +116,7 @@ class SQLiteStorage:
         """
         if str(path) != ":memory:":
             # Created here, because SQLite would create it with permissions that let others read it.
-            _create_private(path)
+            create_private_file(path)
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
@@ -265,20 +263,3 @@ def _client(fields: dict[str, Any]) -> OAuthClient:
     fields["redirect_uris"], fields["grant_types"] = tuple(fields["redirect_uris"]), tuple(fields["grant_types"])
     fields["origin"], fields["scopes"] = ClientOrigin[fields["origin"]], None if scopes is None else tuple(scopes)
     return OAuthClient(**fields)
-
-
-def _create_private(path: str | Path) -> None:
-    """Create a file unless it exists, and let only its owner read and change it. Raises LocalError for a link."""
-    flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        file = os.open(path, flags, 0o600)
-    except OSError as error:
-        raise LocalError(f"{path}: cannot be opened, or is a link: {error.strerror}") from None
-    try:
-        status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode):
-            raise LocalError(f"{path}: is not a regular file; choose another path")
-        if sys.platform != "win32" and stat.S_IMODE(status.st_mode) & 0o077:
-            os.fchmod(file, 0o600)
-    finally:
-        os.close(file)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ...aio import fast_paths
-from ...aio.keepalive import KEEP_ALIVE, KeepAliveTimer
+from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...auth.resource_server.challenges import AuthChallenge
 from ...errors import LocalError
@@ -23,6 +22,7 @@ from ...http.asgi import (
     Scope,
     Send,
     Sending,
+    closing_sender,
     id_of,
     path_of,
     refuse_body,
@@ -38,16 +38,15 @@ from ...http.large_bodies import serve_in_turn
 from ...http.origins import OriginPolicy
 from ...http.request_head import CachedRequestHeadParser, RequestHeadParser
 from ...http.server_rules import RequestHead, RequestKind, ServedRevisions, check_stateless, classify
-from ...protocol.framing import MAX_MESSAGE_BYTES
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, MalformedMessage, decode
 from ...protocol.large.pieces import LARGE
 from ...protocol.revision import Revision
 from ...session.identity import UNAUTHENTICATED, RequestAuth
 from ...session.interfaces import Service
 from ...session.negotiation import ready_candidate
-from ...usage.keywords import checked_fields
-from ...usage.rules import COUNT, SECONDS
+from .endpoint_sharing import EndpointSharing
 from .event_store import EventStore, InMemoryEventStore
+from .http_limits import HTTPLimits as HTTPLimits
 from .json_responders import JSONSessionResponder, JSONStatelessResponder
 from .legacy_sse import LegacySSEHandler
 from .responders import IncomingPost, SessionResponder, StatelessResponder
@@ -56,54 +55,19 @@ from .sessionless import SessionlessHandler
 from .sessions import SessionStore
 from .stateful import StatefulHandler
 from .stateless import StatelessHandler
-from .streams import RETRY
 
 if TYPE_CHECKING:
     from ...auth.resource_server.protection import Authenticator, ResourceServer
 
 _log: Final = logging.getLogger(__name__)
 
+_DEFAULT_LIMITS: Final = HTTPLimits()
+
 Owner = Callable[[Mapping[str, Any]], object]
 
 # Faster to look up in the module than in the enumeration.
 _SESSION: Final = RequestKind.SESSION
 _STATELESS: Final = RequestKind.STATELESS
-
-
-@checked_fields(
-    rules={
-        **dict.fromkeys(("max_body", "max_parts", "max_sessions", "max_batch", "retry_interval"), COUNT),
-        **dict.fromkeys(("body_timeout", "handshake_timeout", "session_idle_timeout", "keep_alive"), SECONDS),
-    }
-)
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HTTPLimits:
-    """The limits of an HTTP endpoint.
-
-    Args:
-        max_body: Bytes of the body of a request. Default 8 MiB.
-        max_parts: JSON values in the body of a request; a member of an object counts as four. Default 300000.
-        body_timeout: Seconds for the body of a request to arrive. Default 30.
-        max_sessions: Sessions that are open at the same time. Default 20000.
-        handshake_timeout: Seconds after `initialize` at which a session ends if its client sends nothing more. Default
-            30.
-        session_idle_timeout: Seconds after its last use at which a session ends. Default 1800.
-        max_batch: Messages of a JSON-RPC batch. Default 100.
-        keep_alive: Seconds without a message on an SSE stream after which a comment is sent, so that proxies do not
-            close the connection. Default 15.
-        retry_interval: Milliseconds after which a client reconnects to an SSE stream whose connection was closed.
-            Default 500.
-    """
-
-    max_body: int = MAX_MESSAGE_BYTES
-    max_parts: int = 300_000
-    body_timeout: float = 30.0
-    max_sessions: int = 20_000
-    handshake_timeout: float = 30.0
-    session_idle_timeout: float = 1800.0
-    max_batch: int = 100
-    keep_alive: float = KEEP_ALIVE
-    retry_interval: int = RETRY
 
 
 class MCPASGIApp:
@@ -119,11 +83,14 @@ class MCPASGIApp:
         owner: Owner = user_of,
         auth: ResourceServer | None = None,
         event_store: EventStore | None = None,
-        limits: HTTPLimits = HTTPLimits(),
+        limits: HTTPLimits = _DEFAULT_LIMITS,
         legacy_sse: bool = False,
         routes: Sequence[Any] = (),
         json_response: bool = False,
         stateless_http: bool = False,
+        shared: EndpointSharing | None = None,
+        health_path: str | None = None,
+        ready_path: str | None = None,
     ) -> None:
         """Create the application.
 
@@ -140,34 +107,43 @@ class MCPASGIApp:
             routes: Starlette routes to serve besides, without authentication. Default: none.
             json_response: Answer a POST with JSON, never with an SSE stream, except a subscription.
             stateless_http: Serve revisions with a handshake without sessions.
+            shared: What this endpoint shares with those of other workers. Default None: there are no others.
+            health_path: Path that is answered while the process runs. Default None: there is none.
+            ready_path: Path that is answered with 200 while requests can be served, and 503 otherwise. Default None.
 
-        Raises LocalError without servers, and for routes without Starlette.
+        Raises LocalError without servers, for routes without Starlette, and for an event store beside a shared one.
         """
-        if not servers:
-            raise LocalError("an HTTP endpoint needs at least one server")
         if path is None:
             serve_mount_path(MCPASGIApp)
-        self._path, self._owner, self._limits = path, owner, limits
+        self._path, self._owner, self._limits, self._shared = path, owner, limits, shared
+        self._set_revisions(servers, auth, stateless_http)
+        self._set_policies(hosts, [*(origins or ())], routes)
+        self._probes = {health_path: False, ready_path: True} if health_path or ready_path else None
+        self._create_handlers(servers, event_store, legacy_sse, json_response)
+        self._is_open = auth is None and not legacy_sse and owner is user_of
+        self._closing = self._is_leaving = False
+
+    def _set_revisions(self, servers: Sequence[Service], auth: ResourceServer | None, stateless_http: bool) -> None:
+        if not servers:
+            raise LocalError("an HTTP endpoint needs at least one server")
         revisions = {server.revision.id: server.revision for server in servers}
         self._revisions = ServedRevisions.create(revisions, sessions=not stateless_http)
         has_metadata = any(server.revision.http.resource_metadata for server in servers)
-        self._authenticator = None if auth is None else auth.authenticator(path is None, has_metadata)
-        self._set_policies(hosts, [*(origins or ())])
-        self._routes = CustomRoutes(routes) if routes else None
-        self._keep_alive = KeepAliveTimer(limits.keep_alive)
-        self._body_reader = BodyReader(limits.max_body, limits.body_timeout)
-        self._create_handlers(servers, event_store or InMemoryEventStore(), legacy_sse, json_response)
-        self._is_open = auth is None and not legacy_sse and owner is user_of
-        self._closing = False
+        self._authenticator = None if auth is None else auth.authenticator(self._path is None, has_metadata)
 
-    def _set_policies(self, hosts: Iterable[str] | None, origins: Sequence[str]) -> None:
+    def _set_policies(self, hosts: Iterable[str] | None, origins: Sequence[str], routes: Sequence[Any]) -> None:
         parser_class = CachedRequestHeadParser if fast_paths.ENABLED else RequestHeadParser
         self._head_parser = parser_class(OriginPolicy.create(hosts, origins), self._revisions)
         self._cors = CORSPolicy(origins) if origins else None
+        self._routes = CustomRoutes(routes) if routes else None
+        self._keep_alive = KeepAliveTimer(self._limits.keep_alive)
+        self._body_reader = BodyReader(self._limits.max_body, self._limits.body_timeout)
 
     def _create_handlers(
-        self, servers: Sequence[Service], event_store: EventStore, legacy_sse: bool, json_response: bool
+        self, servers: Sequence[Service], event_store: EventStore | None, legacy_sse: bool, json_response: bool
     ) -> None:
+        if self._shared is not None and event_store is not None:
+            raise LocalError("store= stores the events of streams as well: leave out event_store=, or store=")
         limits = self._limits
         responder = JSONStatelessResponder if json_response else StatelessResponder
         session_responder = JSONSessionResponder if json_response else SessionResponder
@@ -181,20 +157,24 @@ class MCPASGIApp:
             if server.revision.id in self._revisions.stateless
         }
         self._sessions = SessionStore(
-            event_store,
+            event_store or InMemoryEventStore(),
             limits.max_sessions,
             limits.session_idle_timeout,
             limits.retry_interval,
             limits.handshake_timeout,
         )
         stateful = [server for server in servers if server.revision.id in self._revisions.stateful]
-        self._stateful = handler_class(stateful, self._lifespans, self._sessions, self._keep_alive, session_responder)
+        parts = (stateful, self._lifespans, self._sessions, self._keep_alive, session_responder)
+        if self._shared is not None and handler_class is StatefulHandler:
+            self._stateful: StatefulHandler = self._shared.stateful(*parts, limits)
+        else:
+            self._stateful = handler_class(*parts)
         candidates = [ready_candidate(server.revision, server) for server in stateful]
-        self._legacy_sse = (
-            LegacySSEHandler(candidates, "/sse", "/messages", limits.max_sessions, self._keep_alive)
-            if legacy_sse
-            else None
-        )
+        self._legacy_sse: LegacySSEHandler | None = None
+        if legacy_sse and self._shared is not None:
+            self._legacy_sse = self._shared.legacy_sse(candidates, limits.max_sessions, self._keep_alive)
+        elif legacy_sse:
+            self._legacy_sse = LegacySSEHandler(candidates, "/sse", "/messages", limits.max_sessions, self._keep_alive)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI 3 connection: an HTTP request, or the lifespan of the process."""
@@ -202,6 +182,12 @@ class MCPASGIApp:
             return await self._run_lifespan(scope, receive, send)
         if self._routes is not None and self._routes.serves(scope, self._path):
             return await self._routes(scope, receive, send)
+        if self._probes is not None and path_of(scope) in self._probes:
+            return await self._probe(self._probes[path_of(scope)], send)
+        if self._shared is not None and not self._shared.is_open:
+            await self._shared.open()
+        if self._is_leaving:
+            send = closing_sender(send)
         if self._cors is not None:
             send = self._cors.sender(scope["headers"], send)
         method: str = scope["method"]
@@ -246,20 +232,40 @@ class MCPASGIApp:
 
     async def open(self) -> None:
         """Start the lifespans of the servers, which otherwise start with the first request."""
+        if self._shared is not None:
+            await self._shared.open()
         for lifespan in self._lifespans.values():
             await lifespan.state()
 
+    def hand_over(self) -> None:
+        """Close the streams that clients can resume at other workers, and end subscriptions; calls go on."""
+        self._is_leaving = True
+        for handler in self._stateless.values():
+            handler.end_subscriptions()
+        self._stateful.hand_over()
+
     async def close(self) -> None:
-        """End every stream and session, then the lifespans of the servers."""
-        self._closing = True
+        """End every stream and session, then the lifespans of the servers; with a store, sessions go on elsewhere."""
+        self._closing = self._is_leaving = True
         self._body_reader.close()
         for handler in self._stateless.values():
             await handler.close()
         await self._stateful.close()
         if self._legacy_sse is not None:
             await self._legacy_sse.close()
+        if self._shared is not None:
+            await self._shared.close()
         for lifespan in self._lifespans.values():
             await lifespan.end()
+
+    async def _probe(self, for_requests: bool, send: Send) -> None:
+        """Answer a probe of a load balancer or an orchestrator."""
+        is_ready = not self._is_leaving
+        if for_requests and is_ready and self._shared is not None:
+            is_ready = await self._shared.is_ready()
+        if for_requests and not is_ready:
+            return await respond(send, 503, b'{"status": "not ready"}')
+        await respond(send, 200, b'{"status": "ok"}')
 
     async def _run_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the ASGI lifespan protocol; close any other connection, such as a WebSocket."""

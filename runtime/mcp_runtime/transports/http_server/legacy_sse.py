@@ -30,16 +30,17 @@ _NO_SESSION: Final = HTTPError(404, "there is no such session")
 
 Body = Callable[[], Awaitable[bytes | HTTPError]]
 Handle = Callable[[Transport], Awaitable[None]]
+Post = Callable[[bytes], Awaitable[HTTPError | None]]
 
 
-class _LegacySSETransport:
+class LegacySSETransport:
     """The transport of one connection: receives posted messages, and sends messages on the SSE stream."""
 
     kind = "sse"
     close_reason = "the client closed its SSE stream"
 
     def __init__(self, auth: RequestAuth) -> None:
-        self.owner = _owner(auth)
+        self.owner = owner_of(auth)
         self.stream = SSEStream(InMemoryEventStore(), resumable=False)
         self.is_closed = False
         self._incoming: deque[bytes] = deque()
@@ -105,7 +106,7 @@ class LegacySSEHandler:
         self._message_path = message_path
         self._max_connections = max_connections
         self._keep_alive = keep_alive
-        self._connections: dict[str, _LegacySSETransport] = {}
+        self._connections: dict[str, LegacySSETransport] = {}
 
     def serves(self, path: str) -> bool:
         """Return True if this is the path of one of the two endpoints."""
@@ -146,7 +147,7 @@ class LegacySSEHandler:
             return await send_error(send, HTTPError(406, f"a GET needs {EVENT_STREAM} in its Accept header"))
         if len(self._connections) >= self._max_connections:
             return await send_error(send, HTTPError(503, "there are too many sessions"))
-        id, transport = secrets.token_urlsafe(24), _LegacySSETransport(auth)
+        id, transport = await self._new_id(auth), LegacySSETransport(auth)
         self._connections[id] = transport
         serving = asyncio.ensure_future(
             serve(self._servers, transport, auth, scope) if handle is None else handle(transport)
@@ -166,18 +167,29 @@ class LegacySSEHandler:
         if media_type(headers.get("content-type", "")) != JSON:
             return await send_error(send, HTTPError(415, f"the content type of a message has to be {JSON}"))
         ids: Any = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("session_id", [""])
-        transport = self._connections.get(ids[0])
-        if transport is None or transport.is_closed or transport.owner != _owner(auth):
+        post = await self._post(ids[0], auth)
+        if post is None:
             return await send_error(send, _NO_SESSION)
         message = await body()
         if isinstance(message, HTTPError):
             return await send_error(send, message)
-        if (error := await transport.post(message)) is not None:
+        if (error := await post(message)) is not None:
             return await send_error(send, error)
         await respond(send, 202)
 
+    async def _new_id(self, auth: RequestAuth) -> str:
+        """Return the id of a new connection."""
+        return secrets.token_urlsafe(24)
 
-def _owner(auth: RequestAuth) -> object:
+    async def _post(self, id: str, auth: RequestAuth) -> Post | None:
+        """Return the function that posts a message to a connection; None if there is none of this owner."""
+        transport = self._connections.get(id)
+        if transport is None or transport.is_closed or transport.owner != owner_of(auth):
+            return None
+        return transport.post
+
+
+def owner_of(auth: RequestAuth) -> object:
     """Return what a POST and the GET of its stream need to have in common: the user, and the scopes of the token.
 
     Messages are handled with the authentication of the GET.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
+import math
+import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,28 +19,68 @@ from ...aio.process_exit import ExitTimer, exit_without_threads
 from ...errors import LocalError
 from ...session.interfaces import Service
 from .app import MCPASGIApp
+from .endpoint_sharing import EndpointSharing
 
 if TYPE_CHECKING:
     from uvicorn import Server
+
+    from ...stores.primitives import Store
+    from .workers.worker_process import WorkerPlace
+
+    Share = Callable[[str | Store, Sequence[Service]], EndpointSharing | None]
 
 _log: Final = logging.getLogger(__name__)
 
 _THIS_MACHINE: Final = "127.0.0.1"
 _DRAIN_SECONDS: Final = 1  # Seconds for responses to complete after SIGINT or SIGTERM.
+_WORKER_DRAIN_SECONDS: Final = 10  # The same for one of several workers: the others serve meanwhile.
+_LEAVE_SECONDS: Final = 0.5  # Seconds for requests to arrive on connections that were accepted before.
+_NEEDS_UVICORN: Final = "a server over HTTP needs uvicorn: pip install 'mcp-generated[http]'"
 _EXIT_SECONDS: Final = 0.75  # Further seconds after which the process exits whatever its handlers do.
 
 
 def serve_with_uvicorn(servers: Sequence[Service], *, host: str = _THIS_MACHINE, **settings: Any) -> None:
     """Serve until SIGINT or SIGTERM; the settings are those of `serve_http`. SIGINT ends it without an exception.
 
+    With `workers` above 1, so many processes serve, and this one supervises them.
+
     Raises LocalError if uvicorn is not installed, and SystemExit if the address cannot be used.
     """
+    workers: int = settings.pop("workers", 1)
+    place = None
+    if workers > 1:
+        from .workers.worker_process import WorkerPlace
+
+        place = WorkerPlace.of_environment()
+        if place is None:
+            return _supervise(workers, host, **settings)
+        if settings.get("store", "memory") == "memory":
+            settings["store"] = place.store
     exit_timer = ExitTimer()
-    server, listener = _prepare(servers, host, exit_timer, **settings)
+    server, listener = _prepare(servers, host, exit_timer, place=place, **settings)
     with listener, suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
     exit_timer.cancel()
     exit_without_threads()
+
+
+def _supervise(workers: int, host: str, **settings: Any) -> None:
+    """Serve with several processes until SIGINT or SIGTERM."""
+    from .workers.supervisor import check_program, supervise
+
+    if find_spec("uvicorn") is None:
+        raise LocalError(_NEEDS_UVICORN)
+    check_program()
+    store, listener = settings.get("store", "memory"), _listen_or_exit(host, settings.get("port", 8000))
+    _warn_about_hosts(host, settings.get("hosts"))
+    urls = _urls(listener, host, settings.get("path", "/mcp"), settings)
+    uvicorn: dict[str, Any] = settings.get("uvicorn") or {}
+    drain: float | None = uvicorn.get("timeout_graceful_shutdown", _WORKER_DRAIN_SECONDS)
+    grace = math.inf if drain is None else drain + 2 * _EXIT_SECONDS
+    with listener:
+        number = supervise(listener, workers, None if store == "memory" else "-", grace, lambda: _print_urls(urls))
+    if number == signal.SIGTERM:
+        signal.raise_signal(number)
 
 
 async def serve_http(servers: Sequence[Service], *, host: str = _THIS_MACHINE, **settings: Any) -> None:
@@ -48,11 +92,15 @@ async def serve_http(servers: Sequence[Service], *, host: str = _THIS_MACHINE, *
         port: TCP port; 0 selects a free one. Default 8000.
         path: Path of the endpoint. Default `/mcp`.
         uvicorn: Settings of `uvicorn.Config`. Default None: those of uvicorn, with few log messages.
+        workers: 1, the default: this process serves.
+        store: The store of all workers. Default "memory": there are no others.
+        share: Returns what an endpoint shares over a store. Default None: nothing.
         settings: Keyword arguments of `MCPASGIApp`.
 
     The URL is written to standard error. Raises LocalError if uvicorn is not installed, and SystemExit if the address
     cannot be used.
     """
+    settings.pop("workers", 1)
     exit_timer = ExitTimer()
     server, listener = _prepare(servers, host, exit_timer, **settings)
     with listener:
@@ -70,13 +118,40 @@ def _prepare(
     port: int = 8000,
     path: str = "/mcp",
     uvicorn: dict[str, Any] | None = None,
+    place: WorkerPlace | None = None,
     **settings: Any,
 ) -> tuple[Server, socket.socket]:
     """Return a uvicorn server, which writes its URLs to standard error, and its listening socket."""
     try:
-        from uvicorn import Config, Server
+        from uvicorn import Config
     except ImportError as error:
-        raise LocalError("a server over HTTP needs uvicorn: pip install 'mcp-generated[http]'") from error
+        raise LocalError(_NEEDS_UVICORN) from error
+
+    if place is None:
+        _warn_about_hosts(host, settings.get("hosts"))
+    application = MCPASGIApp(servers, path=path, shared=_shared(servers, settings), **settings)
+    config: dict[str, Any] = {
+        "log_level": "warning",
+        "timeout_graceful_shutdown": _DRAIN_SECONDS if place is None else _WORKER_DRAIN_SECONDS,
+        "server_header": False,
+        **(uvicorn or {}),
+    }
+    listener = _listen_or_exit(host, port) if place is None else place.listener
+    urls = _urls(listener, host, path, settings)
+    return _server_class(application, exit_timer, place, urls)(Config(application, **config)), listener
+
+
+def _shared(servers: Sequence[Service], settings: dict[str, Any]) -> EndpointSharing | None:
+    """Return what the endpoint shares with other workers, and remove its settings."""
+    share: Share | None = settings.pop("share", None)
+    store: str | Store = settings.pop("store", "memory")
+    return None if share is None else share(store, servers)
+
+
+def _server_class(
+    application: MCPASGIApp, exit_timer: ExitTimer, place: WorkerPlace | None, urls: Sequence[str]
+) -> type[Server]:
+    from uvicorn import Server
 
     class UvicornServer(Server):
         """A uvicorn server that writes its URLs, and ends all streams before uvicorn waits for them."""
@@ -84,8 +159,11 @@ def _prepare(
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             # From here on uvicorn handles signals: who has read the line may stop the server.
-            for endpoint in endpoints:
-                print(f"listening at {address}{endpoint}", file=sys.stderr, flush=True)
+            if place is None:
+                _print_urls(urls)
+            else:
+                await application.open()
+                await place.begin()
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             super().handle_exit(sig, frame)
@@ -93,25 +171,42 @@ def _prepare(
                 exit_timer.start(seconds + _EXIT_SECONDS, 128 + sig)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            if place is not None:
+                await self._leave()
             await application.close()
             await super().shutdown(sockets)
 
-    if settings.get("hosts") is None and host not in ("127.0.0.1", "localhost", "::1"):
+        async def _leave(self) -> None:
+            """Accept nothing new, close the streams that other workers can go on with, and wait for calls."""
+            for accepting in self.servers:
+                accepting.close()
+            application.hand_over()  # From now on responses close their connections, so that proxies use others.
+            await asyncio.sleep(_LEAVE_SECONDS)
+            for connection in list(self.server_state.connections):
+                connection.shutdown()
+            if self.server_state.tasks:
+                seconds = max((self.config.timeout_graceful_shutdown or 0) - _DRAIN_SECONDS, 0)
+                await asyncio.wait(list(self.server_state.tasks), timeout=seconds)
+
+    return UvicornServer
+
+
+def _warn_about_hosts(host: str, hosts: object) -> None:
+    if hosts is None and host not in ("127.0.0.1", "localhost", "::1"):
         _log.warning(
             "listening on %s, but requests to other hosts than localhost are rejected; pass hosts=[…] to accept them",
             host,
         )
-    application = MCPASGIApp(servers, path=path, **settings)
-    config: dict[str, Any] = {
-        "log_level": "warning",
-        "timeout_graceful_shutdown": _DRAIN_SECONDS,
-        "server_header": False,
-        **(uvicorn or {}),
-    }
-    listener = _listen_or_exit(host, port)
+
+
+def _urls(listener: socket.socket, host: str, path: str, settings: Mapping[str, Any]) -> list[str]:
     address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
-    endpoints = (path, *(["/sse"] if settings.get("legacy_sse") else []))
-    return UvicornServer(Config(application, **config)), listener
+    return [f"{address}{endpoint}" for endpoint in (path, *(["/sse"] if settings.get("legacy_sse") else []))]
+
+
+def _print_urls(urls: Sequence[str]) -> None:
+    for url in urls:
+        print(f"listening at {url}", file=sys.stderr, flush=True)
 
 
 def _listen_or_exit(host: str, port: int) -> socket.socket:

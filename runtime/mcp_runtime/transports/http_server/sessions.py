@@ -96,9 +96,7 @@ class HTTPSession:
         """Return a new stream; drop the oldest finished streams without a connection if they exceed the limits."""
         if self._streams is None:
             self._streams = {}
-        stream = SSEStream(self._events, retry=self._retry)
-        if isinstance(self._events, InMemoryEventStore):
-            self._events.assign(stream.id, self.client)
+        stream = self._new_stream()
         self._streams[stream.id] = stream
         finished = [item for item in self._streams.values() if item.finished and not item.is_attached]
         size = sum([item.size for item in finished])
@@ -108,6 +106,12 @@ class HTTPSession:
             size -= item.size
             del self._streams[item.id]
             item.drop()
+        return stream
+
+    def _new_stream(self) -> SSEStream:
+        stream = SSEStream(self._events, retry=self._retry)
+        if isinstance(self._events, InMemoryEventStore):
+            self._events.assign(stream.id, self.client)
         return stream
 
     # ---- as a transport ----------------------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ from .stream_response import begin_stream, end_stream, send_stream
 _SESSION: Final = SESSION_ID.encode()
 _MAX_RUNNING: Final = 4096  # Requests of one user that wait for their results at the same time, in all sessions.
 _MAX_RUNNING_OF_ADDRESS: Final = 16_384  # The same of one address without a user.
-_TOO_MANY: Final = HTTPError(503, "too many requests of this client run: wait for results first", INTERNAL_ERROR)
-_UNKNOWN_SESSION: Final = HTTPError(404, "there is no such session")
+TOO_MANY: Final = HTTPError(503, "too many requests of this client run: wait for results first", INTERNAL_ERROR)
+UNKNOWN_SESSION: Final = HTTPError(404, "there is no such session")
 
 
 class StatefulHandler:
@@ -84,19 +84,22 @@ class StatefulHandler:
         message, head, auth, _, _, send = post
         http_session = self._sessions.find(head.headers[SESSION_ID], auth.owner)
         if http_session is None:
-            return send_error(send, _UNKNOWN_SESSION, id_of(message))
+            return send_error(send, UNKNOWN_SESSION, id_of(message))
         session = http_session.session
         assert session is not None, "an HTTP session gets its session when it is opened"
         is_crowded = self._counts.total >= _MAX_RUNNING and self._counts.is_full(http_session.client)
         if is_crowded and isinstance(message, (RequestMessage, list)):
-            return send_error(send, _TOO_MANY, id_of(message))
+            return send_error(send, TOO_MANY, id_of(message))
         return self._respond(session, self._dispatch(session, post, http_session), post, client=http_session.client)
+
+    def _is_crowded(self, client: ClientKey) -> bool:
+        return self._counts.total >= _MAX_RUNNING and self._counts.is_full(client)
 
     def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
         """Serve a GET: send the standalone stream, or resume the stream that `Last-Event-ID` names."""
         http_session, position = self._sessions.find(headers[SESSION_ID], auth.owner), resume_position(headers)
         if http_session is None:
-            return send_error(send, _UNKNOWN_SESSION)
+            return send_error(send, UNKNOWN_SESSION)
         if isinstance(position, HTTPError):
             return send_error(send, position)
         stream = http_session.listen() if position is None else http_session.resume(position[0])
@@ -118,9 +121,12 @@ class StatefulHandler:
         """Serve a DELETE: end the session."""
         http_session = self._sessions.find(headers[SESSION_ID], auth.owner)
         if http_session is None:
-            return await send_error(send, _UNKNOWN_SESSION)
+            return await send_error(send, UNKNOWN_SESSION)
         await self._sessions.end(http_session)
         await respond(send, 204)
+
+    def hand_over(self) -> None:
+        """Do nothing: the sessions of this process end with it."""
 
     async def close(self) -> None:
         """End all sessions."""

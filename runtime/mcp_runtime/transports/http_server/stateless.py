@@ -173,10 +173,14 @@ class StatelessHandler:
             if not responder.is_done:
                 responder.client_disconnected(client)
 
-    async def close(self) -> None:
-        """End subscriptions, wait for running requests, then cancel them and the background tasks."""
+    def end_subscriptions(self) -> None:
+        """End subscriptions: their requests get their results."""
         if self._dispatcher is not None:
             self._dispatcher.detach()
+
+    async def close(self) -> None:
+        """End subscriptions, wait for running requests, then cancel them and the background tasks."""
+        self.end_subscriptions()
         await self._wait_for_handlers(_DRAIN_SECONDS)
         for responder in self._running:
             responder.cancel()

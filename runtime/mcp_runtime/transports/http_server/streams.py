@@ -50,7 +50,7 @@ class SSEStream:
     def __init__(self, store: EventStore, resumable: bool = True, retry: int = RETRY) -> None:
         self.id = secrets.token_urlsafe(16).replace("-", "_")
         self.last = 0
-        self.size = 0  # Bytes of all messages.
+        self.size: int = 0  # Bytes of all messages.
         self.finished = False
         self.auth: RequestAuth | None = None  # That of the request whose messages the stream has.
         self._store = store
@@ -141,7 +141,7 @@ class SSEStream:
         """
         cursor = self._delivered if after is None else min(after, self.last)
         if priming_event:
-            await write(encode(b"", id=f"{self.id}-{cursor}", retry=self._retry))
+            await write(encode(b"", id=self.event_id(cursor), retry=self._retry))
         while self._attached is connection:
             self._is_notified = False
             cursor = await self._send_from(connection, write, cursor)
@@ -167,6 +167,10 @@ class SSEStream:
             await write(b"retry: %d\n\n" % self._retry)
             self._closed_connection = False
         self.release(connection)
+
+    def event_id(self, number: int) -> str:
+        """Return the id of an event, which a client sends as `Last-Event-ID`."""
+        return f"{self.id}-{number}"
 
     async def _send_from(self, connection: object, write: Write, cursor: int) -> int:
         """Send the messages after a number while the connection is attached; return the number of the last one sent."""

@@ -1,0 +1,1 @@
+"""What the workers of one server share of its sessions."""

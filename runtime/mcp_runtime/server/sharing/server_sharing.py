@@ -1,0 +1,154 @@
+"""The state of sessions as JSON, and announcements that reach the clients of all workers."""
+
+# What is exported is private to the dispatcher and to the server, whose other half this is.
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, cast
+
+from ...encryption import KeyRing
+from ...errors import LocalError, MCPError
+from ...protocol.connection import Connection
+from ...protocol.lifecycle import Phase
+from ...protocol.revision import Notification
+from ...session.interfaces import Dispatcher
+from ...session.logged_dispatcher import LoggedDispatcher
+from ...stores.primitives import Store
+from ..core import ServerCore
+from ..dispatcher import ServerDispatcher
+from ..subscriptions import Relay, ResourceSubscriptions, SubscriptionBus
+from ..visibility import SessionVisibility, VisibilityRule
+
+_log: Final = logging.getLogger(__name__)
+_CRITERIA: Final = ("names", "tags", "kinds")
+
+
+class ServerSharing:
+    """What the workers of one server share: the states of sessions, announcements, and keys."""
+
+    def __init__(self, origin: ServerCore) -> None:
+        """Share the state of this server, the one that the user wrote."""
+        self._origin = origin
+        self._relay: Relay | None = None
+        self._rows = {row.method: row for row in origin.revision.rows if isinstance(row, Notification)}
+
+    def export(self, dispatcher: Dispatcher, connection: Connection) -> dict[str, Any]:
+        """Return the state of a session, as JSON."""
+        core = _core(dispatcher)
+        subscriptions, visibility = core._resource_subscriptions, core.visibility
+        return {
+            "revision": connection.revision.id,
+            "phase": connection.phase.name,
+            "client": core.client_info,
+            "capabilities": connection.remote_capabilities,
+            "level": core.log_level,
+            "uris": [] if subscriptions is None else sorted(subscriptions.uris),
+            "rules": [] if visibility is None else [_rule_fields(rule) for rule in visibility.rules("")],
+        }
+
+    def restore(self, dispatcher: Dispatcher, connection: Connection, state: Mapping[str, Any]) -> bool:
+        """Set the state of a session. Return False if this server does not serve its protocol version."""
+        core = _core(dispatcher)
+        matching = [item for item in core._candidates if item.stateful and item.revision_id == state["revision"]]
+        if not matching:
+            return False
+        core._server = server = matching[0].get()
+        core.client_info = state["client"]
+        connection.local_capabilities, connection.phase = server.capabilities, Phase[state["phase"]]
+        connection.negotiated(server.revision, state["capabilities"])
+        self.update(dispatcher, connection, state)
+        return True
+
+    def update(self, dispatcher: Dispatcher, connection: Connection, state: Mapping[str, Any]) -> None:
+        """Set the part of the state that requests change."""
+        core = _core(dispatcher)
+        if connection.phase is not (phase := Phase[state["phase"]]):
+            connection.enter_phase(phase)
+        core.log_level = state["level"]
+        core._resource_subscriptions = None
+        if state["uris"]:
+            core._resource_subscriptions = subscriptions = ResourceSubscriptions()
+            for uri in state["uris"]:
+                subscriptions.add(uri)
+        core.visibility = None
+        if state["rules"]:
+            core.visibility = visibility = SessionVisibility()
+            for rule in state["rules"]:
+                visibility.add("", _rule(rule))
+
+    def leave_bus(self, dispatcher: Dispatcher) -> None:
+        """Let the session get no announcements of the server itself: it gets those of all workers."""
+        core = _core(dispatcher)
+        core._server._subscription_bus.unsubscribe(core)
+
+    def change(self, dispatcher: Dispatcher, connection: Connection, method: str, params: Any) -> bytes | None:
+        """Return the message of a change for the client of a session; None if the client does not want it."""
+        core, row = _core(dispatcher), self._rows.get(method)
+        change = None if row is None else core._server._own_change(row, params)
+        if change is None or not core.wants(*change):
+            return None
+        try:
+            return connection.send_notification(*change)
+        except MCPError as error:
+            _log.debug("%r was not sent to a client: %s", method, error)
+            return None
+
+    def relay(self, send: Callable[[str, Any], Awaitable[None]]) -> bool:
+        """Pass all announcements to a function. Return False, and do nothing, if they are passed to one already.
+
+        Raises LocalError for a server whose announcements another bus passes to other processes.
+        """
+        bus = self._origin._subscription_bus
+        if type(bus) is not SubscriptionBus:
+            raise LocalError("store= passes announcements to all workers: leave out subscriptions=, or store=")
+        if bus.relay is not None:
+            return False
+
+        async def relay(row: Notification, params: Mapping[str, Any]) -> None:
+            if self._rows.get(row.method) is row:
+                await send(row.method, params)
+            else:
+                await bus.deliver(row, params)
+
+        bus.relay = self._relay = relay
+        return True
+
+    def leave(self, store: Store) -> None:
+        """Let the server use a store no more."""
+        bus = self._origin._subscription_bus
+        if self._relay is not None and bus.relay is self._relay:
+            bus.relay = None
+        if self._origin._shared_store is store:
+            self._origin._shared_store = None
+
+    async def deliver(self, method: str, params: Any) -> None:
+        """Send a change to the subscribers of this process that are not sessions."""
+        if (row := self._rows.get(method)) is not None:
+            await self._origin._subscription_bus.deliver(row, params)
+
+    def use(self, store: Store, keys: Sequence[bytes]) -> None:
+        """Let the server store its state in a store, and encrypt with these keys unless it has its own."""
+        origin = self._origin
+        origin._shared_store = store
+        if origin.keys is None or origin._shares_keys:
+            try:
+                origin.keys, origin._shares_keys = KeyRing(*keys), True
+            except LocalError as error:
+                _log.warning("workers cannot read the requestState of others: %s", error)
+
+
+def _core(dispatcher: Dispatcher) -> ServerDispatcher:
+    wrapped = dispatcher.wrapped if isinstance(dispatcher, LoggedDispatcher) else dispatcher
+    return cast(ServerDispatcher, wrapped)
+
+
+def _rule_fields(rule: VisibilityRule) -> list[Any]:
+    sets = [getattr(rule, name) for name in _CRITERIA]
+    return [rule.enabled, *(None if item is None else sorted(item) for item in sets)]
+
+
+def _rule(fields: Sequence[Any]) -> VisibilityRule:
+    return VisibilityRule(fields[0], *(None if item is None else frozenset(item) for item in fields[1:]))

@@ -1,0 +1,1 @@
+"""Stores that several processes share: records, streams, counters and channels, in memory, SQLite or Redis."""

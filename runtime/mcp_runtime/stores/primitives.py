@@ -1,0 +1,99 @@
+"""The primitives of a store. What several workers share is built on these alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Final, Literal, Protocol, TypeAlias
+
+from ..errors import MCPError
+
+STREAM_LIMIT: Final = 1024  # Entries of one stream that are stored.
+
+NumberedEntry = tuple[int, bytes]
+ReceiveHint = Callable[[bytes], None]
+
+
+class Anything(Enum):
+    """The expectation of a change that replaces any value."""
+
+    ANYTHING = "anything"
+
+
+ANYTHING: Final = Anything.ANYTHING
+Expected: TypeAlias = bytes | Literal[Anything.ANYTHING] | None
+
+
+class StoreUnavailableError(MCPError):
+    """The store cannot be reached, or has refused a command. What was to be changed may have been changed or not."""
+
+
+class Store(Protocol):
+    """Records, counters, streams and channels of one or more processes. Keys are texts, values are bytes.
+
+    Every method is atomic, also between processes, and raises StoreUnavailableError if the store cannot be reached. A
+    process sees what it has changed itself at once, and what another has changed as soon as its method has returned
+    there. Times to live are in seconds; they are counted anew with each change.
+    """
+
+    async def get(self, key: str) -> bytes | None:
+        """Return the value of a record; None if there is none, or its time to live has passed."""
+        ...
+
+    async def put(self, key: str, value: bytes, ttl: float, expected: Expected = ANYTHING) -> bool:
+        """Store a record if its value is the expected one; None expects that there is none.
+
+        Returns False, and changes nothing, if another value is stored.
+        """
+        ...
+
+    async def touch(self, key: str, ttl: float) -> bytes | None:
+        """Let the time to live of a record begin anew; return its value, or None if there is no such record."""
+        ...
+
+    async def delete(self, key: str) -> bool:
+        """Delete a record; return False if there was none."""
+        ...
+
+    async def count(self, key: str, amount: int, ttl: float) -> int:
+        """Add to a counter, and return its value. A new counter begins with 0, and is deleted `ttl` seconds later."""
+        ...
+
+    async def append(self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None) -> int:
+        """Append entries to a stream, and return the number of the last one; numbers begin with 1 and have no gaps.
+
+        Of the entries of a stream the last 1,024 are stored.
+
+        Args:
+            stream: The stream, which exists from its first entry on.
+            entries: The entries, at least one.
+            ttl: Seconds for which the stream exists after its last entry.
+            after: The number of the last entry before these, as the only writer of a stream knows it. A command that
+                is repeated after a failure then appends nothing twice. Default None: after whatever there is.
+        """
+        ...
+
+    async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
+        """Return the stored entries of a stream that follow a number, in order, at most `limit` of them."""
+        ...
+
+    async def last(self, stream: str) -> int:
+        """Return the number of the last entry of a stream; 0 if there is no such stream."""
+        ...
+
+    async def drop(self, stream: str) -> None:
+        """Delete a stream; its numbers begin anew."""
+        ...
+
+    async def publish(self, channel: str, message: bytes) -> None:
+        """Pass a message to the processes that are subscribed to a channel. It may be lost: the truth is in records and
+        streams."""
+        ...
+
+    async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
+        """Call a function with the messages of a channel, in this event loop, from now on."""
+        ...
+
+    async def close(self) -> None:
+        """End subscriptions, and release connections and files. Records and streams remain."""
+        ...

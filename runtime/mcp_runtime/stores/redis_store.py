@@ -1,0 +1,194 @@
+"""A store in Redis or Valkey, for the processes of any number of machines."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ..errors import LocalError
+from .command_batches import CommandBatches
+from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, StoreUnavailableError
+
+_log: Final = logging.getLogger(__name__)
+
+_RECONNECT_SECONDS: Final = 0.2  # Seconds between two attempts to subscribe again.
+_PUT_IF: Final = """
+local value = redis.call('GET', KEYS[1])
+if value ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return 1
+"""
+_COUNT: Final = """
+local value = redis.call('INCRBY', KEYS[1], ARGV[1])
+if redis.call('PTTL', KEYS[1]) < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return value
+"""
+_APPEND: Final = """
+local last = 0
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  local id = redis.call('XINFO', 'STREAM', KEYS[1])[8]
+  last = tonumber(string.match(id, '%-(%d+)$'))
+end
+local after = tonumber(ARGV[3])
+local skip = 0
+if after >= 0 then
+  if last < after then last = after end
+  skip = last - after
+end
+for i = 4 + skip, #ARGV do
+  last = last + 1
+  redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], '0-' .. string.format('%d', last), 'm', ARGV[i])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return last
+"""
+
+Command = tuple[Any, ...]
+
+
+class RedisStore:
+    """A store in Redis. The commands of many tasks are sent in one pipeline, in their order."""
+
+    def __init__(self, client: Any, prefix: str = "mcp:") -> None:
+        """Use a client of redis-py.
+
+        Args:
+            client: A `redis.asyncio.Redis`: one of `Redis.from_url(url)`, or `sentinel.master_for(name)` of a
+                `redis.asyncio.Sentinel`.
+            prefix: The beginning of all keys and channels. Default "mcp:".
+
+        Raises LocalError for another object.
+        """
+        if not all(callable(getattr(client, name, None)) for name in ("pipeline", "pubsub", "aclose")):
+            raise LocalError(
+                f"RedisStore() needs a client of redis-py: RedisStore(redis.asyncio.Redis(…)), not {client!r}"
+            )
+        self._client, self._prefix = client, prefix
+        self._batches = CommandBatches[Command](self._send)
+        self._receivers: dict[str, list[ReceiveHint]] = {}
+        self._pubsub: Any = None
+        self._listening: asyncio.Task[None] | None = None
+        self._is_subscribed: asyncio.Event = asyncio.Event()
+
+    async def get(self, key: str) -> bytes | None:
+        """Return the value of a record."""
+        value: bytes | None = await self._run("GET", self._prefix + key)
+        return value
+
+    async def put(self, key: str, value: bytes, ttl: float, expected: Expected = ANYTHING) -> bool:
+        """Store a record if its value is the expected one."""
+        name, milliseconds = self._prefix + key, _milliseconds(ttl)
+        if expected is ANYTHING:
+            return bool(await self._run("SET", name, value, "PX", milliseconds))
+        if expected is None:
+            return bool(await self._run("SET", name, value, "PX", milliseconds, "NX"))
+        return bool(await self._run("EVAL", _PUT_IF, 1, name, expected, value, milliseconds))
+
+    async def touch(self, key: str, ttl: float) -> bytes | None:
+        """Let the time to live of a record begin anew; return its value."""
+        value: bytes | None = await self._run("GETEX", self._prefix + key, "PX", _milliseconds(ttl))
+        return value
+
+    async def delete(self, key: str) -> bool:
+        """Delete a record."""
+        return bool(await self._run("DEL", self._prefix + key))
+
+    async def count(self, key: str, amount: int, ttl: float) -> int:
+        """Add to a counter."""
+        return int(await self._run("EVAL", _COUNT, 1, self._prefix + key, amount, _milliseconds(ttl)))
+
+    async def append(self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None) -> int:
+        """Append entries to a stream."""
+        options = (_milliseconds(ttl), STREAM_LIMIT, -1 if after is None else after)
+        return int(await self._run("EVAL", _APPEND, 1, self._prefix + stream, *options, *entries))
+
+    async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
+        """Return the stored entries of a stream that follow a number."""
+        rows = await self._run("XRANGE", self._prefix + stream, f"(0-{after}", "+", "COUNT", limit)
+        return [_entry(row) for row in rows]
+
+    async def last(self, stream: str) -> int:
+        """Return the number of the last entry of a stream."""
+        rows = await self._run("XREVRANGE", self._prefix + stream, "+", "-", "COUNT", 1)
+        return _entry(rows[0])[0] if rows else 0
+
+    async def drop(self, stream: str) -> None:
+        """Delete a stream."""
+        await self._run("UNLINK", self._prefix + stream)
+
+    async def publish(self, channel: str, message: bytes) -> None:
+        """Pass a message to the processes that are subscribed to a channel."""
+        await self._run("PUBLISH", self._prefix + channel, message)
+
+    async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
+        """Call a function with the messages of a channel."""
+        self._receivers.setdefault(channel, []).append(receive)
+        if self._pubsub is None:
+            self._pubsub = self._client.pubsub(ignore_subscribe_messages=True)
+        try:
+            await self._pubsub.subscribe(self._prefix + channel)
+        except Exception as error:
+            raise _unavailable(error) from error
+        if self._listening is None:
+            self._listening = asyncio.get_running_loop().create_task(self._listen())
+
+    async def close(self) -> None:
+        """End subscriptions, and close the connections of the client."""
+        self._receivers.clear()
+        await self._batches.close()
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
+        if self._pubsub is not None:
+            await self._pubsub.aclose()
+        await self._client.aclose()
+
+    async def _run(self, *command: Any) -> Any:
+        return await self._batches.add(command)
+
+    async def _send(self, commands: Sequence[Command]) -> Sequence[Any]:
+        """Send commands in one pipeline; return their results and errors."""
+        try:
+            if len(commands) == 1:
+                return [await self._client.execute_command(*commands[0])]
+            pipeline = self._client.pipeline(transaction=False)
+            for command in commands:
+                pipeline.execute_command(*command)
+            results: list[Any] = await pipeline.execute(raise_on_error=False)
+        except Exception as error:
+            raise _unavailable(error) from error
+        return [_unavailable(result) if isinstance(result, Exception) else result for result in results]
+
+    async def _listen(self) -> None:
+        """Call the receivers of messages. redis-py subscribes again when the connection is lost."""
+        start = len(self._prefix)
+        while True:
+            try:
+                message = await self._pubsub.get_message(timeout=None)
+            except Exception as error:
+                _log.warning("the connection to the channels of the store was lost: %s", error)
+                await asyncio.sleep(_RECONNECT_SECONDS)
+                continue
+            if message is None:
+                continue
+            for receive in self._receivers.get(message["channel"].decode()[start:], ()):
+                try:
+                    receive(message["data"])
+                except Exception:
+                    _log.exception("a message of the store was not handled")
+
+
+def _unavailable(error: Exception) -> StoreUnavailableError:
+    return StoreUnavailableError(f"Redis: {error}")
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(int(seconds * 1000), 1)
+
+
+def _entry(row: Any) -> NumberedEntry:
+    id, fields = row
+    body: bytes = fields[b"m"] if hasattr(fields, "keys") else fields[1]
+    return int(id.rpartition(b"-")[2]), body

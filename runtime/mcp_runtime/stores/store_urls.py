@@ -1,0 +1,62 @@
+"""The store that a URL names: what `store=` takes."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from typing import Any, Final
+
+from ..errors import LocalError
+from ..usage.rules import shown
+from .primitives import Store
+
+_METHODS: Final = ("get", "put", "touch", "delete", "count", "append", "read", "last", "drop", "publish", "subscribe")
+_EXAMPLES: Final = '"memory", "sqlite:///path" or "redis://host"'
+
+
+def open_store(function: str, store: Any) -> Store | None:
+    """Return the store that `store=` of a function names; None for "memory", what one process has itself.
+
+    It connects with its first command.
+
+    Args:
+        function: The name of the function, for messages.
+        store: "memory", the URL of a SQLite file or of a Redis, or a Store.
+
+    Raises LocalError for anything else, and if the package is not installed that the store needs.
+    """
+    if not isinstance(store, str):
+        if all(callable(getattr(store, name, None)) for name in _METHODS):
+            result: Store = store
+            return result
+        raise LocalError(f"{function}(): store must be {_EXAMPLES}, or a Store; {shown(store)} is not")
+    scheme, _, rest = store.partition("://")
+    if store == "memory":
+        return None
+    if scheme == "sqlite" and re.fullmatch(r"/[^?#]+", rest):
+        from .sqlite_store import SQLiteStore
+
+        return SQLiteStore(rest.removeprefix("/"))
+    if scheme == "sqlite":
+        raise LocalError(f'{function}(): store={shown(store)} names no file; write store="sqlite:///folder/store.db"')
+    if scheme in ("redis", "rediss", "unix") and rest:
+        return _redis_store(function, store)
+    if scheme in ("valkey", "valkeys"):
+        redis = f"redis{scheme.removeprefix('valkey')}"
+        raise LocalError(f'{function}(): Valkey has the protocol of Redis: write store="{redis}://…", not {scheme}://')
+    # A URL may have a password, so that only its scheme is shown.
+    raise LocalError(f"{function}(): store={shown(scheme)} is unknown; write store={_EXAMPLES}")
+
+
+def _redis_store(function: str, url: str) -> Store:
+    if find_spec("redis") is None:
+        raise LocalError(f"{function}(): a store in Redis needs redis-py: pip install 'mcp-generated[redis]'")
+    import redis.asyncio
+
+    from .redis_store import RedisStore
+
+    client_class: Any = redis.asyncio.Redis
+    try:
+        return RedisStore(client_class.from_url(url))
+    except ValueError as error:
+        raise LocalError(f"{function}(): store= is no URL that redis-py reads: {error}") from None

@@ -1,0 +1,47 @@
+"""The limits of an HTTP endpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...aio.keepalive import KEEP_ALIVE
+from ...protocol.framing import MAX_MESSAGE_BYTES
+from ...usage.keywords import checked_fields
+from ...usage.rules import COUNT, SECONDS
+from .streams import RETRY
+
+
+@checked_fields(
+    rules={
+        **dict.fromkeys(("max_body", "max_parts", "max_sessions", "max_batch", "retry_interval"), COUNT),
+        **dict.fromkeys(("body_timeout", "handshake_timeout", "session_idle_timeout", "keep_alive"), SECONDS),
+    }
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HTTPLimits:
+    """The limits of an HTTP endpoint.
+
+    Args:
+        max_body: Bytes of the body of a request. Default 8 MiB.
+        max_parts: JSON values in the body of a request; a member of an object counts as four. Default 300000.
+        body_timeout: Seconds for the body of a request to arrive. Default 30.
+        max_sessions: Sessions that are open at the same time. Default 20000.
+        handshake_timeout: Seconds after `initialize` at which a session ends if its client sends nothing more. Default
+            30.
+        session_idle_timeout: Seconds after its last use at which a session ends. Default 1800.
+        max_batch: Messages of a JSON-RPC batch. Default 100.
+        keep_alive: Seconds without a message on an SSE stream after which a comment is sent, so that proxies do not
+            close the connection. Default 15.
+        retry_interval: Milliseconds after which a client reconnects to an SSE stream whose connection was closed.
+            Default 500.
+    """
+
+    max_body: int = MAX_MESSAGE_BYTES
+    max_parts: int = 300_000
+    body_timeout: float = 30.0
+    max_sessions: int = 20_000
+    handshake_timeout: float = 30.0
+    session_idle_timeout: float = 1800.0
+    max_batch: int = 100
+    keep_alive: float = KEEP_ALIVE
+    retry_interval: int = RETRY

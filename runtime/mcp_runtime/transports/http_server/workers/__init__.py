@@ -1,0 +1,1 @@
+"""Several processes that serve one endpoint, and the process that starts and ends them."""

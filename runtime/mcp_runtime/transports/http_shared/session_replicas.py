@@ -1,0 +1,276 @@
+"""The sessions of an endpoint at one worker: what is in the store, and what this worker needs to serve them."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic_core import from_json, to_json
+
+from ...http.client_keys import ClientKey
+from ...protocol.jsonrpc import Id
+from ...protocol.lifecycle import Phase
+from ...protocol.revision import Request
+from ...session.interfaces import Dispatcher, SessionSharing
+from ...session.interfaces import Send as SendMessage
+from ...session.options import RequestOptions
+from ...session.session import Session
+from ..http_server.event_store import InMemoryEventStore
+from ..http_server.sessions import HTTPSession
+from ..http_server.streams import SSEStream
+from .change_log import Change
+from .standalone import StandaloneStream
+from .stored_streams import StoredStream, session_digest
+from .worker import Worker
+
+_NO_EVENTS: Final = InMemoryEventStore()
+_UNUSED_SECONDS: Final = 60.0  # Seconds without a request after which a worker forgets a session that the store has.
+_CHANGING: Final = ("level", "uris", "rules", "phase")
+
+
+def owner_digest(owner: object) -> str:
+    """Return what the record of a session has of its owner."""
+    return sha256(repr(owner).encode()).hexdigest()[:32]
+
+
+class ReplicatedSession(Session):
+    """A session whose requests to the client have ids that are unique among all workers."""
+
+    __slots__ = ("new_id",)
+    new_id: Callable[[], Id]
+
+    async def send_request(
+        self,
+        row: Request[Any],
+        params: dict[str, Any] | BaseModel,
+        options: RequestOptions,
+        send: SendMessage | None = None,
+        request_id: Id | None = None,
+    ) -> BaseModel:
+        """Send a request; see `Session.send_request`."""
+        return await super().send_request(
+            row, params, options, send, self.new_id() if request_id is None else request_id
+        )
+
+
+class SessionReplica(HTTPSession):
+    """A session as one worker has it. Its state is in the record of the store; other workers have replicas as well."""
+
+    __slots__ = ("record", "_worker", "_ttl", "_state", "_sharing", "_connection", "standalone", "_own_streams",
+                 "_resumed", "has_ended", "handshake_ttl", "dispatcher")  # fmt: skip
+
+    def __init__(
+        self, id: str, owner: object, client: ClientKey, worker: Worker, ttl: float, handshake_ttl: float, retry: int
+    ) -> None:
+        """Create the replica of a session.
+
+        Args:
+            id: The id of the session.
+            owner: The owner of the session.
+            client: The user or address, for limits.
+            worker: This worker.
+            ttl: Seconds after its last use at which the session ends.
+            handshake_ttl: The same before its first use.
+            retry: Milliseconds after which clients reconnect.
+        """
+        super().__init__(owner, _NO_EVENTS, retry, client)
+        self.id, self._worker, self._ttl, self.handshake_ttl = id, worker, ttl, handshake_ttl
+        self.record: bytes | None = None
+        self._state: dict[str, Any] = {}
+        self.standalone = StandaloneStream(worker, f"s_{session_digest(id, 'standalone')}", ttl, retry)
+        self._own_streams = 0
+        self._resumed: weakref.WeakValueDictionary[str, StoredStream] = weakref.WeakValueDictionary()
+        self.has_ended = False
+
+    def connect(self, sharing: SessionSharing, dispatcher: Dispatcher, session: ReplicatedSession) -> None:
+        """Set what handles the messages of the session."""
+        self.session, self.dispatcher, self.on_end = session, dispatcher, dispatcher.detach
+        self._sharing, self._connection = sharing, session.connection
+
+    def _export(self) -> dict[str, Any]:
+        return self._sharing.export(self.dispatcher, self._connection)
+
+    def _update(self, state: Mapping[str, Any]) -> None:
+        self._sharing.update(self.dispatcher, self._connection, state)
+
+    # ---- the record --------------------------------------------------------------------------------------------------
+
+    @property
+    def key(self) -> str:
+        """The key of the record of the session."""
+        return self._worker.key("session", sha256(self.id.encode()).hexdigest())
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """The state that the record has."""
+        return self._state
+
+    @property
+    def owner_digest(self) -> str:
+        """What the record has of the owner of the session."""
+        digest: str = self._state["owner"]
+        return digest
+
+    def load(self, record: bytes) -> None:
+        """Set the state to that of the record, which another worker may have changed."""
+        if record != self.record:
+            state = from_json(record)
+            if self.record is not None:
+                self._update(state)
+            self.record, self._state = record, state
+
+    @property
+    def has_changed(self) -> bool:
+        """True if the state is not that of the record."""
+        state = self._export()
+        return any(self._state.get(name) != value for name, value in state.items())
+
+    async def save(self) -> None:
+        """Store the state, if it has changed, with what other workers have changed meanwhile."""
+        while self.has_changed and not self.has_ended:
+            state = {**self._state, **self._export()}
+            ttl = self._ttl if state["phase"] == Phase.OPEN.name else self.handshake_ttl
+            record = to_json(state)
+            if await self._worker.store.put(self.key, record, ttl, expected=self.record):
+                self.record, self._state = record, state
+                return
+            stored = await self._worker.store.get(self.key)
+            if stored is None:
+                self.has_ended = True
+                return
+            merged = _merged(self._state, self._export(), from_json(stored))
+            self.record, self._state = stored, from_json(stored)
+            self._update(merged)
+
+    # ---- streams -----------------------------------------------------------------------------------------------------
+
+    @property
+    def standalone_stream(self) -> SSEStream:
+        """The SSE stream for messages that belong to no POST."""
+        return self.standalone
+
+    @property
+    def is_busy(self) -> bool:
+        """True if a stream has a connection or a handler runs here, so that the session is not idle."""
+        resumed = any(stream.is_attached for stream in self._resumed.values())
+        is_running = self.session is not None and self.session.is_busy
+        return self.standalone.is_attached or resumed or is_running or super().is_busy
+
+    def set_state(self, change: int) -> None:
+        """Set what the record of a new session has besides the state of its server."""
+        self._state = {"owner": owner_digest(self.owner), "change": change}
+
+    @property
+    def first_change(self) -> int:
+        """The number of the last change before the session was opened."""
+        change: int = self._state["change"]
+        return change
+
+    def put_change(self, change: Change) -> None:
+        """Send a change to the client, if it wants it."""
+        number, method, params = change
+        self.standalone.put_change(number, self._sharing.change(self.dispatcher, self._connection, method, params))
+
+    def _new_stream(self) -> SSEStream:
+        self._own_streams += 1
+        number = f"{self._worker.id}{self._own_streams}"
+        id = f"{number}_{session_digest(self.id, number)}"
+        stream = StoredStream(self._worker, id, self._ttl, self._retry, self.save)
+        return stream
+
+    async def find_stream(self, id: str) -> StoredStream | None:
+        """Return the stream of an id, which another worker may have opened; None if there is none."""
+        own = (self._streams or {}).get(id)
+        if isinstance(own, StoredStream):
+            return own
+        number, _, digest = id.partition("_")
+        if digest != session_digest(self.id, number):
+            return None
+        stream = self._resumed.get(id) or StoredStream(self._worker, id, self._ttl, self._retry)
+        self._resumed[id] = stream
+        return stream if await stream.is_stored() else None
+
+    async def drain(self) -> None:
+        """Wait until few messages of the standalone stream are unsent."""
+        await self.standalone.drain()
+
+    def hand_over(self) -> None:
+        """Close the connections of GET requests."""
+        for stream in (self.standalone, *self._resumed.values()):
+            if stream.is_attached:
+                stream.close_connection()
+
+    async def close(self) -> None:
+        """End the connections of this worker; delete its streams if the session has ended."""
+        self.standalone.finish()
+        for resumed in list(self._resumed.values()):
+            resumed.drop()
+        if self.has_ended:
+            await super().close()
+
+
+def _merged(base: dict[str, Any], own: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
+    """Return a stored state with the changes that were made here since `base`."""
+    merged = {**stored, **{name: own[name] for name in _CHANGING if own[name] != base.get(name)}}
+    before = {*base.get("uris", ())}
+    merged["uris"] = sorted(({*stored["uris"]} | ({*own["uris"]} - before)) - (before - {*own["uris"]}))
+    return merged
+
+
+class Replicas:
+    """The sessions that this worker has used last."""
+
+    def __init__(self, worker: Worker, ttl: float, end: Callable[[SessionReplica], None]) -> None:
+        self._worker, self._ttl, self._end = worker, ttl, end
+        self._open: OrderedDict[str, SessionReplica] = OrderedDict()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def get(self, id: str) -> SessionReplica | None:
+        """Return the replica of a session, if this worker has one."""
+        replica = self._open.get(id)
+        if replica is not None:
+            self._open.move_to_end(id)
+            replica.last_used = asyncio.get_running_loop().time()
+        return replica
+
+    def add(self, replica: SessionReplica) -> None:
+        """Add a replica."""
+        loop = asyncio.get_running_loop()
+        replica.last_used = loop.time()
+        self._open[replica.id] = replica
+        if self._timer is None:
+            self._timer = loop.call_later(self._interval, self._sweep)
+
+    def remove(self, id: str) -> SessionReplica | None:
+        """Remove a replica, and return it."""
+        return self._open.pop(id, None)
+
+    def __iter__(self) -> Any:
+        return iter(list(self._open.values()))
+
+    def close(self) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @property
+    def _interval(self) -> float:
+        return min(self._ttl / 3, _UNUSED_SECONDS)
+
+    def _sweep(self) -> None:
+        """Let the sessions live that are busy here, and forget the others after a while."""
+        loop = asyncio.get_running_loop()
+        for replica in self:
+            if replica.is_busy:
+                self._worker.spawn(self._worker.store.touch(replica.key, self._ttl))
+                self._worker.spawn(
+                    self._worker.store.touch(self._worker.key("holder", replica.standalone.id), self._ttl)
+                )
+            elif loop.time() - replica.last_used > _UNUSED_SECONDS:
+                self._end(replica)
+        self._timer = loop.call_later(self._interval, self._sweep) if self._open else None

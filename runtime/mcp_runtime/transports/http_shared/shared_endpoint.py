@@ -1,0 +1,121 @@
+"""What makes the HTTP endpoint of one worker a part of an endpoint of several."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ...aio.keepalive import KeepAliveTimer
+from ...aio.lifespan import SharedLifespan
+from ...session.interfaces import Candidate, Service, SessionSharing
+from ...stores.primitives import Store, StoreUnavailableError
+from ..http_server.http_limits import HTTPLimits
+from ..http_server.responders import SessionResponder
+from ..http_server.sessions import SessionStore
+from .change_log import ChangeLog
+from .shared_keys import REFRESH_SECONDS, SharedKeys
+from .shared_legacy_sse import SharedLegacySSEHandler
+from .shared_stateful import SharedStatefulHandler
+from .worker import Worker
+
+_POLL_SECONDS: Final = 15.0  # Seconds between two looks for changes whose hints were lost.
+
+
+class SharedEndpoint:
+    """The worker of an endpoint, and the handlers that share its sessions with the other workers."""
+
+    def __init__(self, store: Store, sharing: SessionSharing, name: str) -> None:
+        """Create the worker of a server.
+
+        Args:
+            store: The store of all workers.
+            sharing: What the server shares.
+            name: The name of the server, which it has in all workers.
+        """
+        self.worker = Worker(store, name)
+        self._sharing = sharing
+        self._changes = ChangeLog(self.worker, sharing)
+        self._keys = SharedKeys(self.worker)
+        self._opening: asyncio.Task[None] | None = None
+        self._refreshing: asyncio.Task[None] | None = None
+        self.is_open = False
+
+    def stateful(
+        self,
+        servers: Sequence[Service],
+        lifespans: Mapping[int, SharedLifespan],
+        sessions: SessionStore,
+        keep_alive: KeepAliveTimer,
+        responder_class: type[SessionResponder],
+        limits: HTTPLimits,
+    ) -> SharedStatefulHandler:
+        """Return the handler of sessions; `limits` are those of the endpoint."""
+        return SharedStatefulHandler(
+            servers,
+            lifespans,
+            sessions,
+            keep_alive,
+            responder_class,
+            worker=self.worker,
+            sharing=self._sharing,
+            changes=self._changes,
+            idle=limits.session_idle_timeout,
+            handshake=limits.handshake_timeout,
+            retry=limits.retry_interval,
+        )
+
+    def legacy_sse(
+        self, servers: Sequence[Candidate[Service]], max_connections: int, keep_alive: KeepAliveTimer
+    ) -> SharedLegacySSEHandler:
+        """Return the handler of HTTP+SSE."""
+        return SharedLegacySSEHandler(servers, "/sse", "/messages", max_connections, keep_alive, worker=self.worker)
+
+    async def open(self) -> None:
+        """Connect to the store, once. Raises StoreUnavailableError, and may then be called again."""
+        if self._opening is None:
+            self._opening = asyncio.get_running_loop().create_task(self._open())
+        opening = self._opening
+        try:
+            await asyncio.shield(opening)
+        except Exception:
+            self._opening = None
+            raise
+
+    async def is_ready(self) -> bool:
+        """Return True if the store answers."""
+        try:
+            await self.open()
+            await self.worker.store.get(self.worker.key("keys"))
+        except StoreUnavailableError:
+            return False
+        return True
+
+    async def _open(self) -> None:
+        await self.worker.subscribe()
+        await self._changes.open()
+        await self._use_keys()
+        self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
+        self.is_open = True
+
+    async def _use_keys(self) -> None:
+        keys = await self._keys.read()
+        self._sharing.use(self.worker.store, keys)
+
+    async def _refresh(self) -> None:
+        """Read keys and changes again from time to time."""
+        seconds = 0.0
+        while True:
+            await asyncio.sleep(_POLL_SECONDS)
+            self.worker.spawn(self._changes.read())
+            seconds += _POLL_SECONDS
+            if seconds >= REFRESH_SECONDS:
+                seconds = 0.0
+                self.worker.spawn(self._use_keys())
+
+    async def close(self) -> None:
+        """Store what is still to be stored, and leave the store."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+        self._sharing.leave(self.worker.store)
+        await self.worker.close()

@@ -1,0 +1,259 @@
+"""Requests that open a session or belong to one, served by any worker."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Final
+
+from ...aio.eager import task_starter
+from ...aio.keepalive import KeepAliveTimer
+from ...aio.lifespan import SharedLifespan
+from ...errors import JSONRPCError
+from ...http.asgi import Receive, Send, Sending, disconnect_task, id_of, respond, send_error
+from ...http.client_keys import address_of, client_key
+from ...http.headers import SESSION_ID, Headers, HTTPError, Raw
+from ...http.server_rules import resume_position
+from ...protocol.connection import Connection
+from ...protocol.jsonrpc import RequestMessage
+from ...protocol.lifecycle import Phase
+from ...session.identity import RequestAuth
+from ...session.interfaces import Service, SessionSharing
+from ...session.session import Session
+from ..http_server.responders import IncomingPost, PostResponder, SessionResponder
+from ..http_server.sessions import SessionStore
+from ..http_server.stateful import TOO_MANY, UNKNOWN_SESSION, StatefulHandler
+from ..http_server.stream_response import send_stream
+from .change_log import ChangeLog
+from .forwarding import MessageForwarding
+from .session_replicas import Replicas, ReplicatedSession, SessionReplica, owner_digest
+from .standalone import StandaloneStream
+from .stored_streams import StoredStream
+from .worker import Worker
+
+_SESSION: Final = SESSION_ID.encode()
+_NO_STREAM: Final = HTTPError(400, "there is no such stream any more")
+
+
+class SharedStatefulHandler(StatefulHandler):
+    """Serve the sessions of one endpoint, whose records and streams are in a store that all workers share."""
+
+    def __init__(
+        self,
+        servers: Sequence[Service],
+        lifespans: Mapping[int, SharedLifespan],
+        sessions: SessionStore,
+        keep_alive: KeepAliveTimer,
+        responder_class: type[SessionResponder] = SessionResponder,
+        *,
+        worker: Worker,
+        sharing: SessionSharing,
+        changes: ChangeLog,
+        idle: float,
+        handshake: float,
+        retry: int,
+    ) -> None:
+        """Create the handler; `idle` and `handshake` are the times to live of sessions, in seconds."""
+        super().__init__(servers, lifespans, sessions, keep_alive, responder_class)
+        self._worker, self._sharing, self._changes = worker, sharing, changes
+        self._idle, self._handshake, self._retry = idle, handshake, retry
+        self._replicas = Replicas(worker, idle, self._forget)
+        self._forwarding = MessageForwarding(worker, self._replicas)
+        worker.on("end", lambda fields: self._end_here(fields["session"]))
+
+    async def open(self, post: IncomingPost) -> None:
+        """Open a session with the newest server; end it at once if `initialize` fails."""
+        _, _, auth, scope, _, _ = post
+        replica = self._new_replica(secrets.token_urlsafe(24), auth, scope)
+        replica.set_state(self._changes.last)
+        session = await self._connect(replica, auth, None)
+        assert session is not None, "a new session has a service"
+        self._replicas.add(replica)
+        responder = self._dispatch(session, post, replica)
+        headers: Raw = ((_SESSION, replica.id.encode()),)
+        if session.connection.phase is Phase.NEW:
+            await self._end(replica)
+            headers = ()
+        else:
+            self._sharing.leave_bus(replica.dispatcher)
+            await replica.save()
+        await self._respond(session, responder, post, headers)
+
+    def _new_replica(self, id: str, auth: RequestAuth, scope: Any) -> SessionReplica:
+        client = client_key(auth.owner, address_of(scope))
+        return SessionReplica(id, auth.owner, client, self._worker, self._idle, self._handshake, self._retry)
+
+    async def _connect(
+        self, replica: SessionReplica, auth: RequestAuth, state: Mapping[str, Any] | None
+    ) -> ReplicatedSession | None:
+        """Give a replica its session, in a state of the store if there is one; None if no server serves its version."""
+        service = self._servers[-1]
+        dispatcher = service.dispatcher(await self._lifespans[id(service.origin)].state())
+        if self._template is None:
+            self._template = Connection(service.revision, "server", local_capabilities=service.capabilities)
+            self._starter = task_starter(asyncio.get_running_loop())
+        connection = self._template.copy_for_new_connection()
+        sharing = self._sharing
+        if state is not None and not sharing.restore(dispatcher, connection, state):
+            return None
+        dispatcher.identify(replica.id)
+        opening = dispatcher.initialize if state is None else None
+        session = ReplicatedSession(connection, replica, dispatcher.handle, opening, self._starter, auth)
+        session.new_id = self._worker.request_id
+        replica.connect(sharing, dispatcher, session)
+        dispatcher.attach(session)
+        return session
+
+    async def _find(self, headers: Headers, auth: RequestAuth, scope: Any = None) -> SessionReplica | None:
+        """Return the session of a request with the state that the store has; None if there is no such session."""
+        session_id = headers[SESSION_ID]
+        replica = self._replicas.get(session_id)
+        candidate = replica or self._new_replica(session_id, auth, scope)
+        record = await self._worker.store.touch(candidate.key, self._idle)
+        if record is None:
+            if replica is not None:
+                self._end_here(session_id)
+            return None
+        if replica is None and (replica := self._replicas.get(session_id)) is None:
+            replica = candidate
+            replica.load(record)
+            if replica.owner_digest != owner_digest(auth.owner):
+                return None
+            if await self._connect(replica, auth, replica.state) is None:
+                return None
+            replica = self._replicas.get(session_id) or replica
+            self._replicas.add(replica)
+        replica.load(record)
+        return replica if replica.owner_digest == owner_digest(auth.owner) else None
+
+    async def serve(self, post: IncomingPost) -> None:
+        """Serve a POST that belongs to a session."""
+        message, head, auth, scope, _, send = post
+        replica = await self._find(head.headers, auth, scope)
+        if replica is None or replica.session is None:
+            return await send_error(send, UNKNOWN_SESSION, id_of(message))
+        if self._is_crowded(replica.client) and isinstance(message, (RequestMessage, list)):
+            return await send_error(send, TOO_MANY, id_of(message))
+        rest = await self._forwarding.forward(replica, message)
+        if rest is None:
+            return await respond(send, 202)
+        session, post = replica.session, (rest, *post[1:])
+        await self._respond(session, self._dispatch(session, post, replica), post, client=replica.client)
+
+    def _respond(
+        self,
+        session: Session,
+        responder: PostResponder | None,
+        post: IncomingPost,
+        more: Raw = (),
+        client: Any = None,
+    ) -> Sending:
+        replica: SessionReplica = session.transport
+        respond_now = super()._respond(session, responder, post, more, client)
+        is_decided = responder is None or responder.response is not None
+        return self._respond_after(replica, respond_now) if is_decided and replica.has_changed else respond_now
+
+    async def _respond_after(self, replica: SessionReplica, responding: Awaitable[None]) -> None:
+        """Store the state before the client can send its next request, to any worker."""
+        await replica.save()
+        await responding
+
+    # ---- streams -----------------------------------------------------------------------------------------------------
+
+    async def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> None:
+        """Serve a GET: send the standalone stream, or resume the stream that `Last-Event-ID` names."""
+        position = resume_position(headers)
+        replica = await self._find(headers, auth)
+        if replica is None or replica.session is None:
+            return await send_error(send, UNKNOWN_SESSION)
+        if isinstance(position, HTTPError):
+            return await send_error(send, position)
+        name, after = ("", None) if position is None else position
+        base, _, change = name.partition(".")
+        if not base or base == replica.standalone.id:
+            stream: StoredStream = replica.standalone
+            after = await self._listen(replica, replica.standalone, after, change)
+        elif (resumed := await replica.find_stream(name)) is None:
+            return await send_error(send, _NO_STREAM)
+        else:
+            stream = resumed
+            if (refusal := await self._refusal(stream, auth)) is not None:
+                return await send_error(send, refusal, headers=tuple(auth.challenge_headers))
+            await stream.take_over()
+        primed = replica.session.connection.revision.http.priming_event
+        client = disconnect_task(receive, auth.expires_in)
+        client.add_done_callback(lambda _: self._released(replica))
+        await send_stream(stream, client, send, self._keep_alive, after=after, priming_event=primed)
+
+    async def _listen(self, replica: SessionReplica, stream: StandaloneStream, after: int | None, change: str) -> int:
+        """Let a GET have the standalone stream from a position on: that of its header, or else the last one."""
+        number, last_change = await stream.take_over()
+        if after is not None and change.isdecimal():
+            number, last_change = after, int(change)
+        self._changes.detach(replica)
+        stream.listen(number, max(last_change, replica.first_change))
+        await self._changes.attach(replica, stream.change)
+        return number
+
+    def _released(self, replica: SessionReplica) -> None:
+        if not replica.standalone.is_attached:
+            self._changes.detach(replica)
+
+    async def _refusal(self, stream: StoredStream, auth: RequestAuth) -> HTTPError | None:
+        """Return the error if the token has not all scopes that the request of a stream has needed."""
+        try:
+            auth.require_scopes(await stream.required_scopes())
+        except JSONRPCError as error:
+            return HTTPError(403, str(error), error.code, error.data)
+        return None
+
+    # ---- the end -----------------------------------------------------------------------------------------------------
+
+    async def end(self, headers: Headers, auth: RequestAuth, send: Send) -> None:
+        """Serve a DELETE: end the session at all workers."""
+        replica = await self._find(headers, auth)
+        if replica is None:
+            return await send_error(send, UNKNOWN_SESSION)
+        await self._end(replica)
+        await respond(send, 204)
+
+    async def _end(self, replica: SessionReplica) -> None:
+        store, worker = self._worker.store, self._worker
+        await store.delete(replica.key)
+        await worker.broadcast("end", session=replica.id)
+        worker.spawn(store.drop(worker.key("stream", replica.standalone.id)))
+        worker.spawn(store.delete(worker.key("holder", replica.standalone.id)))
+        self._replicas.remove(replica.id)
+        await self._stop(replica, has_ended=True)
+
+    def _end_here(self, id: str) -> None:
+        replica = self._replicas.remove(id)
+        if replica is not None:
+            self._worker.spawn(self._stop(replica, has_ended=True))
+
+    def _forget(self, replica: SessionReplica) -> None:
+        self._replicas.remove(replica.id)
+        self._worker.spawn(self._stop(replica, has_ended=False))
+
+    async def _stop(self, replica: SessionReplica, has_ended: bool) -> None:
+        replica.has_ended = has_ended
+        self._changes.detach(replica)
+        if replica.on_end is not None:
+            replica.on_end()
+        if replica.session is not None:
+            await replica.session.stop()
+        await replica.close()
+
+    def hand_over(self) -> None:
+        """Close the connections of GET requests; their clients resume at other workers."""
+        for replica in self._replicas:
+            replica.hand_over()
+
+    async def close(self) -> None:
+        """End what this worker serves; sessions go on at the other workers."""
+        self._replicas.close()
+        for replica in self._replicas:
+            self._replicas.remove(replica.id)
+            await self._stop(replica, has_ended=False)
+        await super().close()

@@ -1,0 +1,265 @@
+"""SSE streams whose messages are in the store before they are sent, so that any worker can resume them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from typing import Any, Final
+
+from pydantic_core import from_json, to_json
+
+from ...aio.keepalive import KeepAliveTimer
+from ...protocol.sse import encode
+from ...stores.primitives import StoreUnavailableError
+from ..http_server.event_store import InMemoryEventStore
+from ..http_server.streams import RETRY, SSEStream, Write
+from .worker import Worker
+
+_log: Final = logging.getLogger(__name__)
+
+_END: Final = b""  # The last entry of a stream that has ended.
+_PAGE: Final = 64  # Entries that are read at once.
+_MAX_UNSTORED: Final = 256  # Messages above which `drain` waits.
+_NO_EVENTS: Final = InMemoryEventStore()
+_FINISHED_SECONDS: Final = 300.0  # Seconds for which a finished stream can be resumed.
+
+Prepare = Callable[[], Awaitable[None]]
+
+
+def session_digest(session_id: str, name: str) -> str:
+    """Return what binds a name to a session, without the id of the session itself."""
+    return sha256(f"{session_id} {name}".encode()).hexdigest()[:16]
+
+
+class StoredStream(SSEStream):
+    """A stream of one response. The worker that runs the handler writes it; any worker sends it.
+
+    A worker that attaches a connection writes its id into the record `holder` of the stream, and tells the others to
+    detach theirs. The writer sends a hint to the holder when there is more to read.
+    """
+
+    __slots__ = ("_worker", "_ttl", "_is_writer", "_prepare", "_unstored", "_recent", "_stored", "_storing", "_ending",
+                 "_dropped", "_scopes", "__weakref__")  # fmt: skip
+
+    def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None) -> None:
+        """Create the local end of a stream.
+
+        Args:
+            worker: This worker.
+            id: The id of the stream, with that of the worker that writes it.
+            ttl: Seconds after its last message for which the stream is stored.
+            retry: Milliseconds after which the client reconnects.
+            prepare: Called before messages are stored, at the worker that writes. Default None: this one only reads.
+        """
+        super().__init__(_NO_EVENTS, retry=retry)
+        self.id = id
+        self._worker, self._ttl, self._prepare = worker, ttl, prepare
+        self._is_writer = prepare is not None
+        self._unstored: list[bytes] = []
+        self._recent: deque[tuple[int, bytes]] = deque()  # Stored messages that the attached connection still gets.
+        self._stored = 0
+        self._storing: asyncio.Task[Any] | None = None
+        self._ending = self._dropped = False
+        self._scopes: frozenset[str] = frozenset()
+        worker.streams[id] = self
+
+    # ---- writing -----------------------------------------------------------------------------------------------------
+
+    def put(self, message: bytes) -> None:
+        """Store a message; it is sent afterwards."""
+        if self._ending:
+            return
+        self.last += 1
+        self.size += len(message)
+        self._add(message)
+
+    def finish(self) -> None:
+        """End the stream: the connection ends when all messages are sent."""
+        if not self._ending and self._is_writer:
+            self._ending = True
+            self.last += 1
+            self._ttl = min(self._ttl, _FINISHED_SECONDS)
+            self._add(_END)
+
+    def drop(self) -> None:
+        """End the stream, and delete its messages."""
+        self._ending = self._dropped = self.finished = True
+        self._unstored.clear()
+        self._attached = None
+        self._notify()
+        if self._is_writer:
+            self._worker.spawn(self._worker.store.drop(self._worker.key("stream", self.id)))
+
+    def close_connection(self) -> None:
+        """Close the connection, wherever it is, but not the stream."""
+        super().close_connection()
+        if not self._closed_connection:
+            self._worker.spawn(self._send_to_holder("close"))
+
+    def _add(self, entry: bytes) -> None:
+        self._unstored.append(entry)
+        if self._storing is None:
+            self._storing = self._worker.spawn(self._store_all())
+
+    async def _store_all(self) -> None:
+        try:
+            while self._unstored:
+                batch, self._unstored = self._unstored, []
+                if self._prepare is not None:
+                    await self._prepare()
+                if self.auth is not None and self.auth.checked_scopes != self._scopes:
+                    await self.register()
+                await self._store_batch(batch)
+                self._make_room()
+                if self._attached is not None:
+                    self._notify()
+                else:
+                    self._recent.clear()
+                    self.finished = self._ending
+                    if self._was_attached:
+                        await self._send_to_holder("news")
+        except StoreUnavailableError:
+            self.finished = True  # The client gets no response, and reconnects or fails.
+            self._notify()
+            raise
+        finally:
+            self._storing = None
+
+    async def _store_batch(self, batch: list[bytes]) -> None:
+        last = await self._worker.append(self.id, batch, self._ttl, self._stored)
+        self._recent.extend(enumerate(batch, self._stored + 1))
+        self._stored = last
+
+    async def _send_to_holder(self, hint: str) -> None:
+        """Send a hint to the worker that has the connection, if it is another one."""
+        holder = (await self._position())[0]
+        if holder and holder != self._worker.id:
+            await self._worker.send(holder, "stream", stream=self.id, hint=hint)
+
+    def _is_full(self) -> bool:
+        return len(self._unstored) > _MAX_UNSTORED or super()._is_full()
+
+    # ---- the connection ----------------------------------------------------------------------------------------------
+
+    async def register(self) -> None:
+        """Store that the stream exists, and the scopes that its reader needs. It may be resumed before its first
+        message."""
+        self._scopes = frozenset() if self.auth is None else self.auth.checked_scopes
+        await self._worker.store.put(self._worker.key("registered", self.id), to_json(sorted(self._scopes)), self._ttl)
+
+    async def required_scopes(self) -> list[str]:
+        """Return the scopes that the request of this stream has needed."""
+        if self._is_writer:
+            return [] if self.auth is None else sorted(self.auth.checked_scopes)
+        value = await self._worker.store.get(self._worker.key("registered", self.id))
+        scopes: list[str] = [] if value is None else from_json(value)
+        return scopes
+
+    async def is_stored(self) -> bool:
+        """Return True if there is such a stream."""
+        store = self._worker.store
+        self.last = max(self.last, await store.last(self._worker.key("stream", self.id)))
+        return self.last > 0 or await store.get(self._worker.key("registered", self.id)) is not None
+
+    async def take_over(self) -> tuple[int, int]:
+        """Become the holder of the connection; return the position of the one before, see `position`."""
+        key, store, own = self._worker.key("holder", self.id), self._worker.store, self._worker.id
+        while True:
+            value = await store.get(key)
+            holder, number, change = _read_position(value)
+            if value is not None and holder == own:
+                break
+            if await store.put(key, to_json([own, number, change]), self._ttl, expected=value):
+                break
+        previous = holder or self._worker.other_worker(self.id)
+        if previous and previous != own:
+            await self._worker.send(previous, "stream", stream=self.id, hint="release")
+        self.last = max(self.last, await store.last(self._worker.key("stream", self.id)))
+        return number, change
+
+    def on_hint(self, hint: str) -> None:
+        """Look for "news", "release" the connection for that of another worker, or "close" it."""
+        if hint == "news":
+            self._notify()
+        elif hint == "release":
+            self.detach()
+        elif self._attached is not None:
+            self.close_connection()
+
+    def detach(self) -> None:
+        """Detach the connection: another worker has one."""
+        self._attached = None
+        self._was_attached = True
+        self._recent.clear()
+        self._make_room()
+        self._notify()
+        if self._stored:
+            self._worker.spawn(self._send_to_holder("news"))
+
+    def attach(self, connection: object) -> None:
+        """Attach a connection; it gets the messages of a finished stream, too."""
+        self.finished = self._dropped
+        super().attach(connection)
+
+    def release(self, connection: object) -> None:
+        """Detach a connection."""
+        if self._attached is connection:
+            self._recent.clear()
+        super().release(connection)
+
+    async def pump(
+        self,
+        connection: object,
+        write: Write,
+        keep_alive: KeepAliveTimer,
+        after: int | None = None,
+        priming_event: bool = False,
+    ) -> None:
+        """Send messages over an attached connection; see `SSEStream.pump`."""
+        if priming_event and self._is_writer and not self.last:
+            await self.register()
+        await super().pump(connection, write, keep_alive, after, priming_event)
+
+    async def _send_from(self, connection: object, write: Write, cursor: int) -> int:
+        while self._attached is connection and not self._dropped:
+            entries = await self._next_entries(cursor)
+            if not entries:
+                break
+            for number, message in entries:
+                if message == _END:
+                    self.finished = True
+                    return cursor
+                if number > cursor + 1:
+                    _log.warning("%d messages of a resumed stream are not stored any more", number - cursor - 1)
+                await write(encode(message, id=self.event_id(number)))
+                if self._attached is not connection:
+                    return cursor
+                cursor = self._delivered = number
+                self._delivered_size = self.size if number == self.last else self._delivered_size + len(message)
+                self._make_room()
+        return cursor
+
+    async def _next_entries(self, cursor: int) -> list[tuple[int, bytes]]:
+        """Return the next messages: those that this worker has just stored, or else those of the store."""
+        if self._is_writer and cursor >= self._stored:
+            return []
+        recent, self._recent = self._recent, deque()
+        while recent and recent[0][0] <= cursor:
+            recent.popleft()
+        if recent and recent[0][0] == cursor + 1:
+            return list(recent)
+        return await self._worker.read(self.id, cursor, _PAGE)
+
+    async def _position(self) -> tuple[str, int, int]:
+        """Return the holder of the connection, and the numbers of the last message and change that it has sent."""
+        return _read_position(await self._worker.store.get(self._worker.key("holder", self.id)))
+
+
+def _read_position(value: bytes | None) -> tuple[str, int, int]:
+    if value is None:
+        return "", 0, 0
+    holder, number, change = from_json(value)
+    return holder, number, change

@@ -1,0 +1,151 @@
+"""What every home of a store does alike: the same tests against memory, SQLite and a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.stores.homes import HOMES, open_home, place_of
+
+from mcp_runtime.stores.primitives import STREAM_LIMIT, StoreUnavailableError
+
+BRIEF = 0.05  # Seconds to live for what shall expire.
+LONG = 60.0
+
+
+@pytest.fixture(params=HOMES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return place_of(request.param, tmp_path)
+
+
+@asynccontextmanager
+async def stores(place: Any, count: int = 2) -> AsyncIterator[list[Any]]:
+    """Several openings of one store, as several workers have them."""
+    opened = [open_home(place) for _ in range(count)]
+    try:
+        yield opened
+    finally:
+        for store in opened:
+            await store.close()
+
+
+async def test_a_record_is_read_where_it_was_not_written(place: Any) -> None:
+    async with stores(place) as (one, other):
+        assert await other.get("a") is None
+        assert await one.put("a", b"\x00\xff value", LONG) is True
+        assert (await one.get("a"), await other.get("a"), await other.get("b")) == (b"\x00\xff value",) * 2 + (None,)
+        assert (await other.delete("a"), await one.delete("a"), await one.get("a")) == (True, False, None)
+
+
+async def test_a_record_changes_only_from_the_expected_value(place: Any) -> None:
+    async with stores(place) as (one, other):
+        assert await one.put("a", b"1", LONG, expected=b"0") is False
+        assert await one.get("a") is None
+        assert await one.put("a", b"1", LONG, expected=None) is True
+        assert await other.put("a", b"2", LONG, expected=None) is False
+        assert await other.put("a", b"2", LONG, expected=b"1") is True
+        assert await one.put("a", b"3", LONG, expected=b"1") is False
+        assert await one.get("a") == b"2"
+
+
+async def test_of_many_that_expect_the_same_one_changes_it(place: Any) -> None:
+    async with stores(place, 4) as workers:
+        await workers[0].put("a", b"0", LONG)
+        results = await asyncio.gather(
+            *(store.put("a", b"%d" % number, LONG, expected=b"0") for number, store in enumerate(workers * 5, 1))
+        )
+        assert sorted(results) == [False] * 19 + [True]
+
+
+async def test_records_and_streams_and_counters_expire(place: Any) -> None:
+    async with stores(place) as (one, other):
+        await one.put("a", b"1", BRIEF)
+        await one.append("s", [b"1"], BRIEF)
+        assert await one.count("c", 5, BRIEF) == 5
+        while await other.get("a") is not None or await other.last("s"):
+            await asyncio.sleep(0.01)
+        assert (await one.touch("a", LONG), await one.delete("a"), await one.read("s", 0)) == (None, False, [])
+        while await other.count("c", 1, BRIEF) != 1:
+            await asyncio.sleep(0.01)
+        assert await one.append("s", [b"new"], LONG) == 1
+        assert await other.read("s", 0) == [(1, b"new")]
+        assert await one.put("a", b"2", LONG, expected=None) is True
+
+
+async def test_a_touched_record_lives_on(place: Any) -> None:
+    async with stores(place) as (one, other):
+        await one.put("a", b"1", BRIEF)
+        assert await other.touch("a", LONG) == b"1"
+        await asyncio.sleep(2 * BRIEF)
+        assert (await one.get("a"), await one.touch("b", LONG)) == (b"1", None)
+
+
+async def test_counters_of_several_workers_are_one(place: Any) -> None:
+    async with stores(place, 3) as workers:
+        values = await asyncio.gather(*(store.count("c", 2, LONG) for store in workers * 4))
+        assert sorted(values) == [*range(2, 26, 2)]
+        assert await workers[0].count("c", -24, LONG) == 0
+
+
+async def test_entries_are_numbered_without_gaps_whoever_appends(place: Any) -> None:
+    async with stores(place, 3) as workers:
+        await asyncio.gather(*(store.append("s", [b"%d" % n, b"%d" % n], LONG) for n, store in enumerate(workers * 4)))
+        entries = await workers[1].read("s", 0)
+        assert [number for number, _ in entries] == [*range(1, 25)]
+        assert all(entries[at][1] == entries[at + 1][1] for at in range(0, 24, 2)), "a batch was divided"
+        assert await workers[2].read("s", 20, 2) == entries[20:22]
+        assert (await workers[0].read("s", 24), await workers[0].last("s"), await workers[0].last("t")) == ([], 24, 0)
+        await workers[0].drop("s")
+        assert (await workers[1].read("s", 0), await workers[1].last("s")) == ([], 0)
+
+
+async def test_a_repeated_append_of_the_only_writer_appends_nothing_twice(place: Any) -> None:
+    async with stores(place) as (one, other):
+        assert await one.append("s", [b"1", b"2"], LONG, after=0) == 2
+        assert await one.append("s", [b"1", b"2"], LONG, after=0) == 2
+        assert await one.append("s", [b"2", b"3"], LONG, after=1) == 3
+        assert await other.read("s", 0) == [(1, b"1"), (2, b"2"), (3, b"3")]
+        assert await one.append("lost", [b"5"], LONG, after=4) == 5
+        assert await other.read("lost", 0) == [(5, b"5")]
+
+
+async def test_of_a_long_stream_the_last_entries_are_stored(place: Any) -> None:
+    async with stores(place) as (one, other):
+        await one.append("s", [b"%d" % number for number in range(1, STREAM_LIMIT + 1)], LONG)
+        assert await one.append("s", [b"x", b"y"], LONG) == STREAM_LIMIT + 2
+        entries = await other.read("s", 0, 2 * STREAM_LIMIT)
+        assert (entries[0], entries[-1], len(entries)) == ((3, b"3"), (STREAM_LIMIT + 2, b"y"), STREAM_LIMIT)
+
+
+async def test_the_messages_of_a_channel_reach_its_subscribers_in_order(place: Any) -> None:
+    async with stores(place, 3) as (one, two, three):
+        received: list[tuple[str, bytes]] = []
+        await one.publish("news", b"before")
+        await two.subscribe("news", lambda message: received.append(("two", message)))
+        await three.subscribe("news", lambda message: received.append(("three", message)))
+        await three.subscribe("other", lambda message: received.append(("other", message)))
+        for number in range(50):
+            await one.publish("news", b"%d" % number)
+        await two.publish("other", b"\x00\xfe")
+        while len(received) < 101:
+            await asyncio.sleep(0.001)
+        assert [body for name, body in received if name == "two"] == [b"%d" % number for number in range(50)]
+        assert [body for name, body in received if name == "three"] == [b"%d" % number for number in range(50)]
+        assert [body for name, body in received if name == "other"] == [b"\x00\xfe"]
+
+
+@pytest.mark.parametrize("home", ["sqlite", "redis"])
+async def test_a_closed_store_refuses_commands_and_what_is_stored_remains(home: str, tmp_path: Path) -> None:
+    place = place_of(home, tmp_path)
+    async with stores(place, 1) as (one,):
+        writing = asyncio.ensure_future(one.put("a", b"1", LONG))
+        await asyncio.sleep(0)
+    assert await writing is True
+    with pytest.raises(StoreUnavailableError, match="closed"):
+        await one.put("a", b"2", LONG)
+    async with stores(place, 1) as (again,):
+        assert await again.get("a") == b"1"

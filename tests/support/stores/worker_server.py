@@ -1,0 +1,41 @@
+"""A server of several processes, for tests: `python worker_server.py STORE WORKERS`. It writes its URL."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+from mcp_generated import App, Context
+
+app = App("many")
+
+
+@app.tool
+async def who() -> int:
+    return os.getpid()
+
+
+@app.tool
+async def order(ctx: Context) -> str:
+    answer = await ctx.elicit("What colour?", str)
+    return f"{answer.action} {getattr(answer, 'data', '')} {os.getpid()}"
+
+
+@app.tool
+async def count(ctx: Context, steps: int) -> int:
+    for step in range(steps):
+        await ctx.report_progress(step + 1)
+        await asyncio.sleep(0.005)
+    return os.getpid()
+
+
+@app.tool
+async def add_tool() -> str:
+    await app.server.notify_tool_list_changed()
+    return ""
+
+
+if __name__ == "__main__":
+    store, workers = sys.argv[1:]
+    app.run("http", port=0, workers=int(workers), store=store, health_path="/healthz", ready_path="/readyz")

@@ -41,7 +41,7 @@ class Session:
     for messages that follow immediately, and returns the result of `initialize`, or None if `handle` returns it."""
 
     __slots__ = ("connection", "auth", "scope", "transport", "handle", "ended", "_on_initialize", "_pending",
-                 "_running", "_handlers", "_message_size", "_loop", "_input_ended", "_closed", "_large",
+                 "running", "_handlers", "_message_size", "_loop", "_input_ended", "_closed", "_large",
                  "_request_transport")  # fmt: skip
 
     def __init__(
@@ -60,7 +60,7 @@ class Session:
         self.handle = handle
         self._on_initialize = on_initialize
         self._pending = PendingRequests()
-        self._running: dict[Id, RunningRequest] = {}
+        self.running: dict[Id, RunningRequest] = {}
         self._message_size, self.ended = 0, False
         self._large: LargeMessages | None = None  # The messages that wait, if a large one is being handled.
         self._loop = asyncio.get_running_loop()
@@ -80,15 +80,7 @@ class Session:
     @property
     def is_busy(self) -> bool:
         """True if a handler runs, or a request waits for its response."""
-        return bool(self._running) or len(self._pending) > 0
-
-    def is_running(self, id: Any) -> bool:
-        """Return True if the handler of a request runs."""
-        return id in self._running
-
-    def cancel_handler(self, id: Id, reason: str | None) -> None:
-        """Cancel the handler of a request, if it runs."""
-        self._cancel(id, reason)
+        return bool(self.running) or len(self._pending) > 0
 
     # ---- receiving --------------------------------------------------------------------------------------------------
 
@@ -136,7 +128,9 @@ class Session:
         if data is not None:
             self._message_size = len(data)
             if self._message_size > LARGE or self._large is not None:
-                return self._receive_later(data)
+                # It is handled in pieces, and those that arrive meanwhile wait.
+                self._large = self._large or LargeMessages(self.connection, self._handlers.push, self._handle_later)
+                return self._large.add(data)
             event = (
                 self.connection.oversized(data)
                 if type(data) is OversizedMessage
@@ -145,12 +139,6 @@ class Session:
             self.handle_event(event, self._send, self)
         elif self._input_ended is not None and not self._input_ended.done():
             self._input_ended.set_result(None)
-
-    def _receive_later(self, data: bytes) -> None:
-        """Handle a large message in pieces; those that arrive meanwhile wait."""
-        if self._large is None:
-            self._large = LargeMessages(self.connection, self._handlers.push, self._handle_later)
-        self._large.add(data)
 
     def _handle_later(self, event: Event | None, size: int) -> None:
         """Handle the event of a message that has waited; None if no message waits any more."""
@@ -183,7 +171,7 @@ class Session:
                     if self._handlers.postpone(self.connection, event, reply, begin, self._message_size):
                         return True
                 if (task := self._handlers.start(self._run_request_handler(event, reply, channel))) is not None:
-                    self._running[event.id] = RunningRequest(event, reply, task)
+                    self.running[event.id] = RunningRequest(event, reply, task)
                 return True
             case NotificationReceived():
                 self._handle_notification(event)
@@ -208,24 +196,24 @@ class Session:
         try:
             response = await run_request_handler(self.connection, request, self.handle, channel)
         finally:
-            if self._running and (running := self._running.get(request.id)) is not None and running.request is request:
+            if self.running and (running := self.running.get(request.id)) is not None and running.request is request:
                 self._handlers.remove(running.task)
         if response is None:
             return
         if running is not None:  # The entry belongs to this request: its id is in use while the request is open.
-            del self._running[request.id]
-            if not self._running:
-                self._running.clear()  # Frees the memory of the entries.
+            del self.running[request.id]
+            if not self.running:
+                self.running.clear()  # Frees the memory of the entries.
         reply(*response)
 
-    def _cancel(self, id: Id, reason: str | None) -> None:
+    def cancel_handler(self, id: Id, reason: str | None) -> None:
         """Cancel the handler of a request; the request ends at once. The CancelledError has the reason."""
         if self.connection.phase is not Phase.OPEN:
             return  # `initialize` must not be cancelled, and no other request is handled before its response.
         if (waiting := self._handlers.pop_waiting(id)) is not None:
             self.connection.finish(waiting[0])
             waiting[1](None, 0)
-        elif (running := self._running.pop(id, None)) is not None:
+        elif (running := self.running.pop(id, None)) is not None:
             self.connection.finish(running.request)
             running.task.add_done_callback(self._handlers.remove)
             running.task.cancel(reason)
@@ -236,7 +224,7 @@ class Session:
         lifecycle = self.connection.revision.lifecycle
         if notification.row.method == lifecycle.cancelled.method:
             _log.debug("the peer cancels %r: %r", notification.params.request_id, notification.params.reason)
-            self._cancel(notification.params.request_id, notification.params.reason)
+            self.cancel_handler(notification.params.request_id, notification.params.reason)
         elif notification.row.method == lifecycle.progress.method:
             self._pending.handle_progress(notification.params)
         if self._handlers.is_full:
@@ -257,7 +245,7 @@ class Session:
             if message is not None and self._request_transport is not None:
                 self._request_transport.send_message(OutgoingMessage(None, message))
             elif message is not None:
-                self.transport.send(message, more=bool(self._running))
+                self.transport.send(message, more=bool(self.running))
         except ConnectionClosedError as error:
             _log.debug("not sent: %s", error)
 
@@ -305,9 +293,7 @@ class Session:
         try:
             cancelled = self.connection.local_row(self.connection.revision.lifecycle.cancelled)
             self._transmit(cancelled, {"requestId": request_id, **({"reason": str(error)} if error.args else {})}, send)
-        except ProtocolViolationError:
-            _log.debug("%r has no notification to cancel requests", self.connection.revision.id)
-        except ConnectionClosedError as error:
+        except (ProtocolViolationError, ConnectionClosedError) as error:
             _log.debug("not sent: %s", error)
 
     async def send_notification(self, row: Notification, params: Any) -> None:
@@ -339,8 +325,8 @@ class Session:
         """End a session that `handle_event` drives instead of `run`: fail pending requests, cancel all handlers."""
         self._fail_pending()
         await self._handlers.finish(0)
-        while self._running:
-            self._running.popitem()[1].reply(None, 0)
+        while self.running:
+            self.running.popitem()[1].reply(None, 0)
 
     def _fail_pending(self) -> None:
         if not self.ended and self._closed is not None:

@@ -121,6 +121,7 @@ class MCPASGIApp:
         self._probes = {health_path: False, ready_path: True} if health_path or ready_path else None
         self._create_handlers(servers, event_store, legacy_sse, json_response)
         self._is_open = auth is None and not legacy_sse and owner is user_of
+        self._is_extended = (self._routes, self._probes, self._shared, self._cors) != (None, None, None, None)
         self._closing = self._is_leaving = False
 
     def _set_revisions(self, servers: Sequence[Service], auth: ResourceServer | None, stateless_http: bool) -> None:
@@ -180,16 +181,10 @@ class MCPASGIApp:
         """Serve one ASGI 3 connection: an HTTP request, or the lifespan of the process."""
         if scope["type"] != "http":
             return await self._run_lifespan(scope, receive, send)
-        if self._routes is not None and self._routes.serves(scope, self._path):
-            return await self._routes(scope, receive, send)
-        if self._probes is not None and path_of(scope) in self._probes:
-            return await self._probe(self._probes[path_of(scope)], send)
-        if self._shared is not None and not self._shared.is_open:
-            await self._shared.open()
-        if self._is_leaving:
-            send = closing_sender(send)
-        if self._cors is not None:
-            send = self._cors.sender(scope["headers"], send)
+        if self._is_extended or self._is_leaving:
+            if (extended := await self._serve_extensions(scope, receive, send)) is None:
+                return
+            send = extended
         method: str = scope["method"]
         head, length = self._head_parser.read(method, scope["headers"])
         try:
@@ -230,6 +225,18 @@ class MCPASGIApp:
         except ClientDisconnectError:
             _log.debug("a client disconnected before its request was complete")
 
+    async def _serve_extensions(self, scope: Scope, receive: Receive, send: Send) -> Send | None:
+        """Serve a request to a route or a probe, and return None; else return what sends the response."""
+        if self._routes is not None and self._routes.serves(scope, self._path):
+            return await self._routes(scope, receive, send)
+        if self._probes is not None and path_of(scope) in self._probes:
+            return await self._probe(self._probes[path_of(scope)], send)
+        if self._shared is not None and not self._shared.is_open:
+            await self._shared.open()
+        if self._is_leaving:
+            send = closing_sender(send)
+        return send if self._cors is None else self._cors.sender(scope["headers"], send)
+
     async def open(self) -> None:
         """Start the lifespans of the servers, which otherwise start with the first request."""
         if self._shared is not None:
@@ -260,10 +267,7 @@ class MCPASGIApp:
 
     async def _probe(self, for_requests: bool, send: Send) -> None:
         """Answer a probe of a load balancer or an orchestrator."""
-        is_ready = not self._is_leaving
-        if for_requests and is_ready and self._shared is not None:
-            is_ready = await self._shared.is_ready()
-        if for_requests and not is_ready:
+        if for_requests and (self._is_leaving or not (self._shared is None or await self._shared.is_ready())):
             return await respond(send, 503, b'{"status": "not ready"}')
         await respond(send, 200, b'{"status": "ok"}')
 

@@ -55,7 +55,7 @@ class MessageForwarding:
         if message.method == lifecycle.progress.method:
             return self._worker.other_worker(params.get("progressToken"))
         id = params.get("requestId")
-        if message.method == lifecycle.cancelled.method and not replica.session.is_running(id):
+        if message.method == lifecycle.cancelled.method and id not in replica.session.running:
             reason = params.get("reason")
             await self._worker.broadcast("cancel", session=replica.id, id=id, reason=reason, sender=self._worker.id)
         return None

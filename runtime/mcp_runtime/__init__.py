@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from .errors import SkillVerificationError as SkillVerificationError
     from .errors import ToolError as ToolError
     from .errors import ToolResultError as ToolResultError
+    from .errors import printable as printable
     from .http.urls import is_https_url as is_https_url
     from .json_schema.validator import compile_schema as compile_schema
     from .protocol.model_methods import ToolHints as ToolHints
@@ -179,6 +180,7 @@ __all__ = [
     "negotiate",
     "paginate",
     "path_to_root",
+    "printable",
     "rank_completions",
     "readable_roots",
     "run",
@@ -262,6 +264,7 @@ _MODULES = {
     "RequestTimeoutError": "errors",
     "SkillVerificationError": "errors",
     "ToolResultError": "errors",
+    "printable": "errors",
     "is_https_url": "http.urls",
     "compile_schema": "json_schema.validator",
     "ToolHints": "protocol.model_methods",

@@ -32,6 +32,7 @@ from .dependencies.inspection import dependencies_of
 from .introspection.docstrings import parse_docstring
 from .introspection.type_hints import UNREADABLE, attributes_of, readable_hint
 
+_MAX_ERRORS: Final = 1000  # Errors after which arguments are not read as JSON: each of them has cost time.
 _MAX_UNKNOWN: Final = 10  # Unknown arguments that an error counts.
 _NO_FLOATS: Final = (str, int, bool, NoneType)  # Types of values that contain no floats.
 _NO_DEFAULT: Final = inspect.Parameter.empty
@@ -162,7 +163,9 @@ class Signature:
             arguments = self._with_few_unknown(arguments)
         try:
             checked = self._validate(arguments, strict=not coerce)
-        except ValidationError:
+        except ValidationError as error:
+            if error.error_count() > _MAX_ERRORS:
+                raise
             checked = self._read_json(arguments, coerce)
         values = checked.__dict__
         return {name: values[key] for name, key in self._keys}

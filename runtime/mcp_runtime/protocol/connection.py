@@ -39,10 +39,11 @@ class Connection:
     `result_meta` is the serialized `_meta` of every result that has no `_meta`. `initialize_row` is the request that
     opens the connection, None without a handshake. `in_flight` has the ids of the peer's unanswered requests; it is
     None if the requests come from independent clients, whose ids may collide. `last_id` is the last id of `next_id`.
+    `receivable` has the rows of the messages that may be received now, `pending` the requests without a response.
     """
 
     __slots__ = ("revision", "side", "local_capabilities", "remote_capabilities", "result_meta", "in_flight", "phase",
-                 "initialize_row", "last_id", "_pending", "_sendable", "_receivable")  # fmt: skip
+                 "initialize_row", "last_id", "pending", "receivable", "_sendable")  # fmt: skip
 
     def __init__(self, revision: Revision, side: Side, local_capabilities: Capabilities) -> None:
         """Create one side of a new connection, in the first phase of the revision's lifecycle."""
@@ -52,7 +53,7 @@ class Connection:
         self.remote_capabilities: Capabilities = {}
         self.result_meta = b""
         self.in_flight: dict[Id, None] | None = {}  # A dict: an empty set takes three times the memory.
-        self._pending: dict[Id, tuple[Request[Any], Any]] = {}
+        self.pending: dict[Id, tuple[Request[Any], Any]] = {}
         self.last_id = 0
         self.enter_phase(first_phase(revision.lifecycle))
 
@@ -62,8 +63,8 @@ class Connection:
         copy.revision, copy.side, copy.phase = self.revision, self.side, self.phase
         copy.local_capabilities, copy.remote_capabilities = self.local_capabilities, self.remote_capabilities
         copy.result_meta = self.result_meta
-        copy._sendable, copy._receivable, copy.initialize_row = self._sendable, self._receivable, self.initialize_row
-        copy.in_flight, copy._pending, copy.last_id = {}, {}, 0
+        copy._sendable, copy.receivable, copy.initialize_row = self._sendable, self.receivable, self.initialize_row
+        copy.in_flight, copy.pending, copy.last_id = {}, {}, 0
         return copy
 
     def enter_phase(self, phase: Phase) -> None:
@@ -76,7 +77,7 @@ class Connection:
         self.initialize_row = lifecycle.initialize_request if isinstance(lifecycle, Handshake) else None
         sends = _SENDS[self.side]
         self._sendable = allowed_methods(self.revision, sends, phase, missing)
-        self._receivable = allowed_methods(self.revision, OPPOSITE[sends], phase, missing)
+        self.receivable = allowed_methods(self.revision, OPPOSITE[sends], phase, missing)
 
     def negotiated(self, revision: Revision, remote_capabilities: Capabilities) -> None:
         """Set the negotiated revision and the capabilities that the other side has declared."""
@@ -99,7 +100,7 @@ class Connection:
         """Serialize a request and register it as pending. Raises ProtocolViolationError or InvalidMessageError."""
         row = self._sendable_row(row)
         data = self._serialized(row, jsonrpc.request, id, row.method, self._validated_params(row, params))
-        self._pending[id] = (row, params)
+        self.pending[id] = (row, params)
         return data
 
     def send_notification(self, row: Notification, params: Any) -> bytes:
@@ -152,7 +153,7 @@ class Connection:
 
     def discard(self, id: Id) -> bool:
         """Forget a pending request; its response will be rejected. Returns False if the response arrived already."""
-        return self._pending.pop(id, None) is not None
+        return self.pending.pop(id, None) is not None
 
     def _sendable_row(self, row: SentT) -> SentT:
         """Return the negotiated revision's row of a message. Raises ProtocolViolationError if it may not be sent
@@ -224,7 +225,7 @@ class Connection:
             case NotificationMessage():
                 return self._received_notification(message)
             case MalformedMessage():
-                if message.is_response or (message.is_response is None and message.id in self._pending):
+                if message.is_response or (message.is_response is None and message.id in self.pending):
                     return self._received_response(message)
                 return self._reject_malformed(message.id, message.code, message.message, message.is_response is None)
             case _:
@@ -233,7 +234,7 @@ class Connection:
                 return Batch([self.receive_message(item, in_batch=True) for item in message])
 
     def _received_request(self, message: RequestMessage, in_batch: bool) -> Event:
-        row = self._receivable.get(message.method)
+        row = self.receivable.get(message.method)
         if not isinstance(row, Request):
             return self._reject_unservable(message)
         if (in_flight := self.in_flight) is not None and message.id in in_flight:
@@ -299,7 +300,7 @@ class Connection:
         )
 
     def _received_notification(self, message: NotificationMessage) -> Event:
-        row = self._receivable.get(message.method)
+        row = self.receivable.get(message.method)
         if not isinstance(row, Notification):
             return MessageRejected(f"the notification {message.method!r} is not accepted {self.phase.value}")
         try:
@@ -314,10 +315,10 @@ class Connection:
 
     def _received_response(self, message: ResultMessage | ErrorMessage | MalformedMessage) -> Event:
         id = message.id
-        if id is None or id not in self._pending:
+        if id is None or id not in self.pending:
             reason = f"the response with id {id!r} does not match a pending request"
             return MessageRejected(reason, is_late=id is not None)
-        row, params = self._pending.pop(id)
+        row, params = self.pending.pop(id)
         if isinstance(message, ErrorMessage):
             return ResponseReceived(id, RemoteJSONRPCError(message.code, message.message, message.data))
         prefix = f"{row.method!r} in {self.revision.id}: invalid response"

@@ -8,6 +8,8 @@ from typing import Any, Final, cast
 
 from pydantic_core import SchemaSerializer, core_schema, from_json, to_json
 
+_NO_FLOATS: Final = frozenset({str, int, bool, type(None)})
+
 NOT_FINITE: Final = "JSON has no number NaN or infinity"
 
 
@@ -37,8 +39,15 @@ def _serializer() -> SchemaSerializer:
 
 def is_finite(value: object) -> bool:
     """Return False if a value of dicts and collections contains NaN or infinity, such as the float of 1e400."""
-    if isinstance(value, float):
-        return math.isfinite(value)
-    if isinstance(value, dict):
-        value = list(cast("dict[object, object]", value).values())
-    return not isinstance(value, (list, tuple, set, frozenset)) or all(map(is_finite, cast("list[object]", value)))
+    pending: list[object] = [value]
+    for item in pending:  # It grows meanwhile.
+        if isinstance(item, float):
+            if not math.isfinite(item):
+                return False
+        elif isinstance(item, dict):
+            members = cast("dict[object, object]", item).values()
+            pending.extend([member for member in members if type(member) not in _NO_FLOATS])
+        elif isinstance(item, (list, tuple, set, frozenset)):
+            items = cast("list[object]", item)
+            pending.extend([element for element in items if type(element) not in _NO_FLOATS])
+    return True

@@ -128,7 +128,8 @@ def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) 
         id = id_of_response(data)
         return MalformedMessage(PARSE_ERROR, f"not JSON: {error}", id, id is not None)
     digits = data.translate(_DIGITS_AS_ZERO)
-    if (b"0e" in digits or (len(digits) > 308 and _MANY_DIGITS in digits)) and not is_finite(value):
+    # `in` would look for an integer first.
+    if (digits.find(b"0e") >= 0 or (len(digits) > 308 and _MANY_DIGITS in digits)) and not is_finite(value):
         return _reject_infinity(value)
     if is_object(value):
         return read(value)

@@ -62,6 +62,9 @@ class PushTransport(Protocol):
 class MessageSink(Protocol):
     """Receives the messages of a request transport, and the errors of requests that get no response."""
 
+    @property
+    def connection(self) -> Connection: ...
+
     def receive_message(self, message: Message | list[Message]) -> None: ...
 
     def fail_request(self, id: Id, error: MCPError) -> None: ...

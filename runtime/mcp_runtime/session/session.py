@@ -17,11 +17,13 @@ from ..protocol.connection import Connection
 from ..protocol.events import Batch, Event, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
 from ..protocol.framing import OversizedMessage
 from ..protocol.jsonrpc import Id, NotificationMessage, OutgoingMessage, RequestMessage, to_plain
+from ..protocol.large.pieces import LARGE
 from ..protocol.lifecycle import Phase
 from ..protocol.revision import Notification, Request
 from .batch import BatchResponse
 from .identity import RequestAuth
 from .interfaces import Channel, PushTransport, Reply, RequestTransport, Send, Transport
+from .large.incoming import LargeMessages
 from .options import RequestOptions
 from .pending import PendingRequests
 from .replies import run_notification_handler, run_request_handler
@@ -39,7 +41,7 @@ class Session:
     for messages that follow immediately, and returns the result of `initialize`, or None if `handle` returns it."""
 
     __slots__ = ("connection", "auth", "scope", "transport", "handle", "ended", "_on_initialize", "_pending",
-                 "_running", "_handlers", "_message_size", "_loop", "_input_ended", "_closed",
+                 "_running", "_handlers", "_message_size", "_loop", "_input_ended", "_closed", "_large",
                  "_request_transport")  # fmt: skip
 
     def __init__(
@@ -59,12 +61,12 @@ class Session:
         self._on_initialize = on_initialize
         self._pending = PendingRequests()
         self._running: dict[Id, RunningRequest] = {}
-        self._message_size = 0
+        self._message_size, self.ended = 0, False
+        self._large: LargeMessages | None = None  # The messages that wait, if a large one is being handled.
         self._loop = asyncio.get_running_loop()
         self._handlers = RunningHandlers(self._loop, starter)
         self._input_ended: asyncio.Future[None] | None = None
         self._closed: asyncio.Future[None] | None = None
-        self.ended = False
 
     @property
     def closed(self) -> asyncio.Future[None]:
@@ -95,9 +97,13 @@ class Session:
                 await self._input_ended
             else:
                 await self._receive()
+            if self._large is not None:
+                await self._large.finish()
         except ConnectionClosedError as error:
             _log.debug("%s", error)
         except asyncio.CancelledError:
+            if self._large is not None:
+                self._large.cancel()
             self._fail_pending()
             await self._handlers.finish(0)
             raise
@@ -107,21 +113,38 @@ class Session:
     async def _receive(self) -> None:
         while (data := await self.transport.receive()) is not None:
             self._receive_bytes(data)
+            if self._large is not None:
+                await self._large.finish()
             if self._handlers.defers:
                 await asyncio.sleep(0)  # The handler begins before the output is checked and the next message read.
             await self.transport.drain()
 
     def _receive_bytes(self, data: bytes | None) -> None:
-        if data is None:
-            if self._input_ended is not None and not self._input_ended.done():
-                self._input_ended.set_result(None)
-        else:
+        if data is not None:
             self._message_size = len(data)
+            if self._message_size > LARGE or self._large is not None:
+                return self._receive_later(data)
             event = (
                 self.connection.oversized(data)
                 if type(data) is OversizedMessage
                 else self.connection.receive_message(jsonrpc.decode(data))
             )
+            self.handle_event(event, self._send, self)
+        elif self._input_ended is not None and not self._input_ended.done():
+            self._input_ended.set_result(None)
+
+    def _receive_later(self, data: bytes) -> None:
+        """Handle a large message in pieces; those that arrive meanwhile wait."""
+        if self._large is None:
+            self._large = LargeMessages(self.connection, self._handlers.push, self._handle_later)
+        self._large.add(data)
+
+    def _handle_later(self, event: Event | None, size: int) -> None:
+        """Handle the event of a message that has waited; None if no message waits any more."""
+        if event is None:
+            self._large = None
+        else:
+            self._message_size = size
             self.handle_event(event, self._send, self)
 
     def receive_message(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> None:
@@ -159,16 +182,12 @@ class Session:
                     reply(event.reply, event.code)
                     return True
             case Batch():
-                return self._handle_batch(event.events, reply, channel)
+                batch = BatchResponse(event.events, reply)  # All responses are sent in one message.
+                expects_response = bool(batch.pending)
+                for number, item in enumerate(event.events):
+                    self.handle_event(item, partial(batch.add_response, number), channel)
+                return expects_response
         return False
-
-    def _handle_batch(self, events: list[Event], reply: Reply, channel: Channel) -> bool:
-        """Handle the events of a batch; all responses are sent in one message."""
-        batch = BatchResponse(events, reply)
-        expects_response = bool(batch.pending)
-        for number, event in enumerate(events):
-            self.handle_event(event, partial(batch.add_response, number), channel)
-        return expects_response
 
     async def _run_request_handler(self, request: RequestReceived, reply: Reply, channel: Channel) -> None:
         """Run the handler of a request and send its response; exceptions become error responses."""
@@ -222,11 +241,9 @@ class Session:
 
     def _send(self, message: bytes | None, code: int = 0) -> None:
         try:
-            if message is None:
-                return
-            if self._request_transport is not None:
+            if message is not None and self._request_transport is not None:
                 self._request_transport.send_message(OutgoingMessage(None, message))
-            else:
+            elif message is not None:
                 self.transport.send(message, more=bool(self._running))
         except ConnectionClosedError as error:
             _log.debug("not sent: %s", error)

@@ -65,10 +65,11 @@ async def test_no_message_costs_more_than_sixty_bytes_a_byte(size: int) -> None:
 )
 async def test_the_values_of_a_message_are_counted_outside_its_strings(values: str, status: int) -> None:
     call = body_of("an array for an object", 4).replace(b"[1,1]", values.encode())
-    values_around = 5 + 6  # Of the message around the argument: its five objects, and what follows its six commas.
+    # Of the message around the argument: its five objects, what follows its six commas, and three for each name.
+    values_around = 5 + 6 + 3 * 10
     asgi = application().asgi(limits=HTTPLimits(max_parts=values_around + 3))
     answer = await answered(asgi, call)
     await asgi.close()
     assert answer.status == status
     if status == 413:
-        assert answer.headers["connection"] == "close" and "at most 14 values" in answer.json["error"]["message"]
+        assert answer.headers["connection"] == "close" and "at most 44 values" in answer.json["error"]["message"]

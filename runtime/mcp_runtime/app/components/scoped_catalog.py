@@ -6,6 +6,7 @@ from typing import Any
 
 from ...endpoint.subscription_filter import filter_of
 from ...protocol.models import is_list
+from ...server.subscriptions import check_filter
 from .catalog import Catalog, NamedList
 from .prefixes import strip_prefix
 
@@ -26,6 +27,7 @@ class ScopedCatalog(Catalog):
                 uri: str | None = getattr(params.ref, "uri", None)
                 return self._scopes("prompts", params.ref.name, params) if uri is None else self._scopes_at(uri, params)
             case "subscriptions_listen":
+                check_filter(filter_of(params))  # Before anything is looked up.
                 watched = (uri for uris in filter_of(params).values() if is_list(uris) for uri in uris)
                 return tuple(scope for uri in watched for scope in self._scopes_at(uri, params))
             case _:

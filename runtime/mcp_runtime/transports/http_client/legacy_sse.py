@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Final
 from urllib.parse import urljoin
@@ -18,19 +18,25 @@ from ...http.client_rules import Outgoing, get_headers, post_headers
 from ...http.urls import origin, redact_url
 from ...protocol import jsonrpc
 from ...protocol.jsonrpc import Message
+from ...protocol.large.pieces import LARGE
 from ...protocol.revision import Revision
 from .connection import HTTPConnection
 
 _log: Final = logging.getLogger(__name__)
 
 Receive = Callable[[Message | list[Message]], None]
+Validate = Callable[[Message | list[Message]], Awaitable[None]]
 
 
 class LegacySSEClient:
     """A connection over HTTP+SSE; the first event of the stream names the URL to POST to."""
 
-    def __init__(self, http: HTTPConnection, revision: Revision, receive: Receive, gate: PauseGate) -> None:
+    def __init__(
+        self, http: HTTPConnection, revision: Revision, receive: Receive, validate: Validate, gate: PauseGate
+    ) -> None:
+        """Create a connection; `receive` takes its messages, and `validate` a large one before that, in pieces."""
         self.revision = revision
+        self._validate = validate
         self._http = http
         self._receive = receive
         self._gate = gate
@@ -56,8 +62,11 @@ class LegacySSEClient:
                             f"GET {redact_url(self._http.url)}: the first event of the stream has to be 'endpoint'"
                         )
                     elif event.kind == "message" and event.data:
+                        message = jsonrpc.decode(event.data)
+                        if len(event.data) > LARGE:
+                            await self._validate(message)
                         await self._gate.wait()
-                        self._receive(jsonrpc.decode(event.data))
+                        self._receive(message)
             if not ready.done():
                 raise ConnectionClosedError(
                     f"GET {redact_url(self._http.url)}: the stream ended before its 'endpoint' event"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Final
 
@@ -29,6 +29,7 @@ from ...http.client_rules import (
 from ...http.headers import SESSION_ID
 from ...protocol import jsonrpc
 from ...protocol.jsonrpc import ErrorMessage, MalformedMessage, Message, RequestMessage, ResultMessage
+from ...protocol.large.pieces import LARGE
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
 from .connection import HTTPConnection
@@ -38,6 +39,7 @@ from .tool_headers import ToolHeaderCache
 _log: Final = logging.getLogger(__name__)
 
 Receive = Callable[[Message | list[Message]], None]
+Validate = Callable[[Message | list[Message]], Awaitable[None]]
 
 _END_SECONDS: Final = 1.0  # Seconds to wait for the end of a stream after the response, to reuse its connection.
 _MAX_PAGES: Final = 100  # Pages of the list of tools.
@@ -54,8 +56,12 @@ class LegacyServerError(Exception):
 class StreamableHTTPClient:
     """A connection to one MCP endpoint, in a session if the server has opened one."""
 
-    def __init__(self, http: HTTPConnection, revision: Revision, receive: Receive, gate: PauseGate) -> None:
+    def __init__(
+        self, http: HTTPConnection, revision: Revision, receive: Receive, validate: Validate, gate: PauseGate
+    ) -> None:
+        """Create a connection; `receive` takes its messages, and `validate` a large one before that, in pieces."""
         self.revision = revision
+        self._validate = validate
         self.session: str | None = None
         self._http = http
         self._receive = receive
@@ -134,7 +140,10 @@ class StreamableHTTPClient:
             kind = response.headers.get("content-type", "")
             match classify_response(response.status_code, kind, True, False):
                 case ResponseKind.JSON:
-                    message = jsonrpc.decode(await self._http.read(response))
+                    data = await self._http.read(response)
+                    message = jsonrpc.decode(data)
+                    if len(data) > LARGE:
+                        await self._validate_in_pieces(message, request)
                     await self._gate.wait()
                     if isinstance(message, ErrorMessage) and message.id is None:
                         raise RemoteJSONRPCError(message.code, message.message, message.data)
@@ -162,8 +171,11 @@ class StreamableHTTPClient:
                 async for event in events:
                     if not event.data or event.kind != "message":
                         continue
+                    message = jsonrpc.decode(event.data)
+                    if len(event.data) > LARGE:
+                        await self._validate_in_pieces(message, request)
                     await self._gate.wait()
-                    if self._handle_message(jsonrpc.decode(event.data), request, receive) and not answered:
+                    if self._handle_message(message, request, receive) and not answered:
                         answered = stream.ended = True
                         timeout.reschedule(asyncio.get_running_loop().time() + _END_SECONDS)
         except TimeoutError:
@@ -198,6 +210,11 @@ class StreamableHTTPClient:
         if accepted:
             receive(accepted if isinstance(received, list) and self.revision.batches else accepted[0])
         return answered
+
+    async def _validate_in_pieces(self, message: Message | list[Message], request: RequestMessage) -> None:
+        if not isinstance(message, list):
+            self._tools.read(request, message, self.revision)  # Before tools become models.
+        await self._validate(message)
 
     async def _refresh_tool_headers(self, request: RequestMessage) -> bool:
         """List the tools again after a call failed with HEADER_MISMATCH; return False if the revision has no such

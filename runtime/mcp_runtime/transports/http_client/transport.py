@@ -16,6 +16,7 @@ from ...protocol.jsonrpc import Id, Message, NotificationMessage, OutgoingMessag
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
 from ...session.interfaces import MessageSink
+from ...session.large.incoming import receive_in_pieces
 from .connection import HTTPConnection, HTTPOptions
 from .legacy_sse import LegacySSEClient
 from .streamable import LegacyServerError, StreamableHTTPClient
@@ -35,7 +36,7 @@ class HTTPClientTransport:
         self._http = HTTPConnection(url, options)
         self._http.negotiated = NegotiatedRevision(revision)
         self._gate = PauseGate()
-        self._streamable = StreamableHTTPClient(self._http, revision, self._receive_message, self._gate)
+        self._streamable = StreamableHTTPClient(self._http, revision, self._receive_message, self._validate, self._gate)
         self._legacy: LegacySSEClient | None = None
         self._sink: MessageSink | None = None
         self._deliver: Callable[[bytes | None], None] | None = None
@@ -82,6 +83,10 @@ class HTTPClientTransport:
     def _receive_message(self, message: Message | list[Message]) -> None:
         if self._sink is not None and self._closing is None:
             self._sink.receive_message(message)
+
+    async def _validate(self, message: Message | list[Message]) -> None:
+        if self._sink is not None:
+            await receive_in_pieces(self._sink.connection, message)
 
     def _ended(self) -> None:
         self._end.set()
@@ -176,7 +181,8 @@ class HTTPClientTransport:
 
     async def _switch_to_legacy_sse(self) -> LegacySSEClient:
         """Open the stream of HTTP+SSE; the connection ends with the stream."""
-        legacy = LegacySSEClient(self._http, self._streamable.revision, self._receive_message, self._gate)
+        revision = self._streamable.revision
+        legacy = LegacySSEClient(self._http, revision, self._receive_message, self._validate, self._gate)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         reading = self._start(legacy.run(ready))
         try:

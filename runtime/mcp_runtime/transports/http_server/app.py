@@ -37,8 +37,10 @@ from ...http.headers import HTTPError
 from ...http.origins import OriginPolicy
 from ...http.request_head import CachedRequestHeadParser, RequestHeadParser
 from ...http.server_rules import RequestHead, RequestKind, ServedRevisions, check_stateless, classify
+from ...http.turns import serve_in_turn
 from ...protocol.framing import MAX_MESSAGE_BYTES
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, MalformedMessage, decode
+from ...protocol.large.pieces import LARGE
 from ...protocol.revision import Revision
 from ...session.identity import UNAUTHENTICATED, RequestAuth
 from ...session.interfaces import Service
@@ -80,7 +82,7 @@ class HTTPLimits:
 
     Args:
         max_body: Bytes of the body of a request. Default 8 MiB.
-        max_parts: JSON values in the body of a request. Default 250000.
+        max_parts: JSON values in the body of a request; a member of an object counts as four. Default 300000.
         body_timeout: Seconds for the body of a request to arrive. Default 30.
         max_sessions: Sessions that are open at the same time. Default 20000.
         handshake_timeout: Seconds after `initialize` at which a session ends if its client sends nothing more. Default
@@ -94,7 +96,7 @@ class HTTPLimits:
     """
 
     max_body: int = MAX_MESSAGE_BYTES
-    max_parts: int = 250_000
+    max_parts: int = 300_000
     body_timeout: float = 30.0
     max_sessions: int = 20_000
     handshake_timeout: float = 30.0
@@ -224,9 +226,15 @@ class MCPASGIApp:
                 if not isinstance(body, bytes):
                     return await refuse_body(receive, send, body)
                 limits = self._limits
-                message = decode(body, limits.max_parts, limits.max_batch)
-                response = self._handle_post((message, head, auth, scope, receive, send))
-                del body, message
+                if len(body) > LARGE:
+                    context = (head, auth, scope, receive, send)
+                    response = serve_in_turn(body, context, self._handle_post, limits.max_parts, limits.max_batch)
+                    del context
+                else:
+                    message = decode(body, limits.max_parts, limits.max_batch)
+                    response = self._handle_post((message, head, auth, scope, receive, send))
+                    del message
+                del body
             elif method == "GET":
                 response = self._stateful.listen(head.headers, auth, receive, send)
             else:

@@ -1,0 +1,96 @@
+"""Turns for work that blocks an event loop: one piece of it in an iteration, and clients take turns."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections import deque
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from typing import Final
+from weakref import WeakKeyDictionary
+
+_MAX_WAITING: Final = 64 * 1024 * 1024  # Bytes of the messages of one client that wait.
+_MAX_WAITING_OF_ALL: Final = 256 * 1024 * 1024
+
+
+class Turns:
+    """The turns of one event loop. Whoever has the turn works; the others wait, and the event loop does all other work
+    in between. Clients take turns, so that none waits for more than one message of each other client."""
+
+    def __init__(self, max_waiting: int = _MAX_WAITING, max_waiting_of_all: int = _MAX_WAITING_OF_ALL) -> None:
+        """Create turns that nobody has; the limits are in bytes."""
+        self._max_waiting, self._max_waiting_of_all = max_waiting, max_waiting_of_all
+        self._is_taken = False
+        self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}  # The next client first.
+        self._bytes: dict[Hashable, int] = {}
+        self._all_bytes = 0
+
+    async def take(self, client: Hashable, size: int) -> bool:
+        """Wait for the turn to handle a message of `size` bytes. Return False if too many messages wait."""
+        if not self._is_taken:
+            self._is_taken = True
+            return True
+        bytes_of_client = self._bytes.get(client, 0)
+        if bytes_of_client and (
+            bytes_of_client + size > self._max_waiting or self._all_bytes + size > self._max_waiting_of_all
+        ):
+            return False
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(client, deque()).append(future)
+        self._count(client, size)
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                self.give_back()
+            raise
+        finally:
+            self._count(client, -size)
+        return True
+
+    def give_back(self) -> None:
+        """Let the next message be handled, after the other work of the event loop."""
+        asyncio.get_running_loop().call_soon(self._give_next)
+
+    def _give_next(self) -> None:
+        while self._waiting:
+            client, futures = next(iter(self._waiting.items()))
+            del self._waiting[client]
+            future = futures.popleft()
+            if futures:
+                self._waiting[client] = futures
+            if not future.done():  # It is done if its task was cancelled.
+                future.set_result(None)
+                return
+        self._is_taken = False
+
+    def _count(self, client: Hashable, size: int) -> None:
+        self._all_bytes += size
+        self._bytes[client] = self._bytes.get(client, 0) + size
+        if not self._bytes[client]:
+            del self._bytes[client]
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Make many objects without garbage collections: each would visit all of them, which takes most of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+_TURNS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, Turns]] = WeakKeyDictionary()
+
+
+def turns_of_loop() -> Turns:
+    """Return the turns of the running event loop."""
+    loop = asyncio.get_running_loop()
+    turns = _TURNS.get(loop)
+    if turns is None:
+        turns = _TURNS[loop] = Turns()
+    return turns

@@ -1,0 +1,1 @@
+"""Large messages: what of them is validated in pieces."""

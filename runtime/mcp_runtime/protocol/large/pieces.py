@@ -1,0 +1,69 @@
+"""Validate a large message in pieces, so that an event loop can do other work between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, Final, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from ..connection import Connection
+from ..jsonrpc import Message, NotificationMessage, RequestMessage, ResultMessage
+from ..models import is_list, is_object, validator
+
+# Bytes above which a message is large: a smaller one takes about ten milliseconds at most.
+LARGE: Final = 32 * 1024
+_PIECE: Final = 1000  # Items of a list, or members of an object.
+
+Validate = Callable[[object], Any]
+
+
+def validate_in_pieces(connection: Connection, message: Message | list[Message]) -> Iterator[None]:
+    """Validate the long lists of a message, and replace their items by the results; yield after each piece.
+
+    It ends at the first wrong item: `receive_message` then has to validate what is left, and reports the error.
+    """
+    match message:
+        case RequestMessage(method=method, params=params) | NotificationMessage(method=method, params=params):
+            row, value = connection.receivable.get(method), params
+            shape = None if row is None else row.params
+        case ResultMessage(id=id, result=result):
+            pending, value = connection.pending.get(id), result
+            shape = None if pending is None else pending[0].result
+        case _:
+            return
+    if shape is None or not is_object(value):
+        return
+    for name, validate in _long_properties(shape).items():
+        items = value.get(name)
+        if (is_list(items) or is_object(items)) and len(items) > _PIECE:
+            try:
+                yield from _validate_items(items, validate)
+            except ValidationError:
+                return
+
+
+def _validate_items(items: list[Any] | dict[str, Any], validate: Validate) -> Iterator[None]:
+    if is_list(items):
+        for start in range(0, len(items), _PIECE):
+            items[start : start + _PIECE] = validate(items[start : start + _PIECE])
+            yield
+        return
+    names = list(items)
+    for start in range(0, len(names), _PIECE):
+        items.update(validate({name: items[name] for name in names[start : start + _PIECE]}))
+        yield
+
+
+@cache
+def _long_properties(shape: type[BaseModel]) -> Mapping[str, Validate]:
+    """Return the properties of a type that are lists or objects of models, and what validates a part of each."""
+    shape.model_rebuild()
+    found: dict[str, Validate] = {}
+    for name, field in shape.model_fields.items():
+        for choice in (field.annotation, *get_args(field.annotation)):
+            kind = get_args(choice)[0] if get_origin(choice) is Annotated else choice
+            if get_origin(kind) in (list, dict) and get_args(kind)[-1] not in (Any, str):
+                found[field.alias or name] = validator(kind)
+    return found

@@ -1,0 +1,1 @@
+"""Large messages of a session."""

@@ -1,0 +1,86 @@
+"""The large messages of a session: handled in pieces, in the order in which they arrived."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from ...aio.turns import turns_of_loop
+from ...protocol import jsonrpc
+from ...protocol.connection import Connection
+from ...protocol.events import Event
+from ...protocol.framing import OversizedMessage
+from ...protocol.jsonrpc import Message
+from ...protocol.large.pieces import LARGE, validate_in_pieces
+from ..interfaces import PushTransport
+
+
+class LargeMessages:
+    """The messages of one session that wait: large ones, and all that arrive before those are handled."""
+
+    def __init__(
+        self, connection: Connection, push: PushTransport | None, handle: Callable[[Event | None, int], None]
+    ) -> None:
+        """Create a queue for one use.
+
+        Args:
+            connection: The connection of the session.
+            push: The transport that delivers the messages, if it can be paused.
+            handle: Handles the event of a message of so many bytes; called with None when no message waits any more.
+        """
+        self._connection, self._push, self._handle = connection, push, handle
+        self._waiting: deque[bytes] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, data: bytes) -> None:
+        """Add a message."""
+        self._waiting.append(data)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+            if self._push is not None:
+                self._push.pause()
+
+    async def finish(self) -> None:
+        """Wait until all messages are handled."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def cancel(self) -> None:
+        """Drop the messages."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                data = self._waiting.popleft()
+                if type(data) is OversizedMessage:
+                    self._handle(self._connection.oversized(data), len(data))
+                elif len(data) <= LARGE:
+                    self._handle(self._connection.receive_message(jsonrpc.decode(data)), len(data))
+                else:
+                    await self._receive_large(data)
+        finally:
+            self._handle(None, 0)
+            if self._push is not None:
+                self._push.resume()
+
+    async def _receive_large(self, data: bytes) -> None:
+        turns = turns_of_loop()
+        await turns.take(self, 0)
+        try:
+            message = jsonrpc.decode(data)
+            await receive_in_pieces(self._connection, message)
+            event = self._connection.receive_message(message)
+            await asyncio.sleep(0)
+            self._handle(event, len(data))
+        finally:
+            turns.give_back()
+
+
+async def receive_in_pieces(connection: Connection, message: Message | list[Message]) -> None:
+    """Validate what is long in a message, and do other work of the event loop between the pieces."""
+    await asyncio.sleep(0)
+    for _ in validate_in_pieces(connection, message):
+        await asyncio.sleep(0)

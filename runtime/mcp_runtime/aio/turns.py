@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections import deque
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Hashable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -94,3 +94,15 @@ def turns_of_loop() -> Turns:
     if turns is None:
         turns = _TURNS[loop] = Turns()
     return turns
+
+
+@asynccontextmanager
+async def turn(client: Hashable) -> AsyncIterator[None]:
+    """Wait for the turn to handle a message of a client, and make its objects without garbage collections."""
+    turns = turns_of_loop()
+    await turns.take(client, 0)
+    try:
+        with without_collection():
+            yield
+    finally:
+        turns.give_back()

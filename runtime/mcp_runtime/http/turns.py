@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, cast
 
 from ..aio.eager import first_step
 from ..aio.turns import turns_of_loop, without_collection
-from ..protocol.jsonrpc import INTERNAL_ERROR, Message, decode
+from ..protocol.jsonrpc import INTERNAL_ERROR, Message
+from ..session.large.incoming import decode_in_pieces
 from .asgi import Receive, Scope, Send, Sending, send_error
 from .client_keys import address_of, client_key
 from .headers import HTTPError
@@ -29,10 +29,8 @@ async def serve_in_turn(body: bytes, context: Context, handle: Handle, max_parts
     rest: Awaitable[None] | None = None
     try:
         with without_collection():
-            message = decode(body, max_parts, max_batch)
-        del body
-        await asyncio.sleep(0)
-        with without_collection():
+            message = await decode_in_pieces(body, max_parts, max_batch)
+            del body
             handling = cast(Coroutine[Any, Any, None], handle((message, *context)))
             del message, context
             try:

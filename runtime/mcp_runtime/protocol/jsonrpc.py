@@ -119,9 +119,7 @@ def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) 
     The limits are checked first: those of parts before anything is parsed, those of a batch before its items are read.
     """
     if len(data) > max_parts and has_more_parts(data, max_parts):
-        id = id_of_response(data)
-        reason = f"a message has at most {max_parts} values"
-        return MalformedMessage(INVALID_REQUEST, reason, id, id is not None, is_too_large=True)
+        return reject_parts(data, max_parts)
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as error:
@@ -152,6 +150,13 @@ def id_of_response(data: bytes) -> Id | None:
         match = _LAST_ID.search(data, max(len(data) - _MAX_ID_LENGTH - 64, 0))
     id: Id | None = None if match is None else from_json(match["id"])
     return id
+
+
+def reject_parts(data: bytes, max_parts: int) -> MalformedMessage:
+    """Return the malformed message for one with too many values."""
+    id = id_of_response(data)
+    reason = f"a message has at most {max_parts} values"
+    return MalformedMessage(INVALID_REQUEST, reason, id, id is not None, is_too_large=True)
 
 
 def _reject_infinity(value: Any) -> MalformedMessage:

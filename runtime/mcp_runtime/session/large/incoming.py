@@ -6,13 +6,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from ...aio.turns import turns_of_loop
+from ...aio.turns import turn
 from ...protocol import jsonrpc
 from ...protocol.connection import Connection
 from ...protocol.events import Event
 from ...protocol.framing import OversizedMessage
 from ...protocol.jsonrpc import Message
 from ...protocol.large.pieces import LARGE, validate_in_pieces
+from ...protocol.parts import MAX_PARTS, counts_of_parts
 from ..interfaces import PushTransport
 
 
@@ -67,20 +68,28 @@ class LargeMessages:
                 self._push.resume()
 
     async def _receive_large(self, data: bytes) -> None:
-        turns = turns_of_loop()
-        await turns.take(self, 0)
-        try:
-            message = jsonrpc.decode(data)
-            await receive_in_pieces(self._connection, message)
+        async with turn(self):
+            message = await decode_in_pieces(data)
+            await validate(self._connection, message)
             event = self._connection.receive_message(message)
             await asyncio.sleep(0)
             self._handle(event, len(data))
-        finally:
-            turns.give_back()
 
 
-async def receive_in_pieces(connection: Connection, message: Message | list[Message]) -> None:
-    """Validate what is long in a message, and do other work of the event loop between the pieces."""
+async def decode_in_pieces(
+    data: bytes, max_parts: int = MAX_PARTS, max_batch: int = jsonrpc.MAX_BATCH
+) -> Message | list[Message]:
+    """Decode a large message; the event loop does other work while its parts are counted, and after it is parsed."""
+    for count in counts_of_parts(data, max_parts):
+        await asyncio.sleep(0)
+        if count > max_parts:
+            return jsonrpc.reject_parts(data, max_parts)
+    message = jsonrpc.decode(data, len(data), max_batch)  # It cannot have more parts than bytes.
     await asyncio.sleep(0)
+    return message
+
+
+async def validate(connection: Connection, message: Message | list[Message]) -> None:
+    """Validate what is long in a message, and do other work of the event loop between the pieces."""
     for _ in validate_in_pieces(connection, message):
         await asyncio.sleep(0)

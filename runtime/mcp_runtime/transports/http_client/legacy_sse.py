@@ -25,18 +25,18 @@ from .connection import HTTPConnection
 _log: Final = logging.getLogger(__name__)
 
 Receive = Callable[[Message | list[Message]], None]
-Validate = Callable[[Message | list[Message]], Awaitable[None]]
+ReadLarge = Callable[[bytes, Receive], Awaitable[Message | list[Message]]]
 
 
 class LegacySSEClient:
     """A connection over HTTP+SSE; the first event of the stream names the URL to POST to."""
 
     def __init__(
-        self, http: HTTPConnection, revision: Revision, receive: Receive, validate: Validate, gate: PauseGate
+        self, http: HTTPConnection, revision: Revision, receive: Receive, read_large: ReadLarge, gate: PauseGate
     ) -> None:
-        """Create a connection; `receive` takes its messages, and `validate` a large one before that, in pieces."""
+        """Create a connection; `receive` takes its messages, and `read_large` decodes large ones."""
         self.revision = revision
-        self._validate = validate
+        self._read_large = read_large
         self._http = http
         self._receive = receive
         self._gate = gate
@@ -62,9 +62,10 @@ class LegacySSEClient:
                             f"GET {redact_url(self._http.url)}: the first event of the stream has to be 'endpoint'"
                         )
                     elif event.kind == "message" and event.data:
-                        message = jsonrpc.decode(event.data)
-                        if len(event.data) > LARGE:
-                            await self._validate(message)
+                        is_large = len(event.data) > LARGE
+                        message = (
+                            await self._read_large(event.data, _nothing) if is_large else jsonrpc.decode(event.data)
+                        )
                         await self._gate.wait()
                         self._receive(message)
             if not ready.done():
@@ -97,3 +98,7 @@ class LegacySSEClient:
             await response.aclose()
             if not 200 <= response.status_code < 300:
                 raise self._http.status_error(response)
+
+
+def _nothing(message: Message | list[Message]) -> None:
+    """Leave the JSON of a large message as it is."""

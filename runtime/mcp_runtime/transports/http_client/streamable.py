@@ -39,7 +39,7 @@ from .tool_headers import ToolHeaderCache
 _log: Final = logging.getLogger(__name__)
 
 Receive = Callable[[Message | list[Message]], None]
-Validate = Callable[[Message | list[Message]], Awaitable[None]]
+ReadLarge = Callable[[bytes, Receive], Awaitable[Message | list[Message]]]
 
 _END_SECONDS: Final = 1.0  # Seconds to wait for the end of a stream after the response, to reuse its connection.
 _MAX_PAGES: Final = 100  # Pages of the list of tools.
@@ -57,11 +57,11 @@ class StreamableHTTPClient:
     """A connection to one MCP endpoint, in a session if the server has opened one."""
 
     def __init__(
-        self, http: HTTPConnection, revision: Revision, receive: Receive, validate: Validate, gate: PauseGate
+        self, http: HTTPConnection, revision: Revision, receive: Receive, read_large: ReadLarge, gate: PauseGate
     ) -> None:
-        """Create a connection; `receive` takes its messages, and `validate` a large one before that, in pieces."""
+        """Create a connection; `receive` takes its messages, and `read_large` decodes large ones."""
         self.revision = revision
-        self._validate = validate
+        self._read_large = read_large
         self.session: str | None = None
         self._http = http
         self._receive = receive
@@ -141,9 +141,8 @@ class StreamableHTTPClient:
             match classify_response(response.status_code, kind, True, False):
                 case ResponseKind.JSON:
                     data = await self._http.read(response)
-                    message = jsonrpc.decode(data)
-                    if len(data) > LARGE:
-                        await self._validate_in_pieces(message, request)
+                    is_large = len(data) > LARGE
+                    message = await self._decode_large(data, request) if is_large else jsonrpc.decode(data)
                     await self._gate.wait()
                     if isinstance(message, ErrorMessage) and message.id is None:
                         raise RemoteJSONRPCError(message.code, message.message, message.data)
@@ -171,9 +170,9 @@ class StreamableHTTPClient:
                 async for event in events:
                     if not event.data or event.kind != "message":
                         continue
-                    message = jsonrpc.decode(event.data)
-                    if len(event.data) > LARGE:
-                        await self._validate_in_pieces(message, request)
+                    data = event.data
+                    is_large = len(data) > LARGE
+                    message = await self._decode_large(data, request) if is_large else jsonrpc.decode(data)
                     await self._gate.wait()
                     if self._handle_message(message, request, receive) and not answered:
                         answered = stream.ended = True
@@ -211,10 +210,8 @@ class StreamableHTTPClient:
             receive(accepted if isinstance(received, list) and self.revision.batches else accepted[0])
         return answered
 
-    async def _validate_in_pieces(self, message: Message | list[Message], request: RequestMessage) -> None:
-        if not isinstance(message, list):
-            self._tools.read(request, message, self.revision)  # Before tools become models.
-        await self._validate(message)
+    async def _decode_large(self, data: bytes, request: RequestMessage) -> Message | list[Message]:
+        return await self._read_large(data, lambda message: self._tools.read(request, message, self.revision))
 
     async def _refresh_tool_headers(self, request: RequestMessage) -> bool:
         """List the tools again after a call failed with HEADER_MISMATCH; return False if the revision has no such

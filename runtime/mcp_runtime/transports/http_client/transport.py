@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from ...aio.pause import PauseGate
+from ...aio.turns import turn
 from ...errors import ConnectionClosedError, MCPError, RemoteJSONRPCError
 from ...http.client_rules import NegotiatedRevision
 from ...http.urls import redact_url
@@ -16,7 +17,7 @@ from ...protocol.jsonrpc import Id, Message, NotificationMessage, OutgoingMessag
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
 from ...session.interfaces import MessageSink
-from ...session.large.incoming import receive_in_pieces
+from ...session.large.incoming import decode_in_pieces, validate
 from .connection import HTTPConnection, HTTPOptions
 from .legacy_sse import LegacySSEClient
 from .streamable import LegacyServerError, StreamableHTTPClient
@@ -36,7 +37,9 @@ class HTTPClientTransport:
         self._http = HTTPConnection(url, options)
         self._http.negotiated = NegotiatedRevision(revision)
         self._gate = PauseGate()
-        self._streamable = StreamableHTTPClient(self._http, revision, self._receive_message, self._validate, self._gate)
+        self._streamable = StreamableHTTPClient(
+            self._http, revision, self._receive_message, self._read_large, self._gate
+        )
         self._legacy: LegacySSEClient | None = None
         self._sink: MessageSink | None = None
         self._deliver: Callable[[bytes | None], None] | None = None
@@ -84,9 +87,14 @@ class HTTPClientTransport:
         if self._sink is not None and self._closing is None:
             self._sink.receive_message(message)
 
-    async def _validate(self, message: Message | list[Message]) -> None:
-        if self._sink is not None:
-            await receive_in_pieces(self._sink.connection, message)
+    async def _read_large(self, data: bytes, use_json: Callable[[Message | list[Message]], None]) -> Any:
+        """Return a large message, decoded and validated in pieces; `use_json` gets it before it is validated."""
+        async with turn(self):
+            message = await decode_in_pieces(data)
+            use_json(message)
+            if self._sink is not None:
+                await validate(self._sink.connection, message)
+        return message
 
     def _ended(self) -> None:
         self._end.set()
@@ -182,7 +190,7 @@ class HTTPClientTransport:
     async def _switch_to_legacy_sse(self) -> LegacySSEClient:
         """Open the stream of HTTP+SSE; the connection ends with the stream."""
         revision = self._streamable.revision
-        legacy = LegacySSEClient(self._http, revision, self._receive_message, self._validate, self._gate)
+        legacy = LegacySSEClient(self._http, revision, self._receive_message, self._read_large, self._gate)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         reading = self._start(legacy.run(ready))
         try:

@@ -1,9 +1,9 @@
 """What hostile and large messages cost our server and the official SDK, and what other clients notice of them.
 
-    python benchmarks/attacks [--quick] [--no-load]
+    python benchmarks/attacks [--quick] [--only costs|load] [--revision ID …]
 
 A process of its own measures each version on each side; the sides alternate. CPU time is that of the process, memory
-the growth of its peak, both for each byte of the message. The tables are written to benchmarks/results/attacks.md.
+the growth of its peak, both for each byte of the message. A full run writes the tables to benchmarks/results/attacks.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +44,14 @@ def measured(kind: str, python: Path, revision: str, sizes: Iterable[int]) -> li
     return rows
 
 
-def measurements(sdk: Path, quick: bool) -> Iterator[tuple[Row, Row | None]]:
+def measurements(sdk: Path, quick: bool, revisions: Sequence[str]) -> Iterator[tuple[Row, Row | None]]:
     """Yield the costs of ours and of the official SDK, message by message."""
-    for revision in REVISIONS:
+    for revision in revisions:
         sizes = SMALL[:1] if quick else (*SMALL, LARGE) if revision in OF_LARGE else SMALL
         ours = measured("ours", Path(sys.executable), revision, sizes)
         theirs = measured("sdk", sdk, revision, sizes)
         yield from zip(ours, theirs, strict=True)
-    if not quick:
+    if not quick and OF_LARGE[-1] in revisions:
         for row in measured("ours", Path(sys.executable), OF_LARGE[-1], [LIMIT]):
             yield row, None
 
@@ -100,11 +100,11 @@ def table(rows: list[tuple[Row, Row | None]]) -> list[str]:
     return lines
 
 
-def loads(quick: bool) -> Iterator[tuple[str, str, str, Latencies]]:
+def loads(quick: bool, revisions: Sequence[str]) -> Iterator[tuple[str, str, str, Latencies]]:
     """Yield the latencies of another client during each attack."""
     paths = os.pathsep.join(str(ROOT / name) for name in ("runtime", "generated"))
     with served(Path(sys.executable), {"PYTHONPATH": paths}) as port:
-        for revision in OF_LOAD:
+        for revision in [revision for revision in OF_LOAD if revision in revisions]:
             for number, attack in enumerate(attacks(revision)):
                 if attack.name not in LARGE_ONES or (quick and number % 10):
                     continue
@@ -137,24 +137,21 @@ def main() -> None:
     """Measure, and write the tables."""
     parser = argparse.ArgumentParser(prog="python benchmarks/attacks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the smallest size only; the results are not written")
-    parser.add_argument("--no-load", action="store_true", help="without the calls of another client")
+    parser.add_argument("--only", choices=("costs", "load"), help="one of the two tables; it is not written")
+    parser.add_argument("--revision", action="append", choices=REVISIONS, help="these versions; nothing is written")
     parser.add_argument("--sdk", type=Path, help="the interpreter of an environment with mcp 2.3.0 and uvicorn")
     options = parser.parse_args()
-    rows = list(measurements(options.sdk or sdk_environment(), options.quick))
-    text = [
-        *("# Attacks", "", f"Python {platform.python_version()}, {platform.machine()}; mcp is mcp 2.3.0."),
-        *("", "CPU is in microseconds, memory in bytes of the peak, both for each byte of the message.", ""),
-        *table(rows),
-    ]
-    if not options.no_load:
-        text += [
-            "",
-            f"## Calls of another client while 16 attackers send messages of {LOAD_SIZE:,} bytes",
-            "",
-        ]
-        text += load_table(loads(options.quick))
+    revisions = options.revision or REVISIONS
+    text = ["# Attacks", "", f"Python {platform.python_version()}, {platform.machine()}; mcp is mcp 2.3.0."]
+    if options.only != "load":
+        rows = list(measurements(options.sdk or sdk_environment(), options.quick, revisions))
+        text += ["", "CPU is in microseconds, memory in bytes of the peak, both for each byte of the message.", ""]
+        text += table(rows)
+    if options.only != "costs":
+        text += ["", f"## Calls of another client while 16 attackers send messages of {LOAD_SIZE:,} bytes", ""]
+        text += load_table(loads(options.quick, revisions))
     print("\n".join(text))
-    if not options.quick:
+    if not (options.quick or options.only or options.revision):
         RESULTS.write_text("\n".join(text) + "\n", encoding="utf-8")
 
 

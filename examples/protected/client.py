@@ -10,7 +10,7 @@ import sys
 import webbrowser
 from collections.abc import Callable
 
-from mcp_generated import HTTPOptions, connect
+from mcp_generated import HTTPOptions, connect, printable
 from mcp_generated.auth import AuthorizationCode, FileTokenStorage, LoopbackBrowser, OAuthClientProvider
 
 
@@ -31,7 +31,7 @@ async def main(
         async with connect(url, http=HTTPOptions(auth=auth)) as client:
             for name, arguments in (("add_note", {"text": "buy milk"}), ("list_notes", {})):
                 result = await client.call_tool(name, arguments)
-                print(*(getattr(block, "text", block) for block in result.content))
+                print(*(printable(str(getattr(block, "text", block))) for block in result.content))
     finally:
         browser.close()
 

@@ -10,7 +10,7 @@ import asyncio
 import sys
 from typing import Any, Final
 
-from mcp_generated import App, Context, TaskOptions, ToolError
+from mcp_generated import App, Context, TaskOptions, ToolError, printable
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2026_07_28 import Client
@@ -51,12 +51,12 @@ async def run_client(below: int) -> None:
         created = await client.call_tool("count_primes", {"below": below})
         assert isinstance(created, t.CreateTaskResult)
         while (task := await client.get_task(created.task_id)).status == "working":
-            print(f"working: {task.status_message}")
+            print(printable(f"working: {task.status_message}"))
             await asyncio.sleep((task.poll_interval_ms or 1000) / 1000)
-        print(f"{task.status}: {(task.result or {}).get('structuredContent')}")
+        print(printable(f"{task.status}: {(task.result or {}).get('structuredContent')}"))
     async with Client.stdio(*command, extensions=[tasks]) as client:
         result = await client.call_tool("count_primes", {"below": below})
-        print(result.structured_content)
+        print(printable(str(result.structured_content)))
 
 
 if __name__ == "__main__":

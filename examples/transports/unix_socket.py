@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from greeter import app
 
-from mcp_generated import ConnectionClosedError, serve
+from mcp_generated import ConnectionClosedError, printable, serve
 from mcp_generated.v2026_07_28 import Client
 
 MAX_BYTES: Final = 16 << 20  # Of one message.
@@ -127,7 +127,8 @@ async def run_server(path: str) -> None:
 async def run_client(path: str) -> None:
     """Call the tool of the server."""
     async with Client(unix_connector(path), revisions="all") as client:
-        print((await client.call_tool("greet", {"name": "Ada"})).to_dict()["content"][0]["text"])
+        result = await client.call_tool("greet", {"name": "Ada"})
+        print(printable(result.to_dict()["content"][0]["text"]))
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from websockets.asyncio.server import serve as serve_websocket
 from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.typing import Subprotocol
 
-from mcp_generated import ConnectionClosedError, serve
+from mcp_generated import ConnectionClosedError, printable, serve
 from mcp_generated.v2026_07_28 import Client
 
 SUBPROTOCOL: Final = Subprotocol("mcp")
@@ -135,7 +135,8 @@ async def run_server(port: int) -> None:
 async def run_client(url: str) -> None:
     """Call the tool of the server."""
     async with Client(websocket_connector(url), revisions="all") as client:
-        print((await client.call_tool("greet", {"name": "Ada"})).to_dict()["content"][0]["text"])
+        result = await client.call_tool("greet", {"name": "Ada"})
+        print(printable(result.to_dict()["content"][0]["text"]))
 
 
 def main() -> None:

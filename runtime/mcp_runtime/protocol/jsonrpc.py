@@ -126,8 +126,8 @@ def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) 
         id = id_of_response(data)
         return MalformedMessage(PARSE_ERROR, f"not JSON: {error}", id, id is not None)
     digits = data.translate(_DIGITS_AS_ZERO)
-    # `in` would look for an integer first.
-    if (digits.find(b"0e") >= 0 or (len(digits) > 308 and _MANY_DIGITS in digits)) and not is_finite(value):
+    # `partition` takes one argument, which costs less than `find`; `in` would look for an integer first.
+    if (digits.partition(b"0e")[1] or (len(digits) > 308 and _MANY_DIGITS in digits)) and not is_finite(value):
         return _reject_infinity(value)
     if is_object(value):
         return read(value)
@@ -216,8 +216,8 @@ def serialize(value: Any) -> bytes:
     """Serialize a model or plain JSON. Raises ValueError for values that JSON cannot express, such as NaN."""
     serializer = getattr(value, "__pydantic_serializer__", None)
     written: bytes = to_json(value, by_alias=True) if serializer is None else serializer.to_json(value)
-    # NaN, infinity, or a NaN that became null? The words may be part of a string. `in` would look for an integer first.
-    if written.find(b"NaN") >= 0 or written.find(b"Infinity") >= 0 or written.find(b"null") >= 0:
+    # NaN, infinity, or a NaN that became null? The words may be part of a string.
+    if written.partition(b"NaN")[1] or written.partition(b"Infinity")[1] or written.partition(b"null")[1]:
         require_finite(written, value)
     return written
 

@@ -103,6 +103,9 @@ class AuthorizationCode:
             support such documents.
         offline: True to request refresh tokens. Default True.
         timeout: Seconds the user has to log in. Default 300.
+        accepts_segment: True if `redirect_handler` also accepts `redirect_uri` with one more segment in its path. Each
+            authorization server that does not announce `iss` gets its own then, so that a response of another one is
+            refused. Default None: what the handler says, as `LoopbackBrowser` does.
     """
 
     redirect_handler: RedirectHandler = field(repr=False)
@@ -112,6 +115,7 @@ class AuthorizationCode:
     client_metadata_url: str | None = None
     offline: bool = True
     timeout: float = 300.0
+    accepts_segment: bool | None = None
 
     def __post_init__(self) -> None:
         check_redirect_uri(self.redirect_uri)
@@ -171,7 +175,10 @@ class AuthorizationCode:
         If its responses have no `iss`, a segment of the path distinguishes them, where the redirect handler accepts
         one (https://www.rfc-editor.org/rfc/rfc9700#section-4.4.2.2).
         """
-        if issuer.iss_parameter_supported or not getattr(self.redirect_handler, "accepts_segment", False):
+        accepts = self.accepts_segment
+        if accepts is None:
+            accepts = bool(getattr(self.redirect_handler, "accepts_segment", False))
+        if issuer.iss_parameter_supported or not accepts:
             return self.redirect_uri
         return f"{self.redirect_uri}/{sha256(issuer.issuer.encode()).hexdigest()[:16]}"
 
@@ -199,9 +206,14 @@ class AuthorizationCode:
         url = with_query(http.policy.check(issuer.authorization_endpoint), parameters)
         try:
             async with asyncio.timeout(self.timeout):
-                redirect = await self.redirect_handler(url)
+                redirect: object = await self.redirect_handler(url)
         except TimeoutError:
             raise AuthorizationError(f"the user did not log in within {self.timeout:g} seconds") from None
+        if not isinstance(redirect, str):
+            raise AuthorizationError(
+                f"the redirect_handler of AuthorizationCode returned {type(redirect).__name__}, not a string: "
+                "return the URL that the browser was redirected to"
+            )
         form = {
             "grant_type": "authorization_code",
             "code": parse_authorization_response(redirect, sent),

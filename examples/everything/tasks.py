@@ -15,8 +15,10 @@ from mcp_generated import JSONRPCError, MCPError, paginate
 
 _RELATED: Final = "io.modelcontextprotocol/related-task"
 _METHOD_NOT_FOUND: Final = -32601
+_INTERNAL_ERROR: Final = -32603
 _TTL: Final = 60_000  # Milliseconds; a task exists at least until its connection ends.
 _POLL_INTERVAL: Final = 100  # Milliseconds.
+_MAX_TASKS: Final = 100  # Tasks of one connection; the results of the oldest that have ended are dropped first.
 
 
 def start(call: Call, name: str) -> Any:
@@ -24,6 +26,7 @@ def start(call: Call, name: str) -> Any:
     tool = available(call.t, call.state).get(name)
     if tool is None or not tool.as_task:
         raise JSONRPCError(_METHOD_NOT_FOUND, f"{name!r} is no tool that can run as a task")
+    _make_room(call.state)
     now, task_id = _now(), secrets.token_hex(8)
     fields: dict[str, Any] = {
         "task_id": task_id,
@@ -35,6 +38,16 @@ def start(call: Call, name: str) -> Any:
     }
     call.state.tasks[task_id] = Work(fields, asyncio.create_task(_run(call, name, fields)))
     return call.t.CreateTaskResult(task=call.t.Task(**fields))
+
+
+def _make_room(state: State) -> None:
+    """Drop the oldest task that has ended if there are too many. Raises JSONRPCError if all of them run."""
+    if len(state.tasks) < _MAX_TASKS:
+        return
+    ended = next((task_id for task_id, work in state.tasks.items() if work.running.done()), None)
+    if ended is None:
+        raise JSONRPCError(_INTERNAL_ERROR, f"{_MAX_TASKS} tasks of this client run: wait for results first")
+    del state.tasks[ended]
 
 
 def find(state: State, task_id: str) -> Work:

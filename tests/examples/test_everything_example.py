@@ -111,3 +111,23 @@ async def test_all_log_messages_of_a_server_name_the_same_logger(rev: Rev) -> No
         for level in ("info", "error"):
             await client.call_tool(name="log_something", arguments={"level": level, "text": "x"})
     assert names == ["everything", "everything"]
+
+
+async def test_the_tasks_of_one_client_and_their_results_are_bounded() -> None:
+    rev = Rev("2025-11-25")
+    async with everything(rev) as client:
+
+        async def start(seconds: float) -> str:
+            arguments = {"seconds": seconds, "steps": 1}
+            created = await client.call_tool_as_task("long_running", arguments, task=rev.t.TaskMetadata())
+            return str(created.task.task_id)
+
+        ended = await start(0)
+        assert (await client.get_task_payload(task_id=ended)).to_dict()["content"]
+        running = [await start(60) for _ in range(99)]
+        newest = await start(60)  # The result of the one that has ended is dropped.
+        assert (await code_of(client.get_task_payload(task_id=ended)))[0] == INVALID_PARAMS
+        assert (await code_of(start(60)))[0] == -32603
+        await client.cancel_task(task_id=running[0])
+        await start(60)
+        assert (await client.get_task(task_id=newest)).status == "working"

@@ -3,7 +3,8 @@
     python benchmarks/attacks [--quick] [--only costs|load] [--revision ID …]
 
 A process of its own measures each version on each side; the sides alternate. CPU time is that of the process, memory
-the growth of its peak, both for each byte of the message. A full run writes the tables to benchmarks/results/attacks.md.
+the growth of its peak, both for each byte of the message. A full run writes the tables to
+benchmarks/results/attacks.md.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections import deque
-from collections.abc import AsyncIterator, Hashable, Iterator
+from collections.abc import AsyncGenerator, Generator, Hashable
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -21,15 +21,15 @@ class Turns:
     def __init__(self, max_waiting: int = _MAX_WAITING, max_waiting_of_all: int = _MAX_WAITING_OF_ALL) -> None:
         """Create turns that nobody has; the limits are in bytes."""
         self._max_waiting, self._max_waiting_of_all = max_waiting, max_waiting_of_all
-        self._is_taken = False
+        self._is_busy = False
         self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}  # The next client first.
         self._bytes: dict[Hashable, int] = {}
         self._all_bytes = 0
 
     async def take(self, client: Hashable, size: int) -> bool:
         """Wait for the turn to handle a message of `size` bytes. Return False if too many messages wait."""
-        if not self._is_taken:
-            self._is_taken = True
+        if not self._is_busy:
+            self._is_busy = True
             return True
         bytes_of_client = self._bytes.get(client, 0)
         if bytes_of_client and (
@@ -63,7 +63,7 @@ class Turns:
             if not future.done():  # It is done if its task was cancelled.
                 future.set_result(None)
                 return
-        self._is_taken = False
+        self._is_busy = False
 
     def _count(self, client: Hashable, size: int) -> None:
         self._all_bytes += size
@@ -73,7 +73,7 @@ class Turns:
 
 
 @contextmanager
-def without_collection() -> Iterator[None]:
+def without_collection() -> Generator[None, None, None]:
     """Make many objects without garbage collections: each would visit all of them, which takes most of the time."""
     enabled = gc.isenabled()
     gc.disable()
@@ -97,7 +97,7 @@ def turns_of_loop() -> Turns:
 
 
 @asynccontextmanager
-async def turn(client: Hashable) -> AsyncIterator[None]:
+async def turn(client: Hashable) -> AsyncGenerator[None, None]:
     """Wait for the turn to handle a message of a client, and make its objects without garbage collections."""
     turns = turns_of_loop()
     await turns.take(client, 0)

@@ -19,17 +19,17 @@ def long_list(item: str, size: int) -> bytes:
 def main(version: str, method: str, name: str, item: str, size: str) -> None:
     """Answer until the end of the input."""
     server = {"serverInfo": {"name": "long", "version": "1"}, "capabilities": {"tools": {}}}
-    usual: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "content": [], "tools": []}
+    other: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "content": [], "tools": []}
     openings = {
         "initialize": {"protocolVersion": version, **server},
-        "server/discover": {**usual, "supportedVersions": [version], **server},
+        "server/discover": {**other, "supportedVersions": [version], **server},
     }
     long = long_list(item, int(size))
     for line in sys.stdin.buffer:
         message = json.loads(line)
         if "id" not in message:
             continue
-        result = openings.get(message["method"], usual | ({name: "LONG"} if message["method"] == method else {}))
+        result = openings.get(message["method"], other | ({name: "LONG"} if message["method"] == method else {}))
         answer = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
         sys.stdout.buffer.write(answer.replace(b'"LONG"', long) + b"\n")
         sys.stdout.buffer.flush()

@@ -34,14 +34,14 @@ KINDS = [pytest.param(kind, marks=() if kind in WORST[:3] else pytest.mark.long)
 class Gaps:
     """The longest CPU time between two turns of a task that does nothing but give up its turn."""
 
-    longest = 0.0
+    maximum = 0.0
 
     async def watch(self) -> None:
         last = time.process_time()
         while True:
             await asyncio.sleep(0)
             now = time.process_time()
-            self.longest = max(self.longest, now - last)
+            self.maximum = max(self.maximum, now - last)
             last = now
 
 
@@ -65,11 +65,11 @@ async def shortest_gap(work: Callable[[], Awaitable[object]]) -> float:
         yardstick = time.process_time() - began
         async with watched() as gaps:
             await work()
-        ratios.append(gaps.longest / yardstick)
+        ratios.append(gaps.maximum / yardstick)
     return min(ratios)
 
 
-def longest_accepted(kind: str) -> bytes:
+def limit_message(kind: str) -> bytes:
     """The longest message of a kind that has few enough values."""
     low, high = 1000, 7_900_000
     while high - low > 4000:
@@ -82,7 +82,7 @@ def longest_accepted(kind: str) -> bytes:
 async def test_a_server_over_http_does_other_work_beside_the_longest_message(kind: str) -> None:
     asgi = application().asgi()
     await answered(asgi, body_of(kind, 100))  # What is loaded and compiled once is no part of the gap.
-    for body in (longest_accepted(kind), body_of(kind, 7_900_000)):
+    for body in (limit_message(kind), body_of(kind, 7_900_000)):
 
         async def send(body: bytes = body) -> None:
             assert (await answered(asgi, body)).status in (200, 400, 413)

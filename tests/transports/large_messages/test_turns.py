@@ -149,14 +149,14 @@ def tools(number: int) -> list[dict[str, Any]]:
 
 
 async def answer_all(got: Got, write: Write) -> None:
-    usual = {"resultType": "complete", "ttlMs": 60_000, "cacheScope": "private"}
+    common = {"resultType": "complete", "ttlMs": 60_000, "cacheScope": "private"}
     server = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
     answers: dict[str, dict[str, Any]] = {
         "server/discover": {**server, "serverInfo": {"name": "raw", "version": "1"}},
         "tools/list": {"tools": tools(1500)},
         "tools/call": {"content": [{"type": "text", "text": "done"}] * 2500},
     }
-    await write(reply(result(got, {**usual, **answers[got.rpc]})))
+    await write(reply(result(got, {**common, **answers[got.rpc]})))
 
 
 async def test_what_is_long_has_the_types_and_the_effects_of_what_is_short() -> None:

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from joserfc.util import urlsafe_b64encode
@@ -206,7 +206,7 @@ class AuthorizationCode:
         url = with_query(http.policy.check(issuer.authorization_endpoint), parameters)
         try:
             async with asyncio.timeout(self.timeout):
-                redirect: object = await self.redirect_handler(url)
+                redirect = cast(object, await self.redirect_handler(url))
         except TimeoutError:
             raise AuthorizationError(f"the user did not log in within {self.timeout:g} seconds") from None
         if not isinstance(redirect, str):

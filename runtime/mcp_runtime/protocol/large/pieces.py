@@ -49,21 +49,21 @@ def _validate_items(items: list[Any] | dict[str, Any], validate: Validate) -> It
         for start in range(0, len(items), _PIECE):
             items[start : start + _PIECE] = validate(items[start : start + _PIECE])
             yield
-        return
-    names = list(items)
-    for start in range(0, len(names), _PIECE):
-        items.update(validate({name: items[name] for name in names[start : start + _PIECE]}))
-        yield
+    elif is_object(items):
+        names = list(items)
+        for start in range(0, len(names), _PIECE):
+            items.update(validate({name: items[name] for name in names[start : start + _PIECE]}))
+            yield
 
 
 @cache
 def _long_properties(shape: type[BaseModel]) -> Mapping[str, Validate]:
     """Return the properties of a type that are lists or objects of models, and what validates a part of each."""
     shape.model_rebuild()
-    found: dict[str, Validate] = {}
+    properties: dict[str, Validate] = {}
     for name, field in shape.model_fields.items():
         for choice in (field.annotation, *get_args(field.annotation)):
             kind = get_args(choice)[0] if get_origin(choice) is Annotated else choice
             if get_origin(kind) in (list, dict) and get_args(kind)[-1] not in (Any, str):
-                found[field.alias or name] = validator(kind)
-    return found
+                properties[field.alias or name] = validator(kind)
+    return properties

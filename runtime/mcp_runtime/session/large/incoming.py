@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from ...aio.turns import turn
 from ...protocol import jsonrpc
@@ -14,14 +15,21 @@ from ...protocol.framing import OversizedMessage
 from ...protocol.jsonrpc import Message
 from ...protocol.large.pieces import LARGE, validate_in_pieces
 from ...protocol.parts import MAX_PARTS, counts_of_parts
-from ..interfaces import PushTransport
+
+
+class PausedDelivery(Protocol):
+    """A transport whose delivery of messages can be paused."""
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
 
 
 class LargeMessages:
     """The messages of one session that wait: large ones, and all that arrive before those are handled."""
 
     def __init__(
-        self, connection: Connection, push: PushTransport | None, handle: Callable[[Event | None, int], None]
+        self, connection: Connection, push: PausedDelivery | None, handle: Callable[[Event | None, int], None]
     ) -> None:
         """Create a queue for one use.
 

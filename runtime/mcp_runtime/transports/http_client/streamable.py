@@ -211,7 +211,11 @@ class StreamableHTTPClient:
         return answered
 
     async def _decode_large(self, data: bytes, request: RequestMessage) -> Message | list[Message]:
-        return await self._read_large(data, lambda message: self._tools.read(request, message, self.revision))
+        def read_tools(message: Message | list[Message]) -> None:
+            if not isinstance(message, list):
+                self._tools.read(request, message, self.revision)
+
+        return await self._read_large(data, read_tools)
 
     async def _refresh_tool_headers(self, request: RequestMessage) -> bool:
         """List the tools again after a call failed with HEADER_MISMATCH; return False if the revision has no such

@@ -34,10 +34,10 @@ from ...http.body import BodyReader
 from ...http.client_keys import user_of
 from ...http.cors import CORSPolicy, preflight_headers
 from ...http.headers import HTTPError
+from ...http.large_bodies import serve_in_turn
 from ...http.origins import OriginPolicy
 from ...http.request_head import CachedRequestHeadParser, RequestHeadParser
 from ...http.server_rules import RequestHead, RequestKind, ServedRevisions, check_stateless, classify
-from ...http.turns import serve_in_turn
 from ...protocol.framing import MAX_MESSAGE_BYTES
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, MalformedMessage, decode
 from ...protocol.large.pieces import LARGE
@@ -227,8 +227,8 @@ class MCPASGIApp:
                     return await refuse_body(receive, send, body)
                 limits = self._limits
                 if len(body) > LARGE:
-                    context = (head, auth, scope, receive, send)
-                    response = serve_in_turn(body, context, self._handle_post, limits.max_parts, limits.max_batch)
+                    context, handle = (head, auth, scope, receive, send), self._handle_post
+                    response: Sending = serve_in_turn(body, context, handle, limits.max_parts, limits.max_batch)
                     del context
                 else:
                     message = decode(body, limits.max_parts, limits.max_batch)

@@ -1,4 +1,4 @@
-"""A URL and a mode go in; what the newer official Python client saw of a server with several workers comes out as JSON."""
+"""What the newer official Python client sees of a server with several workers, at a URL and in a mode, as JSON."""
 
 from __future__ import annotations
 

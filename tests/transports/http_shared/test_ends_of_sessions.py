@@ -41,7 +41,16 @@ def make_app() -> App:
     async def add(a: int, b: int) -> int:
         return a + b
 
+    @app.tool
+    async def wait(a: int, b: int) -> str:
+        WAITING.append(None)
+        await asyncio.Event().wait()
+        return "never"
+
     return app
+
+
+WAITING: list[None] = []
 
 
 def call(rev: Rev, id: int, name: str = "add", **arguments: Any) -> dict[str, Any]:
@@ -100,6 +109,21 @@ async def test_a_worker_that_leaves_hands_its_streams_over(place: Any) -> None:
         last = await client.answered(body=call(NEWEST, 1), at=0)
         assert (last.status, last.headers["connection"]) == (200, "close")
         await resumed.leave()
+
+
+@pytest.mark.parametrize("accept", ["application/json, text/event-stream", "text/event-stream"])
+async def test_a_call_that_a_worker_cannot_end_fails_and_the_session_goes_on(place: Any, accept: str) -> None:
+    async with workers(NEWEST, make_app, place) as client:
+        calling = client.request(body=call(NEWEST, 1, "wait"), at=0, headers={"accept": accept})
+        while not WAITING:
+            await asyncio.sleep(0.01)
+        WAITING.clear()
+        await client.applications[0].close()
+        await calling.whole()
+        response = calling.json if calling.headers["content-type"] == "application/json" else calling.json_messages[-1]
+        assert (response["id"], response["error"]["code"]) == (1, -32603)
+        assert "shutting down" in response["error"]["message"]
+        assert (await client.answered(body=call(NEWEST, 2), at=1)).status == 200
 
 
 async def test_probes_say_whether_a_worker_serves(place: Any) -> None:

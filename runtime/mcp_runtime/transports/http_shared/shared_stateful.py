@@ -33,6 +33,7 @@ from .stored_streams import StoredStream
 from .worker import Worker
 
 _SESSION: Final = SESSION_ID.encode()
+_LEAVING: Final = "the server is shutting down: send the request again"
 _NO_STREAM: Final = HTTPError(400, "there is no such stream any more")
 
 
@@ -242,7 +243,7 @@ class SharedStatefulHandler(StatefulHandler):
         if replica.on_end is not None:
             replica.on_end()
         if replica.session is not None:
-            await replica.session.stop()
+            await replica.session.stop(None if has_ended else _LEAVING)
         await replica.close()
 
     def hand_over(self) -> None:

@@ -20,7 +20,7 @@ _TEXTS: Final = (
     "1",
     "a/b",
     "",
-    "2025-11-25",
+    "1999-12-31",
     *("0" * length for length in (8, 16, 32, 40, 64, 128)),
 )
 _ADDRESSES: Final = ("uri", "url", "uritemplate")

@@ -84,7 +84,8 @@ def _converse(folder: Path, plan: dict[str, Any], revision: str) -> Iterator[Fin
 def _check_types(folder: Path, revision: str) -> Iterator[Finding]:
     configuration = folder / "mypy.ini"
     configuration.write_text(_CONFIGURATION, encoding="utf-8")
-    cache = Path(tempfile.gettempdir()) / f"mcp-codegen-mypy-{os.getuid() if hasattr(os, 'getuid') else 0}"
+    # The types of the runtime, which are checked once; in a folder that only this user can write.
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcp-codegen" / "mypy"
     command = ["-m", "mypy", "--config-file", str(configuration), "--cache-dir", str(cache), "--no-error-summary"]
     done = _run([sys.executable, *command, "-p", _PACKAGE], folder)
     for match in list(_ERROR.finditer(done.stdout if done is not None else ""))[:_MOST]:

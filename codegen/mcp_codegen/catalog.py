@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import Final
 
 from .conversion.derive import derive_step
 from .conversion.rules import Conversions, read_conversions
@@ -22,18 +25,64 @@ from .model.methods import derive_methods
 from .model.overlay import Overlay, read_overlay
 from .model.types import NamedTypes, read_types
 
+# The folder of the revisions that were imported with findings: nothing is generated for them.
+UNCLEAR: Final = "unclear"
+_RESERVED: Final = frozenset({UNCLEAR, "extensions"})
+_ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
+
+
+def check_id(revision: str) -> str:
+    """Return the id of a revision. Raises CodegenError for one that cannot be the name of a folder and a module."""
+    if _ID.fullmatch(revision) is None or revision in _RESERVED:
+        raise CodegenError(
+            f"{revision!r} cannot be the id of a revision; choose ASCII letters, digits, dots, hyphens and "
+            f"underscores, beginning with a letter or digit, and not {' or '.join(sorted(_RESERVED))}"
+        )
+    return revision
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A revision that is not in the folder: its pins, and the text of its normalized schema."""
+
+    pins: Pins
+    schema: str
+
 
 class SchemaCatalog:
-    """The folder schema/: one folder for each revision, and overlay.toml, docs.toml and conversions.toml for all."""
+    """The folder schema/: one folder for each revision, and overlay.toml, docs.toml and conversions.toml for all.
 
-    def __init__(self, root: Path) -> None:
+    The revisions in its folder `unclear` do not belong to the catalog. A candidate belongs to it, instead of the
+    revision with the same id.
+    """
+
+    def __init__(self, root: Path, candidate: Candidate | None = None) -> None:
         self.root = root
+        self._candidate = candidate
         self._revisions: dict[str, Revision] = {}
+
+    @cached_property
+    def unclear(self) -> dict[str, Path]:
+        """Return the folder of each revision that is kept apart for its findings."""
+        return {path.parent.name: path.parent for path in sorted(self.root.glob(f"{UNCLEAR}/*/pins.toml"))}
+
+    def with_unclear(self, revision: str) -> SchemaCatalog:
+        """Return a catalog that has this revision as well, if it is kept apart, or else this catalog."""
+        if revision in self.pins or revision not in self.unclear:
+            return self
+        folder = self.unclear[revision]
+        try:
+            text = (folder / "schema.json").read_bytes().decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SchemaError(f"{folder / 'schema.json'}: cannot be read: {error}; import it again") from error
+        return SchemaCatalog(self.root, Candidate(read_pins(folder / "pins.toml"), text))
 
     @cached_property
     def pins(self) -> dict[str, Pins]:
         """Return the pins of each revision, ordered so that each revision comes after the one that it follows."""
         unordered = {path.parent.name: read_pins(path) for path in sorted(self.root.glob("*/pins.toml"))}
+        if self._candidate is not None:
+            unordered[self._candidate.pins.revision] = self._candidate.pins
         ordered: dict[str, Pins] = {}
         while remaining := {name: pins for name, pins in unordered.items() if name not in ordered}:
             ready = {name: pins for name, pins in remaining.items() if not pins.follows or pins.follows in ordered}
@@ -77,6 +126,11 @@ class SchemaCatalog:
 
     def require_revision(self, revision: str) -> str:
         """Return the id if there is such a revision, else raise CodegenError with the ids that exist."""
+        if revision not in self.pins and revision in self.unclear:
+            raise CodegenError(
+                f"{revision!r} was imported with findings, and nothing is generated for it; "
+                f"`mcp-codegen clarity --revision {revision}` lists them: mend them and import it again"
+            )
         if revision not in self.pins:
             names = ", ".join(self.pins) or f"none, because {self.root} has no revision"
             raise CodegenError(f"unknown revision {revision!r}; the known revisions are {names}")
@@ -85,8 +139,10 @@ class SchemaCatalog:
     def normalized(self, revision: str) -> tuple[Schema, str]:
         """Return the normalized schema of a revision and its sha256."""
         path = self.root / self.require_revision(revision) / "schema.json"
+        candidate = self._candidate
         try:
-            data = path.read_bytes()
+            is_candidate = candidate is not None and candidate.pins.revision == revision
+            data = candidate.schema.encode() if candidate is not None and is_candidate else path.read_bytes()
             schema = json.loads(data)
         except OSError as error:
             raise SchemaError(f"{path}: cannot be read: {error.strerror}") from error

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-FindingKind = Literal["ambiguous", "contradictory", "missing", "unreadable"]
+FindingKind = Literal["ambiguous", "contradictory", "failing", "missing", "unreadable"]
 
 # The rules that a schema can break, and the kind of defect that each of them shows.
 FINDING_KINDS: Final[dict[str, FindingKind]] = {
     "agreement": "contradictory",
     "capability": "missing",
+    "conversation": "failing",
     "direction": "missing",
     "form": "unreadable",
     "http": "missing",
@@ -22,6 +23,8 @@ FINDING_KINDS: Final[dict[str, FindingKind]] = {
     "overlay": "contradictory",
     "reference": "missing",
     "result": "missing",
+    "sample": "contradictory",
+    "types": "failing",
 }
 
 
@@ -34,10 +37,25 @@ class Finding:
     text: str
     tried: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", clipped(self.text))
+
     @property
     def kind(self) -> FindingKind:
         """Return the kind of defect that the rule shows."""
         return FINDING_KINDS.get(self.rule, "unreadable")
+
+
+MAX_REFUSAL: Final = 500  # Characters of one refusal.
+_END: Final = 180  # Characters of its end, which says what to do.
+
+
+def clipped(text: str) -> str:
+    """Return a text of at most 500 characters: its middle is left out, because the place comes first and the remedy
+    last."""
+    if len(text) <= MAX_REFUSAL:
+        return text
+    return f"{text[: MAX_REFUSAL - _END - 3]} … {text[-_END:]}"
 
 
 class CodegenError(Exception):
@@ -49,7 +67,8 @@ class CodegenError(Exception):
     def __init__(
         self, message: str, *, rule: str = "form", at: str = "", tried: Sequence[str] = (), more: Sequence[Finding] = ()
     ) -> None:
-        super().__init__(message + (f" (and {len(more)} more)" if more else ""))
+        rest = f" (and {len(more)} more)" if more else ""
+        super().__init__(clipped(message + rest))
         self.findings: tuple[Finding, ...] = (Finding(rule, at, message, tuple(tried)), *more)
 
 

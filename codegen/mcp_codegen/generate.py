@@ -13,6 +13,7 @@ from .model.ir import Revision
 from .paths import Templates
 from .render.package import (
     converter_module,
+    offers_apps,
     render_app,
     render_areas,
     render_compat,
@@ -22,6 +23,7 @@ from .render.package import (
     render_multi,
     render_revision,
 )
+from .render.source import format_modules, tidy_modules
 from .render.type_modules import split_types
 
 
@@ -37,6 +39,17 @@ def generate(
     `progress` is called with the id of each revision once its files are rendered. The index of the output folder names
     the revisions generated now and those that exist there already.
     """
+    return format_modules(module_texts(schemas, templates, output, revisions, progress))
+
+
+def module_texts(
+    schemas: SchemaCatalog,
+    templates: Templates,
+    output: Path,
+    revisions: Iterable[str],
+    progress: Callable[[str], None] = lambda revision: None,
+) -> dict[Path, str]:
+    """Return what `generate` returns, before it is formatted."""
     chosen = [schemas.require_revision(revision) for revision in revisions]
     schemas.check_overlay()
     files: dict[Path, str] = {}
@@ -64,16 +77,17 @@ def generate(
     if neighbours:
         files[output / "converters" / "__init__.py"] = render_converters_package(templates)
     files |= {output / name: text for name, text in render_areas(templates).items()}
-    app = render_app(all_revisions[-1], templates) if all_revisions[-1] in indexed else None
-    if app is not None:
+    offering = next((revision for revision in reversed(all_revisions) if offers_apps(revision)), None)
+    app = render_app(offering, templates) if offering is not None and offering in indexed else None
+    if offering is not None and app is not None:
         files[output / "app.py"] = app
         handshakes = [revision for revision in indexed if revision.lifecycle.style == "handshake"]
         if handshakes:
-            compat = render_compat(all_revisions[-1], handshakes[-1], templates)
+            compat = render_compat(offering, handshakes[-1], templates)
             files |= {output / name: text for name, text in compat.items()}
-        files[output / "multi.py"] = render_multi(all_revisions[-1], templates)
+        files[output / "multi.py"] = render_multi(offering, templates)
     index = render_index(indexed, neighbours, templates, app is not None)
-    return files | {output / "__init__.py": index, output / "py.typed": ""}
+    return tidy_modules(files | {output / "__init__.py": index, output / "py.typed": ""}, output)
 
 
 def _neighbours(all_revisions: list[Revision], indexed: list[Revision]) -> list[tuple[Revision, Revision]]:

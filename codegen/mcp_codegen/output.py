@@ -26,11 +26,14 @@ _MARK: Final = "enerated by mcp-codegen"
 def write_files(files: Files) -> list[Path]:
     """Write the files that differ and return their paths.
 
-    Each file is written to a temporary file in its folder first, so that an error changes nothing. Raises OutputError.
+    Each file is written to a temporary file in its folder first. Whatever is raised, the files become what they were.
+    Raises OutputError.
     """
-    changed = [path for path, text in files.items() if _current(path) != text]
+    changed = changed_files(files)
+    before = {path: path.read_bytes() if path.is_file() else None for path in changed}
     staged: dict[Path, Path] = {}
-    folders = [folder for path in changed for folder in _missing_folders(path.parent)]
+    folders = [folder for path in changed for folder in missing_folders(path.parent)]
+    replaced: list[Path] = []
     try:
         for path in changed:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,18 +41,39 @@ def write_files(files: Files) -> list[Path]:
             with staged[path].open("xb") as file:  # The name cannot be guessed, and "x" follows no link.
                 file.write(files[path].encode())
         for path, temporary in staged.items():
+            replaced.append(path)
             temporary.replace(path)
-    except OSError as error:
-        for temporary in filter(Path.is_file, staged.values()):
-            temporary.unlink()
+    except BaseException as error:
+        _restore({path: before[path] for path in replaced if not staged[path].exists()})
+        for temporary in staged.values():
+            temporary.unlink(missing_ok=True)
         for folder in folders:
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
+        if not isinstance(error, OSError):
+            raise
         raise OutputError(
             f"{error.filename}: cannot be written: {error.strerror}; nothing was changed, choose another "
             "path or fix its permissions"
         ) from error
     return changed
+
+
+def changed_files(files: Files) -> list[Path]:
+    """Return the paths of the files that differ from those on disk. Raises OutputError for a file that was not
+    generated."""
+    return [path for path, text in files.items() if _current(path) != text]
+
+
+def _restore(contents: Mapping[Path, bytes | None]) -> None:
+    """Give files the bytes that they had; None for a file that was missing."""
+    for path, data in contents.items():
+        if data is None:
+            path.unlink(missing_ok=True)
+        else:
+            temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+            temporary.write_bytes(data)
+            temporary.replace(path)
 
 
 def write_new_files(files: Files) -> None:
@@ -74,7 +98,7 @@ def compare_files(files: Files) -> list[str]:
     return diffs
 
 
-def _missing_folders(folder: Path) -> list[Path]:
+def missing_folders(folder: Path) -> list[Path]:
     """Return the folders that do not exist yet, deepest first."""
     chain = [folder, *folder.parents]
     return [path for path in chain if not path.exists()]

@@ -144,8 +144,10 @@ def test_import_writes_edition_and_pins_once_both_files_agree(tmp_path: Path) ->
     assert "missing (direction) at the schema: one: none of ClientRequest" in result.output
     assert "6 of 6 definitions agree" in result.output
     assert "without a sentence in docs.toml: Id, Name" in result.output
-    assert 'commit = "c0ffee"' in (tmp_path / "schema" / "one" / "pins.toml").read_text()
-    assert list(json.loads((tmp_path / "schema" / "one" / "schema.json").read_text())["$defs"]) == list(JSON)
+    assert 'commit = "c0ffee"' in (tmp_path / "schema" / "unclear" / "one" / "pins.toml").read_text()
+    assert list(json.loads((tmp_path / "schema" / "unclear" / "one" / "schema.json").read_text())["$defs"]) == list(
+        JSON
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,10 @@ def test_import_writes_edition_and_pins_once_both_files_agree(tmp_path: Path) ->
         ),
         (TS + "export type Odd = Partial<Base>;", "generic type Partial<…> is not supported"),
         (TS + "export interface {", "is not valid TypeScript"),
-        (TS + "export enum E { A }", "enum_declaration is outside the TypeScript subset of schemas"),
+        (
+            TS + "export enum E { A }",
+            "an enum is outside of the TypeScript that schemas are read in; write a union of literals",
+        ),
     ],
 )
 def test_import_refuses_in_one_line_and_writes_nothing(tmp_path: Path, ts: str, message: str) -> None:

@@ -18,7 +18,8 @@ from .options import DIFFERENT, open_schemas, report_errors, schema_option
 def clarity(revisions: tuple[str, ...], form: str, schema: Path | None) -> None:
     """Report what the schemas leave unclear. Exit code 1 if something cannot be derived because of it."""
     schemas = open_schemas(schema)
-    reports = [clarity_report(schemas, schemas.require_revision(revision)) for revision in revisions or schemas.pins]
+    catalogs = {revision: schemas.with_unclear(revision) for revision in revisions or (*schemas.pins, *schemas.unclear)}
+    reports = [clarity_report(catalog, catalog.require_revision(revision)) for revision, catalog in catalogs.items()]
     match form:
         case "markdown":
             click.echo(as_markdown(reports), nl=False)

@@ -18,7 +18,8 @@ from ..importer.normalize import Schema
 from ..importer.official import differences
 from ..importer.pins import digest
 from ..json_types import is_object
-from ..output import plain, write_files
+from ..output import plain
+from ..swap import write_folder
 from .options import DIFFERENT, open_schemas, report_errors, schema_option
 
 _FROM: Final = click.Path(path_type=Path, exists=True)
@@ -62,7 +63,7 @@ def import_extension(name: str, source: Path, commit: str | None, schema: Path |
     folder = schemas.root / "extensions" / name
     pins = _pins(manifest, version, {manifest.schema: digest(path.read_bytes())})
     text = json.dumps(normalized, indent=1, ensure_ascii=False) + "\n"
-    changed = write_files({folder / "schema.json": text, folder / "pins.toml": pins})
+    changed = write_folder(folder, {folder / "schema.json": text, folder / "pins.toml": pins})
     click.echo(f"{name}: {_summary(mounted, normalized)}; {'written' if changed else 'unchanged'}")
     click.echo(f"to generate it: mcp-codegen --revision {manifest.base}")
 

@@ -13,9 +13,10 @@ from rich.syntax import Syntax
 
 from ..catalog import SchemaCatalog
 from ..errors import CodegenError
-from ..output import compare_files, write_files
+from ..output import compare_files
 from ..paths import default_output, package_folder, template_folders
 from ..render.standalone import with_runtime
+from ..swap import write_folder
 from .options import DIFFERENT, open_schemas
 
 
@@ -60,7 +61,7 @@ def write_bindings(revisions: list[str] | None, settings: Settings) -> None:
 
 
 def _write(files: dict[Path, str], output: Path, modules: list[str], chosen: list[str], command: str) -> None:
-    changed = write_files(files)
+    changed = write_folder(output, files)
     where = click.style(str(output), bold=True)
     if not changed:
         click.echo(f"{', '.join(chosen)}: all {len(files)} files in {where} are up to date")

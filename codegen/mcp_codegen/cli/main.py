@@ -12,7 +12,7 @@ from .options import FOLDER, report_errors, schema_option
 
 _COMMANDS: Final = {
     "list": ".schemas:list_revisions",
-    "import": ".schemas:import_schema",
+    "import": ".importing:import_schema",
     "verify": ".schemas:verify",
     "extension": ".extension:extension",
     "diff": ".diff:diff",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec
 
 import click
 
-from ..errors import CodegenError
+from ..errors import CodegenError, clipped
 from ..output import plain
 from ..paths import data_path
 
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 DIFFERENT: Final = 1
 FAILED: Final = 2
-_MAX_ERROR: Final = 2_000  # Characters of an error.
 FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
+from_option: Final = click.option(
+    "--from", "source", type=FOLDER, required=True, metavar="DIR", help="A checkout of the specification's repository."
+)
 schema_option: Final = click.option(
     "--schema", type=FOLDER, metavar="DIR", help="The folder of schemas. Default: the one that comes with mcp-codegen."
 )
@@ -36,8 +38,7 @@ def report_errors(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except CodegenError as error:
             click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-            text = plain(" ".join(str(error).split()))  # It may quote a server.
-            click.echo(text if len(text) <= _MAX_ERROR else f"{text[:_MAX_ERROR]}…", err=True)
+            click.echo(clipped(plain(" ".join(str(error).split()))), err=True)  # It may quote a server.
             raise SystemExit(FAILED) from None
 
     return run

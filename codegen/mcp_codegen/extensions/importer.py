@@ -8,7 +8,8 @@ from typing import Final
 
 from ..errors import SchemaError
 from ..importer.normalize import REF, Schema, normalize
-from ..importer.typescript import InterfaceDeclaration, ObjectLiteral, parse
+from ..importer.syntax import InterfaceDeclaration, ObjectLiteral
+from ..importer.typescript import parse
 from ..json_types import is_object
 
 _IMPORT: Final = re.compile(r'^import\s+type\s*\{([^}]*)\}\s*from\s*"[^"]*";?[ \t]*$', re.MULTILINE)

@@ -8,12 +8,12 @@ from typing import Final
 
 from ..paths import Templates
 from ..render.package import render_revision
-from ..render.source import GENERATOR, format_module
+from ..render.source import GENERATOR
 from .mount import MountedExtension
 
 
 def render_extension(mounted: MountedExtension, sha256: str, templates: Templates) -> dict[str, str]:
-    """Return the files by name. An extension without messages has types only."""
+    """Return the files by name, not formatted. An extension without messages has types only."""
     module = f"__name__.rpartition({'.extensions.'!r})[0] + {f'.{mounted.base.module}.methods'!r}"
     base_methods = {row.method for row in mounted.base.methods}
     new = frozenset(row.method for row in mounted.revision.methods) - base_methods
@@ -24,7 +24,7 @@ def render_extension(mounted: MountedExtension, sha256: str, templates: Template
     if not mounted.manifest.roles:
         doc = f'"""The types of the extension {name} for MCP {mounted.base.id}."""\n\nfrom . import types as types\n'
         files = {"types.py": files["types.py"], "__init__.py": _HEADER_LINES * "#\n" + doc}
-    return {file: format_module(_headed(text, mounted, sha256), f"{name}: {file}") for file, text in files.items()}
+    return {file: _headed(text, mounted, sha256) for file, text in files.items()}
 
 
 def render_extensions() -> str:

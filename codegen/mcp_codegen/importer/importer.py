@@ -26,15 +26,26 @@ _MAX_BYTES: Final = 16 << 20  # The official files have less than one MiB.
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """The result of one import: the texts of the two files to write, and the number of definitions that agree."""
+    """The result of one import: the text of the normalized schema, its pins, and how many definitions agree."""
 
     schema: str
-    pins: str
+    pins: Pins
     definitions: int
 
 
 def import_revision(folder: Path, revision: str, follows: str, commit: str, like: str = "") -> ImportResult:
     """Import the official files in `folder`. Raises SchemaError if schema.ts and schema.json disagree."""
+    try:
+        return _import(folder, revision, follows, commit, like)
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        # The files are untrusted input: any error that they cause here becomes one clear line.
+        raise SchemaError(
+            f"{folder}: has a form that mcp-codegen cannot read: {error!r}; compare schema.ts and schema.json with "
+            "those of a release"
+        ) from error
+
+
+def _import(folder: Path, revision: str, follows: str, commit: str, like: str) -> ImportResult:
     files = {name: _read(folder / name) for name in _FILES}
     normalized = normalize_folder(folder, revision)
     official = published(_json(files["schema.json"], folder / "schema.json"))
@@ -49,7 +60,7 @@ def import_revision(folder: Path, revision: str, follows: str, commit: str, like
     except jsonschema.SchemaError as error:
         raise SchemaError(f"{revision}: schema.ts does not give valid JSON Schema: {error.message}") from error
     pins = Pins(revision, follows, SOURCE, commit, {name: digest(data) for name, data in files.items()}, like)
-    return ImportResult(schema_text(normalized), pins.text(), len(official))
+    return ImportResult(schema_text(normalized), pins, len(official))
 
 
 def normalize_folder(folder: Path, revision: str) -> Schema:

@@ -22,7 +22,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..errors import SchemaError
-from .typescript import (
+from .syntax import (
+    JSON_TAGS,
+    TEXT_TAGS,
     AllOf,
     ArrayOf,
     ConstantDeclaration,
@@ -33,6 +35,7 @@ from .typescript import (
     Member,
     Name,
     ObjectLiteral,
+    PropertyOf,
     TsType,
     TypeAliasDeclaration,
     TypeOf,
@@ -44,16 +47,18 @@ Schema = dict[str, Any]
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 REF: Final = "#/$defs/"
 
-_TEXT_TAGS: Final = ("format", "pattern")
-_JSON_TAGS: Final = (
-    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-    *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "default"),
-)
+_SIZES: Final = ("minLength", "maxLength", "minItems", "maxItems")
+_TAG_TYPES: Final[dict[str, type]] = {"uniqueItems": bool, **dict.fromkeys(_SIZES, int)}
 
 
 def normalize(declarations: list[Declaration], revision: str) -> Schema:
     """Return the normalized schema of a revision. Raises SchemaError for a form that cannot be read."""
-    return _Normalizer(declarations, revision).schema()
+    try:
+        return _Normalizer(declarations, revision).schema()
+    except RecursionError:
+        raise SchemaError(
+            f"{revision}: types of schema.ts are inside of each other beyond the limit; name the inner ones"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,7 @@ class _Normalizer:
         self._revision = revision
         self._constants = {item.name: item.value for item in declarations if isinstance(item, ConstantDeclaration)}
         self._types = {item.name: item for item in declarations if not isinstance(item, ConstantDeclaration)}
+        self._open_bases: list[str] = []  # The interfaces whose bases are being read.
 
     def schema(self) -> Schema:
         return {
@@ -113,8 +119,10 @@ class _Normalizer:
 
     def _base(self, base: Name, user: str) -> _Base:
         """Return what `user` inherits from one entry of its extends clause."""
-        if base.name == "Omit" and isinstance(base.arguments[0], Name):
-            omitted = _literals(base.arguments[1])
+        if base.name == "Omit":
+            if len(base.arguments) != 2 or not isinstance(base.arguments[0], Name):
+                raise self._error(f"{user} extends an Omit that is not Omit<NAME, …>; write the name of an interface")
+            omitted = self._names(base.arguments[1], user)
             whole = self._base(base.arguments[0], user)
             members = tuple(member for member in whole.members if member.name not in omitted)
             return _Base(whole.name, members, whole.is_open, tuple(omitted))
@@ -125,13 +133,16 @@ class _Normalizer:
             and declared.type.name == "Record"
         ):
             return _Base(base.name, (), True)
-        if not isinstance(declared, InterfaceDeclaration):
-            raise SchemaError(
-                f"{self._revision}: {user} extends {base.name}, which is not an interface of this schema; "
-                "declare it in schema.ts"
+        if not isinstance(declared, InterfaceDeclaration) or base.arguments:
+            raise self._error(
+                f"{user} extends {base.name}, which is not an interface of this schema; declare it in schema.ts"
             )
+        if base.name in self._open_bases:
+            raise self._error(f"{base.name} extends itself, by way of {user}; remove one `extends`")
+        self._open_bases.append(base.name)
         above = [self._base(further, declared.name) for further in declared.bases]
         inherited = (member for ancestor in above for member in ancestor.members)
+        self._open_bases.pop()
         is_open = declared.body.index is not None or any(ancestor.is_open for ancestor in above)
         return _Base(base.name, (*inherited, *declared.body.members), is_open)
 
@@ -160,6 +171,8 @@ class _Normalizer:
             case Literal(value):
                 schema = {"type": _json_type(value), "const": value}
             case TypeOf(constant):
+                if constant not in self._constants:
+                    raise self._error(f"`typeof {constant}` names no constant of schema.ts; declare it with `const`")
                 value = self._constants[constant]
                 schema = {"type": _json_type(value), "const": value, "x-constant": constant}
             case Name("Record", (_, Keyword("never"))):
@@ -169,14 +182,19 @@ class _Normalizer:
                 schema = (
                     {"type": "object", "additionalProperties": inner} if inner else {"type": "object", "x-open": True}
                 )
+            case Name("Date", ()) if "Date" not in self._types:
+                schema = {"type": "string", "format": "date-time"}
             case Name(name, ()):
                 if name not in self._types:
-                    raise SchemaError(f"{self._revision}: {name} is used but not declared; declare it in schema.ts")
+                    raise self._error(f"{name} is used but not declared; declare it in schema.ts")
                 schema = {"$ref": REF + name}
             case Name(name, _):
-                raise SchemaError(
-                    f"{self._revision}: the generic type {name}<…> is not supported; only Record, Omit and Array are"
+                raise self._error(
+                    f"the generic type {name}<…> is not supported; only Record, Omit and Array are: write the type "
+                    "that it gives"
                 )
+            case PropertyOf(owner, name):
+                return self._type(self._property(owner, name), tags)
             case ArrayOf(items):
                 schema = Schema(type="array", items=self._type(items, {}))
             case UnionOf(arms):
@@ -185,16 +203,53 @@ class _Normalizer:
                 schema = Schema(allOf=[self._type(part, {}) for part in parts])
             case ObjectLiteral():
                 schema = self._object(written)
-        schema |= {tag: tags[tag] for tag in _TEXT_TAGS if tag in tags}
-        return schema | {tag: self._value(tag, tags[tag]) for tag in _JSON_TAGS if tag in tags}
+        if written in (Keyword("never"), Keyword("undefined")):
+            raise self._error(
+                "`never` and `undefined` have no value in JSON; write `name?: T` for a property that may be missing, "
+                "or the type that is meant"
+            )
+        schema |= {tag: tags[tag] for tag in TEXT_TAGS if tag in tags}
+        return schema | {tag: self._value(tag, tags[tag]) for tag in JSON_TAGS if tag in tags}
+
+    def _property(self, owner: TsType, name: str) -> TsType:
+        """Return the type of a property of an interface, or of an object."""
+        members: tuple[Member, ...] = ()
+        if isinstance(owner, PropertyOf):
+            owner = self._property(owner.owner, owner.property)
+        if isinstance(owner, Name):
+            declared = self._types.get(owner.name)
+            if isinstance(declared, InterfaceDeclaration):
+                members = self._base(owner, owner.name).members
+            elif isinstance(declared, TypeAliasDeclaration) and declared.type != owner:
+                return self._property(declared.type, name)
+        elif isinstance(owner, ObjectLiteral):
+            members = owner.members
+        found = next((member.type for member in reversed(members) if member.name == name), None)
+        if found is None:
+            raise self._error(f"an indexed access with {name!r} names no property; write the type itself")
+        return found
 
     def _value(self, tag: str, written: str) -> Any:
         try:
-            return json.loads(written)
+            value = json.loads(written)
         except ValueError as error:
-            raise SchemaError(
-                f"{self._revision}: @{tag} has the value {written!r}, which is not JSON; correct the tag in schema.ts"
+            raise self._error(
+                f"@{tag} has the value {written!r}, which is not JSON; correct the tag in schema.ts"
             ) from error
+        wanted = _TAG_TYPES.get(tag, (int, float))
+        if tag != "default" and (not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool)):
+            raise self._error(f"@{tag} has the value {written!r}, which it cannot have; correct the tag in schema.ts")
+        return value
+
+    def _names(self, written: TsType, user: str) -> list[str]:
+        arms = written.arms if isinstance(written, UnionOf) else (written,)
+        names = [arm.value for arm in arms if isinstance(arm, Literal) and isinstance(arm.value, str)]
+        if len(names) < len(arms):
+            raise self._error(f"{user} omits what is no name; write the names of the properties as literals")
+        return names
+
+    def _error(self, text: str) -> SchemaError:
+        return SchemaError(f"{self._revision}: {text}")
 
     def _keyword(self, name: str, tags: dict[str, str]) -> Schema:
         if name in ("unknown", "any"):
@@ -209,7 +264,8 @@ class _Normalizer:
         literals = [arm.value for arm in arms if isinstance(arm, Literal)]
         keywords = [arm.name for arm in arms if isinstance(arm, Keyword)]
         if len(literals) == len(arms):
-            return {"type": _json_type(literals[0]), "enum": literals}
+            kinds = list(dict.fromkeys(_json_type(value) for value in literals))
+            return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": literals}
         if literals and len(literals) + 1 == len(arms) and keywords == ["string"]:
             return {"type": "string", "x-known": literals}
         schemas: list[Schema] = []
@@ -226,10 +282,5 @@ class _Normalizer:
         return {"anyOf": schemas}
 
 
-def _literals(written: TsType) -> list[str]:
-    arms = written.arms if isinstance(written, UnionOf) else (written,)
-    return [str(arm.value) for arm in arms if isinstance(arm, Literal)]
-
-
 def _json_type(value: str | int) -> str:
-    return "string" if isinstance(value, str) else "integer"
+    return "string" if isinstance(value, str) else "boolean" if isinstance(value, bool) else "integer"

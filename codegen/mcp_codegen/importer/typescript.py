@@ -2,121 +2,68 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NoReturn
 
 import tree_sitter
 import tree_sitter_typescript
 from tree_sitter import Node
 
 from ..errors import SchemaError
-
-
-@dataclass(frozen=True, slots=True)
-class Keyword:
-    """A built-in type, such as `string` or `unknown`."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """A literal type, such as `"user"` or `-32042`."""
-
-    value: str | int
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A reference to a declaration, with its type arguments (`Omit<Base, "error">`)."""
-
-    name: str
-    arguments: tuple[TsType, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TypeOf:
-    """The type of a constant: `typeof JSONRPC_VERSION`."""
-
-    constant: str
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayOf:
-    """`T[]` or `Array<T>`."""
-
-    items: TsType
-
-
-@dataclass(frozen=True, slots=True)
-class UnionOf:
-    """`A | B`; nested unions are flattened."""
-
-    arms: tuple[TsType, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AllOf:
-    """`A & B`."""
-
-    parts: tuple[TsType, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One property, with its JSDoc tags."""
-
-    name: str
-    optional: bool
-    type: TsType
-    tags: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectLiteral:
-    """`{ … }`; `index` is the value type of the index signature, or None without one."""
-
-    members: tuple[Member, ...]
-    index: TsType | None = None
-
-
-TsType = Keyword | Literal | Name | TypeOf | ArrayOf | UnionOf | AllOf | ObjectLiteral
-
-
-@dataclass(frozen=True, slots=True)
-class InterfaceDeclaration:
-    """`interface X extends A, B { … }`."""
-
-    name: str
-    bases: tuple[Name, ...]
-    body: ObjectLiteral
-    tags: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class TypeAliasDeclaration:
-    """`type X = …`."""
-
-    name: str
-    type: TsType
-    tags: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class ConstantDeclaration:
-    """`const X = …`, a string or a number."""
-
-    name: str
-    value: str | int
-
-
-Declaration = InterfaceDeclaration | TypeAliasDeclaration | ConstantDeclaration
+from .literals import NoLiteralError, literal_value, string_value
+from .syntax import (
+    JSON_TAGS,
+    TEXT_TAGS,
+    AllOf,
+    ArrayOf,
+    ConstantDeclaration,
+    Declaration,
+    InterfaceDeclaration,
+    Keyword,
+    Literal,
+    Member,
+    Name,
+    ObjectLiteral,
+    PropertyOf,
+    TsType,
+    TypeAliasDeclaration,
+    TypeOf,
+    UnionOf,
+)
 
 _LANGUAGE: Final = tree_sitter.Language(tree_sitter_typescript.language_typescript())
 _TAG: Final = re.compile(r"^[\s*/]*@([\w-]+)[ \t]*(.*?)[ \t]*(?:\*+/)?[ \t]*$", re.MULTILINE)
+# Tags of the JSON Schema tool with its prefix, which mean the same as without it.
+_TOOL_TAGS: Final = frozenset(f"TJS-{name}" for name in (*TEXT_TAGS, *JSON_TAGS))
+# The types of TypeScript that JSON has as well.
+_KEYWORDS: Final = frozenset({"any", "boolean", "null", "number", "object", "string", "unknown"})
+# Constructs that are refused, by the name of their node: what they are called, and what to write instead.
+_REFUSED: Final = {
+    "abstract_class_declaration": ("a class", "an interface"),
+    "ambient_declaration": ("`declare`", "the declaration with `export`"),
+    "call_signature": ("a call signature", "a property with a type of JSON"),
+    "class_declaration": ("a class", "an interface"),
+    "conditional_type": ("a conditional type", "the type that it gives"),
+    "construct_signature": ("a constructor", "a property with a type of JSON"),
+    "constructor_type": ("a constructor type", "a type of JSON"),
+    "enum_declaration": ("an enum", 'a union of literals, such as `type X = "a" | "b"`'),
+    "expression_statement": ("an expression", "interfaces, type aliases and constants only"),
+    "function_declaration": ("a function", "interfaces, type aliases and constants only"),
+    "function_type": ("a function type", "a type of JSON"),
+    "import_statement": ("an import", "the imported declarations into this file"),
+    "index_type_query": ("`keyof`", "a union of the names, as literals"),
+    "internal_module": ("a namespace", "its declarations at the top of the file"),
+    "intrinsic_type": ("an intrinsic type", "the type that it gives"),
+    "mapped_type_clause": ("a mapped type", "an interface with the properties, or `Record<string, T>`"),
+    "method_signature": ("a method", "a property with a type of JSON"),
+    "module": ("a module", "its declarations at the top of the file"),
+    "nested_type_identifier": ("a name in a namespace", "a name of this file"),
+    "template_literal_type": ("a template literal type", "`string`, or a union of literals"),
+    "this_type": ("`this`", "the name of the interface"),
+    "tuple_type": ("a tuple", "an array, such as `(A | B)[]`"),
+    "variable_declaration": ("`var`", "`const`"),
+}
 
 
 def parse(text: str, source: str) -> list[Declaration]:
@@ -125,17 +72,44 @@ def parse(text: str, source: str) -> list[Declaration]:
     root = tree_sitter.Parser(_LANGUAGE).parse(text.encode()).root_node
     if root.has_error:
         raise SchemaError(f"{source}:{_first_error(root)}: is not valid TypeScript; correct the syntax of this line")
-    return [_declaration(node, tags, source) for node, tags in _with_tags(root) if node.type != "empty_statement"]
+    try:
+        nodes = [(node, tags) for node, tags in _with_tags(root) if node.type != "empty_statement"]
+        declarations = [item for node, tags in nodes for item in _declarations(node, tags, source)]
+    except RecursionError:
+        raise SchemaError(f"{source}: has types inside of types beyond the limit; name the inner ones") from None
+    read: dict[str, Declaration] = {}
+    for declared, line in declarations:
+        merged = _merged(read.setdefault(declared.name, declared), declared)
+        if merged is None:
+            raise SchemaError(f"{source}:{line}: {declared.name} is declared again, with another body; declare it once")
+        read[declared.name] = merged
+    return list(read.values())
+
+
+def _merged(first: Declaration, second: Declaration) -> Declaration | None:
+    """Return the declaration that TypeScript makes of two with the same name; None if they contradict each other."""
+    if first == second:
+        return first
+    if not isinstance(first, InterfaceDeclaration) or not isinstance(second, InterfaceDeclaration):
+        return None
+    members = {member.name: member for member in first.body.members}
+    for member in second.body.members:
+        own = members.setdefault(member.name, member)
+        if (own.type, own.optional) != (member.type, member.optional):
+            return None
+    body = ObjectLiteral(tuple(members.values()), first.body.index or second.body.index)
+    return InterfaceDeclaration(
+        first.name, tuple(dict.fromkeys((*first.bases, *second.bases))), body, first.tags | second.tags
+    )
 
 
 def _first_error(node: Node) -> int:
     """Return the line of the first syntax error below `node`."""
-    for child in node.children:
-        if child.is_error or child.is_missing:
-            return child.start_point.row + 1
-        if child.has_error:
-            return _first_error(child)
-    return node.start_point.row + 1
+    while True:
+        below = next((child for child in node.children if child.is_error or child.is_missing or child.has_error), None)
+        if below is None or below.is_error or below.is_missing:
+            return (below or node).start_point.row + 1
+        node = below
 
 
 def _with_tags(parent: Node) -> Iterator[tuple[Node, dict[str, str]]]:
@@ -145,96 +119,211 @@ def _with_tags(parent: Node) -> Iterator[tuple[Node, dict[str, str]]]:
         if node.type == "comment":
             if _text(node).startswith("/**"):
                 tags = {match[1]: match[2] for match in _TAG.finditer(_text(node))}
+                tags |= {name.removeprefix("TJS-"): tags[name] for name in tags if name in _TOOL_TAGS}
         else:
             yield node, tags
             tags = {}
 
 
-def _declaration(node: Node, tags: dict[str, str], source: str) -> Declaration:
-    inner = _field(node, "declaration") if node.type == "export_statement" else node
+def _declarations(node: Node, tags: dict[str, str], source: str) -> Iterator[tuple[Declaration, int]]:
+    """Yield the declarations of a statement, with their lines."""
+    inner = node
+    if node.type == "export_statement":
+        exported = node.child_by_field_name("declaration")
+        if exported is None:
+            _refuse(node, "an export without a declaration", "`export` before each declaration", source)
+        inner = exported
+    line = inner.start_point.row + 1
     match inner.type:
         case "interface_declaration":
-            clauses = [child for child in inner.named_children if child.type == "extends_type_clause"]
-            bases = tuple(_type(base, source) for clause in clauses for base in clause.named_children)
-            base_names = tuple(base for base in bases if isinstance(base, Name))
-            return InterfaceDeclaration(
-                _text(_field(inner, "name")), base_names, _object(_field(inner, "body"), source), tags
-            )
+            yield _interface(inner, tags, source), line
         case "type_alias_declaration":
-            return TypeAliasDeclaration(_text(_field(inner, "name")), _type(_field(inner, "value"), source), tags)
+            _refuse_parameters(inner, source)
+            alias = _type(_field(inner, "value", source), source)
+            yield TypeAliasDeclaration(_text(_field(inner, "name", source)), alias, tags), line
         case "lexical_declaration":
-            declarator = inner.named_children[0]
-            value = ast.literal_eval(_text(_field(declarator, "value")))
-            return ConstantDeclaration(_text(_field(declarator, "name")), value)
-        case kind:
-            raise _unknown(inner, kind, source)
+            for declarator in _children(inner):
+                yield _constant(declarator, source), declarator.start_point.row + 1
+        case _:
+            _refuse_node(inner, source)
+
+
+def _interface(node: Node, tags: dict[str, str], source: str) -> InterfaceDeclaration:
+    _refuse_parameters(node, source)
+    bases: list[Name] = []
+    for clause in _children(node):
+        for written in _children(clause) if clause.type == "extends_type_clause" else ():
+            base = _type(written, source)
+            if not isinstance(base, Name):
+                _refuse(written, "a base that is no name", "the name of an interface after `extends`", source)
+            bases.append(base)
+    name = _text(_field(node, "name", source))
+    return InterfaceDeclaration(name, tuple(bases), _object(_field(node, "body", source), source), tags)
+
+
+def _constant(declarator: Node, source: str) -> ConstantDeclaration:
+    if _text(declarator.parent.children[0] if declarator.parent is not None else declarator) != "const":
+        _refuse(declarator, "`let`", "`const`", source)
+    name, value = _field(declarator, "name", source), declarator.child_by_field_name("value")
+    if value is None or name.type != "identifier":
+        _refuse(declarator, "a constant without a name or a value", "`const NAME = value`", source)
+    read = _read(value, source)
+    if isinstance(read, bool) or not isinstance(read, (str, int)):
+        _refuse(value, f"a constant of {_text(value)[:40]}", "a string or an integer", source)
+    return ConstantDeclaration(_text(name), read)
+
+
+def _refuse_parameters(node: Node, source: str) -> None:
+    parameters = node.child_by_field_name("type_parameters")
+    if parameters is not None:
+        _refuse(parameters, "a generic declaration", "one declaration for each use", source)
 
 
 def _object(node: Node, source: str) -> ObjectLiteral:
     members: list[Member] = []
     index: TsType | None = None
     for child, tags in _with_tags(node):
-        annotation = _field(child, "type").named_children[0]
         if child.type == "index_signature":
-            index = _type(annotation, source)
+            if any(part.type == "mapped_type_clause" for part in child.children):
+                _refuse(child, *_REFUSED["mapped_type_clause"], source)
+            index = _annotation(child, source)
         elif child.type == "property_signature":
-            name = _field(child, "name")
-            written = ast.literal_eval(_text(name)) if name.type == "string" else _text(name)
-            optional = any(part.type == "?" for part in child.children)
-            members.append(Member(written, optional, _type(annotation, source), tags))
+            members.append(_member(child, tags, source))
         else:
-            raise _unknown(child, child.type, source)
+            _refuse_node(child, source)
+    names = [member.name for member in members]
+    if double := [name for name in names if names.count(name) > 1]:
+        _refuse(node, f"the property {double[0]!r} twice", "it once", source)
     return ObjectLiteral(tuple(members), index)
+
+
+def _member(node: Node, tags: dict[str, str], source: str) -> Member:
+    name = _field(node, "name", source)
+    if name.type == "computed_property_name":
+        _refuse(name, "a computed name", "the name itself", source)
+    written = string_value(name) if name.type == "string" else _text(name)
+    optional = any(part.type == "?" for part in node.children)
+    written_type = _annotation(node, source)
+    if optional and isinstance(written_type, UnionOf):
+        arms = tuple(arm for arm in written_type.arms if arm != Keyword("undefined"))
+        written_type = UnionOf(arms) if len(arms) > 1 else arms[0] if arms else written_type
+    return Member(written, optional, written_type, tags)
+
+
+def _annotation(node: Node, source: str) -> TsType:
+    annotation = node.child_by_field_name("type")
+    if annotation is None:
+        _refuse(node, "a property without a type", "its type after a colon", source)
+    return _type(_children(annotation)[0], source)
 
 
 def _type(node: Node, source: str) -> TsType:
     reader = _TYPES.get(node.type)
-    if reader is None:
-        raise _unknown(node, node.type, source)
-    return reader(node, source)
+    return _refuse_node(node, source) if reader is None else reader(node, source)
+
+
+def _keyword(node: Node, source: str) -> TsType:
+    name = _text(node)
+    if name == "never":
+        return Keyword(name)  # `Record<string, never>` is an empty object; the normalizer refuses it elsewhere.
+    if name not in _KEYWORDS:
+        _refuse(node, f"`{name}`", f"a type of JSON: {', '.join(sorted(_KEYWORDS))}", source)
+    return Keyword(name)
 
 
 def _literal(node: Node, source: str) -> TsType:
-    text = _text(node)
-    return Keyword("null") if text == "null" else Literal(ast.literal_eval(text))
+    if _text(node) == "undefined":
+        return Keyword("undefined")  # Nothing beside another type of an optional property, and refused elsewhere.
+    value = _read(node, source)
+    if value is None:
+        return Keyword("null")
+    if isinstance(value, float):
+        _refuse(node, f"the literal {value}", "`number`, or an integer", source)
+    return Literal(value)
+
+
+def _read(node: Node, source: str) -> str | int | float | bool | None:
+    try:
+        return literal_value(node)
+    except NoLiteralError as error:
+        raise SchemaError(f"{source}:{node.start_point.row + 1}: {error}") from None
 
 
 def _generic(node: Node, source: str) -> TsType:
-    name = _text(_field(node, "name"))
-    arguments = tuple(_type(child, source) for child in _field(node, "type_arguments").named_children)
-    return ArrayOf(arguments[0]) if name == "Array" else Name(name, arguments)
+    name = _field(node, "name", source)
+    if name.type != "type_identifier":
+        _refuse_node(name, source)
+    arguments = tuple(_type(child, source) for child in _children(_field(node, "type_arguments", source)))
+    if _text(name) in ("Array", "ReadonlyArray"):
+        if len(arguments) != 1:
+            _refuse(node, f"`{_text(node)[:40]}`", "`Array<T>` with one type", source)
+        return ArrayOf(arguments[0])
+    return Name(_text(name), arguments)
+
+
+def _query(node: Node, source: str) -> TsType:
+    (operand,) = _children(node)[:1] or [node]
+    if operand.type != "identifier":
+        _refuse(node, f"`{_text(node)[:60]}`", "`typeof NAME` with a constant of this file", source)
+    return TypeOf(_text(operand))
+
+
+def _property_of(node: Node, source: str) -> TsType:
+    owner, index = (_type(child, source) for child in _children(node)[:2])
+    if not isinstance(index, Literal) or not isinstance(index.value, str):
+        _refuse(node, "an indexed access without a name", 'the name of a property, such as `X["params"]`', source)
+    return PropertyOf(owner, index.value)
+
+
+def _readonly(node: Node, source: str) -> TsType:
+    return _type(_children(node)[0], source)
 
 
 def _union(node: Node, source: str) -> TsType:
     arms: list[TsType] = []
-    for child in node.named_children:
-        if child.type != "comment":
-            arm = _type(child, source)
-            arms.extend(arm.arms if isinstance(arm, UnionOf) else [arm])
+    for child in _children(node):
+        arm = _type(child, source)
+        arms.extend(arm.arms if isinstance(arm, UnionOf) else [arm])
     return arms[0] if len(arms) == 1 else UnionOf(tuple(arms))
 
 
 def _intersection(node: Node, source: str) -> TsType:
-    return AllOf(tuple(_type(child, source) for child in node.named_children if child.type != "comment"))
+    parts: list[TsType] = []
+    for child in _children(node):
+        part = _type(child, source)
+        arms = part.arms if isinstance(part, UnionOf) else (part,)
+        if not all(isinstance(arm, (AllOf, Name, ObjectLiteral, PropertyOf)) for arm in arms):
+            shown = " ".join(_text(child).split())[:40]
+            _refuse(node, f"an intersection with `{shown}`", "an intersection of objects, or the plain type", source)
+        parts.extend(part.parts if isinstance(part, AllOf) else [part])
+    return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
 
 _TYPES: Final[dict[str, Callable[[Node, str], TsType]]] = {
-    "predefined_type": lambda node, _: Keyword(_text(node)),
+    "predefined_type": _keyword,
     "literal_type": _literal,
     "type_identifier": lambda node, _: Name(_text(node)),
     "generic_type": _generic,
-    "type_query": lambda node, _: TypeOf(_text(node.named_children[0])),
-    "array_type": lambda node, source: ArrayOf(_type(node.named_children[0], source)),
-    "parenthesized_type": lambda node, source: _type(node.named_children[0], source),
+    "type_query": _query,
+    "lookup_type": _property_of,
+    "readonly_type": _readonly,
+    "array_type": lambda node, source: ArrayOf(_type(_children(node)[0], source)),
+    "parenthesized_type": lambda node, source: _type(_children(node)[0], source),
     "union_type": _union,
     "intersection_type": _intersection,
     "object_type": lambda node, source: _object(node, source),
 }
 
 
-def _field(node: Node, name: str) -> Node:
+def _children(node: Node) -> list[Node]:
+    """Return the named children that are no comments."""
+    return [child for child in node.named_children if child.type != "comment"]
+
+
+def _field(node: Node, name: str, source: str) -> Node:
     child = node.child_by_field_name(name)
-    assert child is not None, f"the TypeScript grammar has no {name} in {node.type}"
+    if child is None:
+        _refuse(node, f"a {node.type.replace('_', ' ')} without {name}", "it in full", source)
     return child
 
 
@@ -242,8 +331,13 @@ def _text(node: Node) -> str:
     return (node.text or b"").decode()
 
 
-def _unknown(node: Node, kind: str, source: str) -> SchemaError:
-    return SchemaError(
-        f"{source}:{node.start_point.row + 1}: {kind} is outside the TypeScript subset of schemas; use "
-        "interfaces, type aliases and constants"
+def _refuse_node(node: Node, source: str) -> NoReturn:
+    construct = _REFUSED.get(node.type, (f"a {node.type.replace('_', ' ')}", "interfaces, type aliases and constants"))
+    _refuse(node, *construct, source)
+
+
+def _refuse(node: Node, construct: str, instead: str, source: str) -> NoReturn:
+    raise SchemaError(
+        f"{source}:{node.start_point.row + 1}: {construct} is outside of the TypeScript that schemas are read in; "
+        f"write {instead}"
     )

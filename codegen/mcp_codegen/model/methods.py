@@ -17,9 +17,9 @@ from typing import Final, Literal
 
 from ..errors import RuleError, combine
 from .capabilities import CAPABILITIES, CapabilityRequirements, declared_path, has_capability
-from .ir import Alias, Field, InterimResult, Method, Object, Plain, Ref, Scalar, Type, Union, Values
+from .ir import Alias, Field, InterimResult, Map, Method, Object, Plain, Ref, Scalar, Type, Union, Values
 from .names import snake
-from .overlay import Overlay, OverlayRows
+from .overlay import Overlay, OverlayRow, OverlayRows
 from .types import NamedTypes
 
 MethodKind = Literal["request", "notification", "input_request"]
@@ -47,7 +47,8 @@ class MethodRules:
     def __init__(self, types: NamedTypes, revision: str, overlay: Overlay) -> None:
         self._types = types
         self._revision = revision
-        self._capability_rows = overlay.table("capability", revision)
+        self._capability_rows = overlay.table("capability", revision, self._fits)
+        self._unfit = {row.place: row for row in overlay.table("capability", revision).rows.values()}
         self._interim_rows: OverlayRows = overlay.table("interim", revision)
         self._requirements = CapabilityRequirements(types, revision, overlay)
 
@@ -56,7 +57,7 @@ class MethodRules:
         errors: list[RuleError] = []
         covered: set[str] = set()
         for role, (kind, direction) in ROLES.items():
-            for name in self._arms(role):
+            for name in self._senders(role):
                 covered.add(name)
                 try:
                     rows.append(self._row(self._object(name), kind, direction))
@@ -111,6 +112,18 @@ class MethodRules:
                 errors.append(RuleError(text, rule="direction", at=type.name, tried=list(ROLES)))
         return errors
 
+    def _senders(self, role: str) -> list[str]:
+        """Return the messages of a role. A message that the server sends as a request, and in an interim result, is
+        sent in the interim result if the revision has one with input requests."""
+        names = self._arms(role)
+        if role not in ("ServerRequest", "InputRequest"):
+            return names
+        both = set(self._arms("ServerRequest")) & set(self._arms("InputRequest"))
+        has_interim = any(
+            isinstance(type, Object) and type.field("inputRequests") is not None for type in self._types.values()
+        )
+        return [name for name in names if name not in both or has_interim == (role == "InputRequest")]
+
     def _arms(self, role: str) -> list[str]:
         """Return the names in a union; an alias of one type is a union of one."""
         union = self._types.get(role)
@@ -152,13 +165,14 @@ class MethodRules:
             )
         stem = message.name.removesuffix(_SUFFIXES[kind])
         params = message.field("params")
-        if params is not None and not isinstance(params.type, Ref):
+        params_ref = None if params is None else _named(params.type)
+        if params is not None and params_ref is None:
             raise RuleError(
                 f"{self._revision}: the params of {message.name} are not an object type; make them one",
                 rule="message",
                 at=message.name,
             )
-        params_type = params.type.name if params is not None and isinstance(params.type, Ref) else None
+        params_type = None if params_ref is None else params_ref.name
         result, interim = (None, ()) if kind == "notification" else self._results(stem, params_type)
         return Method(
             kind=kind,
@@ -195,6 +209,15 @@ class MethodRules:
                 at=f"{stem}Request",
                 tried=[f"{stem}ResultResponse", f"{stem}Result", "EmptyResult"],
             )
+        defined = self._types[result_name]
+        if isinstance(defined, Alias) and not isinstance(defined.type, Ref):
+            raise RuleError(
+                f"{self._revision}: the result of {stem}Request is {result_name}, which is not an object type; make it "
+                "one, with the properties that only some results have as optional ones",
+                rule="result",
+                at=result_name,
+                tried=[result_name],
+            )
         interim = [self._marked_interim(name) for name in names if name != result_name]
         return result_name, (*self._requested_interim(params), *interim)
 
@@ -220,14 +243,10 @@ class MethodRules:
         """Return the interim results of the overlay whose requesting property is in the params."""
         references = self._references(params) if params is not None else {}
         interim: list[InterimResult] = []
-        for place, row in self._interim_rows.rows.items():
-            if place in references:
-                if row.use not in self._types:
-                    raise RuleError(
-                        f"{self._revision}: {row} adds {row.use!r}, which is not defined; correct the row",
-                        rule="interim",
-                        at=str(row.use),
-                    )
+        for place, row in list(self._interim_rows.rows.items()):
+            if place in references and row.use not in self._types:
+                self._interim_rows.leave_out(place, f"it adds {row.use!r}, which is not defined")
+            elif place in references:
                 interim.append(InterimResult(self._interim_rows.use(place), references[place]))
         return interim
 
@@ -244,6 +263,13 @@ class MethodRules:
             else {}
         )
 
+    def _fits(self, row: OverlayRow) -> bool:
+        """Return True for a row whose capability this revision has; if not, record it."""
+        if not row.use or row.only or has_capability(self._types, row.use):
+            return True
+        row.unfit[self._revision] = f"{row.place!r} needs {row.use!r}, which no capabilities type has"
+        return False
+
     def _capability(self, method: str, kind: MethodKind, direction: Direction) -> str:
         """Return the capability that must be declared before this message: by the receiver of a request, by the
         sender of a notification."""
@@ -251,13 +277,24 @@ class MethodRules:
         side = sender if kind == "notification" else receiver
         segments = [segment for segment in method.split("/") if segment != "notifications"]
         derived = ".".join(declared_path(self._types, side, segments))
+        tried = [f"{side}.{segment}" for segment in segments[:1]]
+        if method not in self._capability_rows and method in self._unfit and not derived:
+            row = self._unfit[method]
+            raise RuleError(
+                f"{self._revision}: {method!r} needs {row.use!r}, which no capabilities type has; that is the value of "
+                f"{row}: add a row with only = [{self._revision!r}] and the capability it needs here, or an empty one",
+                rule="capability",
+                at=method,
+                tried=[*tried, str(row.use)],
+            )
         if method not in self._capability_rows and not derived:
             raise RuleError(
                 f"{self._revision}: no capability can be derived for {method!r}: {CAPABILITIES[side]} has no property "
-                f"{segments[0]!r}; add a row to [[capability]] in overlay.toml with the one it needs, or an empty one",
+                f"{''.join(segments[:1])!r}; add a row to [[capability]] in overlay.toml with the one it needs, or an "
+                "empty one",
                 rule="capability",
                 at=method,
-                tried=[f"{side}.{segments[0]}", "a row of [[capability]] in overlay.toml"],
+                tried=[*tried, "a row of [[capability]] in overlay.toml"],
             )
         chosen = self._capability_rows.choose(method, derived)
         if chosen and not has_capability(self._types, chosen):
@@ -267,6 +304,13 @@ class MethodRules:
             )
             raise RuleError(text, rule="capability", at=method, tried=[chosen])
         return chosen
+
+
+def _named(written: Type) -> Ref | None:
+    """Return the reference that a type is, or the only one in a union with objects of any shape."""
+    arms = written.arms if isinstance(written, Union) else (written,)
+    names = [arm for arm in arms if isinstance(arm, Ref)]
+    return names[0] if len(names) == 1 and all(isinstance(arm, (Ref, Map)) for arm in arms) else None
 
 
 def _constants(written: Type) -> tuple[Scalar, ...]:

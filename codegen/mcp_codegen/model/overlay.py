@@ -1,8 +1,9 @@
 """schema/overlay.toml: facts that no schema states, each as a row with a reason.
 
 A row names a place, the value that the generator derives there itself (`derived`, omitted if nothing can be derived)
-and the value to `use` instead. It applies to every revision that has the place, or to those in `only`. Generation
-fails for a row that nothing uses, and for one whose `derived` is no longer what the schema gives.
+and the value to `use` instead. It applies to every revision that has the place and that it fits, or to those in `only`:
+a row does not fit if its `derived` is not what the schema gives, or if it names something that the schema has not.
+Generation fails for a row that nothing uses, and for one that does not fit a revision in its `only`.
 
 | table          | place        | value                                                                           |
 |----------------|--------------|---------------------------------------------------------------------------------|
@@ -20,7 +21,7 @@ fails for a row that nothing uses, and for one whose `derived` is no longer what
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -43,7 +44,7 @@ _TABLES: Final = {
 
 @dataclass(frozen=True)
 class OverlayRow:
-    """One row; `used` collects the revisions in which it was applied."""
+    """One row; `used` collects the revisions in which it was applied, `unfit` those that it does not fit, and why."""
 
     table: str
     place: str
@@ -52,9 +53,19 @@ class OverlayRow:
     only: tuple[str, ...]
     reason: str = ""
     used: set[str] = field(default_factory=set[str], compare=False)
+    unfit: dict[str, str] = field(default_factory=dict[str, str], compare=False)
 
     def __str__(self) -> str:
         return f"overlay.toml: [[{self.table}]] {_TABLES[self.table]} = {self.place!r}"
+
+    def error(self, revision: str) -> OverlayError:
+        """Return the error for a row that does not fit a revision."""
+        return OverlayError(
+            f"{self} is out of date for {revision}: {self.unfit[revision]}; correct or remove the row, or limit it "
+            "with `only` to the revisions that it fits",
+            rule="overlay",
+            at=self.place,
+        )
 
 
 @dataclass(frozen=True)
@@ -65,17 +76,16 @@ class OverlayRows:
     rows: dict[str, OverlayRow]
 
     def choose(self, place: str, derived: str) -> str:
-        """Return the value of the row for this place, or the derived value without one."""
+        """Return the value of the row for this place, or the derived value without one, and if the row does not fit."""
         row = self.rows.get(place)
         if row is None:
             return derived
         if (row.derived or "") != derived:
-            raise OverlayError(
-                f"{row} is out of date for {self.revision}: its `derived` is {row.derived or 'nothing'!r}, "
-                f"the schema now gives {derived or 'nothing'!r}; correct or remove the row",
-                rule="overlay",
-                at=place,
+            self.leave_out(
+                place,
+                f"its `derived` is {row.derived or 'nothing'!r}, the schema now gives {derived or 'nothing'!r}",
             )
+            return derived
         row.used.add(self.revision)
         return str(row.use)
 
@@ -83,6 +93,15 @@ class OverlayRows:
         """Return the value of an existing row and mark it as used."""
         self.rows[place].used.add(self.revision)
         return self.rows[place].use
+
+    def leave_out(self, place: str, why: str) -> None:
+        """Do not apply a row that does not fit this revision. Raises OverlayError for a row that names the revision in
+        its `only`."""
+        row = self.rows[place]
+        row.unfit[self.revision] = why
+        if row.only:
+            raise row.error(self.revision)
+        del self.rows[place]
 
     def __contains__(self, place: str) -> bool:
         return place in self.rows
@@ -95,11 +114,13 @@ class Overlay:
     rows: tuple[OverlayRow, ...] = ()
     like: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def table(self, table: str, revision: str) -> OverlayRows:
-        """Return the rows of a table that apply to a revision."""
+    def table(self, table: str, revision: str, fits: Callable[[OverlayRow], bool] | None = None) -> OverlayRows:
+        """Return the rows of a table that apply to a revision, and that fit it. Of two rows for one place, the one with
+        `only` applies, and else the one with a value."""
         revision_id = self.like.get(revision) or revision
         rows = [row for row in self.rows if row.table == table and (not row.only or revision_id in row.only)]
-        return OverlayRows(revision, {row.place: row for row in sorted(rows, key=lambda row: bool(row.only))})
+        rows.sort(key=lambda row: (bool(row.only), bool(row.use)))
+        return OverlayRows(revision, {row.place: row for row in rows if fits is None or fits(row)})
 
     def check_all_used(self, revisions: Iterable[str]) -> None:
         """Raise OverlayError for the first row that no revision, or not every one in its `only`, has used."""
@@ -107,6 +128,8 @@ class Overlay:
         for row in self.rows:
             if unknown := set(row.only) - ids:
                 raise OverlayError(f"{row} names {min(unknown)}, which is not a revision in schema/; correct `only`")
+            if not row.used and row.unfit:
+                raise row.error(next(iter(row.unfit)))
             if not row.used or set(row.only) - row.used:
                 where = min(set(row.only) - row.used) if row.only else "any revision"
                 raise OverlayError(f"{row} is not used in {where}: the place does not exist there; remove the row")

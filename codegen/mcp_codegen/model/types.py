@@ -23,6 +23,7 @@ from .overlay import Overlay
 NamedTypes = dict[str, Object | Alias]
 SchemaPath = tuple[str, ...]  # A definition, then the properties on the path to an inline schema.
 
+_PARAMS: Final = "params"
 _KINDS: Final = ("string", "integer", "number", "boolean", "null")
 
 
@@ -44,6 +45,7 @@ class TypeReader:
         self._defaults = overlay.table("default", revision)
         self._docs = docs
         self._python = {name: names.choose(name, type_name(name)) for name in definitions}
+        self._defined = frozenset(self._python.values())
         self._types: NamedTypes = {}
 
     def read(self) -> NamedTypes:
@@ -81,7 +83,11 @@ class TypeReader:
     def _is_record(self, schema: Schema, place: SchemaPath) -> bool:
         """Return True for an object with properties of its own, also one composed with allOf."""
         if "allOf" in schema:
-            return all(self._is_record(self._resolve(part, place), place) for part in schema["allOf"])
+            parts = [self._resolve(part, place) for part in schema["allOf"]]
+            records = [self._is_record(part, place) for part in parts]
+            return any(records) and all(
+                is_record or _is_map(part) for part, is_record in zip(parts, records, strict=True)
+            )
         return "properties" in schema
 
     def _resolve(self, schema: Schema, place: SchemaPath) -> Schema:
@@ -121,7 +127,8 @@ class TypeReader:
             if default is not None and isinstance(of_type, Values) and default not in of_type.values:
                 raise self._error(
                     (*place, wire),
-                    f"cannot have the value {default!r} that [[default]] in overlay.toml gives it; correct the row",
+                    f"cannot have the value {default!r} that [[default]] in overlay.toml gives it; correct the row, or "
+                    "limit it with `only` to the revisions that it fits",
                     "overlay",
                 )
             fields.append(Field(wire, attributes[wire], of_type, wire in required, doc, deprecated, default))
@@ -160,6 +167,7 @@ class TypeReader:
         if "$ref" in schema:
             self._resolve(schema, place)
             return Ref(self._python[self._target(str(schema["$ref"]).removeprefix(REF), place)])
+        schema = self._distributed(schema, place)
         if self._is_record(schema, place):
             python = self._type_at(place)
             self._define(python, schema, place)
@@ -179,14 +187,42 @@ class TypeReader:
         """Return the Python name of a definition, or of the inline object at this place."""
         if len(place) == 1:
             return self._python[place[0]]
-        return self._names.choose(".".join(place), type_name(self._type_at(place[:-1]) + pascal(place[-1])))
+        derived = type_name(self._type_at(place[:-1]) + pascal(place[-1]))
+        return self._chosen_name(".".join(place), f"{derived}Object" if derived in self._defined else derived)
+
+    def _chosen_name(self, label: str, derived: str) -> str:
+        """Return the name that the overlay has for a place, unless it is that of a definition, or the derived one."""
+        if label in self._names and self._names.rows[label].use in self._defined:
+            self._names.leave_out(label, f"{self._names.rows[label].use} is the name of a definition")
+        return self._names.choose(label, derived)
+
+    def _distributed(self, schema: Schema, place: SchemaPath) -> Schema:
+        """Return `A & (B | C)` as `A & B | A & C`, and any other schema as it is."""
+        parts = schema.get("allOf", ())
+        union = next((part for part in parts if "anyOf" in self._resolve(part, place)), None)
+        if union is None:
+            return schema
+        arms = self._resolve(union, place)["anyOf"]
+        rest = {key: value for key, value in schema.items() if key != "allOf"}
+        return rest | {"anyOf": [{"allOf": [arm if part is union else part for part in parts]} for arm in arms]}
 
     def _union(self, arms: list[Schema], place: SchemaPath) -> Type:
-        union = Union(tuple(self._type(arm, place) for arm in arms), self._tag(arms, place))
-        python = self._names.choose(".".join(place), "") if len(place) > 1 else ""
+        inline = [arm for arm in arms if is_object(arm) and "$ref" not in arm and self._is_record(arm, place)]
+        several = len(inline) > 1 or len(place) == 1
+        places = [(*place, f"variant{inline.index(arm) + 1}") if several and arm in inline else place for arm in arms]
+        types = (self._type(arm, arm_place) for arm, arm_place in zip(arms, places, strict=True))
+        union = Union(tuple(types), self._tag(arms, place))
+        label = ".".join(place)
+        python = self._chosen_name(label, "") if len(place) > 1 else ""
+        if not python and len(place) == 2 and place[1] == _PARAMS and all(isinstance(arm, Ref) for arm in union.arms):
+            python = self._type_at(place)  # The method table refers to params by name.
         if not python:
             return union
-        self._record(Alias(python, union, self._docs.of_type(python)), place)
+        alias = Alias(python, union, self._docs.of_type(python))
+        if label in self._names and self._types.get(python, alias) != alias:
+            self._names.leave_out(label, f"another union has the name {python}")
+            return union
+        self._record(alias, place)
         return Ref(python)
 
     def _tag(self, arms: list[Schema], place: SchemaPath) -> str | None:
@@ -249,3 +285,8 @@ class TypeReader:
     def _error(self, place: SchemaPath, text: str, rule: str = "form") -> SchemaError:
         where = ".".join(place)
         return SchemaError(f"{self._revision}: {where or 'a definition'} {text}", rule=rule, at=where)
+
+
+def _is_map(schema: Schema) -> bool:
+    """Return True for an object that has no properties of its own, and allows any."""
+    return schema.get("type") == "object" and "properties" not in schema

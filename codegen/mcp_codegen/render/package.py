@@ -1,4 +1,4 @@
-"""Render all files of a package, format them, and check them against the revision."""
+"""Render all files of a package, and check them against the revision. They are formatted when all are rendered."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Final
 import jinja2
 
 from ..conversion.steps import Step
-from ..model.ir import Revision
+from ..model.ir import Object, Plain, Revision
 from ..paths import Templates
 from .calls import TABLES, http, method_views, roles
 from .sections import arrange, split
-from .source import GENERATOR, format_module, print_template, template_error
+from .source import GENERATOR, print_template, template_error
 from .types import literal, render_types, schema_page, second_names
 from .verify import verify_types_module
 
@@ -62,7 +62,7 @@ def render_revision(
     own: frozenset[str] = frozenset(),
     added: frozenset[str] = frozenset(),
 ) -> dict[str, str]:
-    """Return the files of the revision's package by name.
+    """Return the files of the revision's package by name, not formatted.
 
     `module` is the Python expression for the module of the method table, and `own` are the types of an extension: a
     caller gets those of them that are interim results. The methods that are `added` to another revision have classes of
@@ -98,9 +98,8 @@ def render_revision(
         "types": declared_types(revision, templates, own),
     }
     texts = {name: print_template(template, context, templates) for name, template in _TEMPLATES.items()}
-    files = {name: format_module(text, f"{revision.id}: {name}") for name, text in texts.items()}
-    verify_types_module(files["types.py"], revision)
-    return files
+    verify_types_module(texts["types.py"], revision)
+    return texts
 
 
 def render_index(
@@ -118,7 +117,7 @@ def render_index(
         "generator": GENERATOR,
         "app": _APP if app else {},
     }
-    return format_module(print_template("index.py.jinja2", context, templates), "__init__.py")
+    return print_template("index.py.jinja2", context, templates)
 
 
 def render_areas(templates: Templates) -> dict[str, str]:
@@ -126,10 +125,7 @@ def render_areas(templates: Templates) -> dict[str, str]:
     texts = {
         f"{name}.py": {"module": module, "doc": doc, "generator": GENERATOR} for name, (module, doc) in _AREAS.items()
     }
-    return {
-        name: format_module(print_template("area.py.jinja2", context, templates), name)
-        for name, context in texts.items()
-    }
+    return {name: print_template("area.py.jinja2", context, templates) for name, context in texts.items()}
 
 
 def render_compat(newest: Revision, handshake: Revision, templates: Templates) -> dict[str, str]:
@@ -139,7 +135,7 @@ def render_compat(newest: Revision, handshake: Revision, templates: Templates) -
     """
     context = {"newest": newest.module, "handshake": handshake.module, "generator": GENERATOR}
     texts = {"compat/__init__.py": "compat.py.jinja2", "compat/types.py": "compat_types.py.jinja2"}
-    return {name: format_module(print_template(template, context, templates), name) for name, template in texts.items()}
+    return {name: print_template(template, context, templates) for name, template in texts.items()}
 
 
 def converter_module(older: Revision, newer: Revision) -> str:
@@ -151,7 +147,7 @@ def render_converter(older: Revision, newer: Revision, steps: list[Step], templa
     """Return the module that converts between two neighbouring revisions; it holds nothing but literals."""
     tables = [(literal(step.target), [(name, ascii(value)) for name, value in asdict(step).items()]) for step in steps]
     context = {"older": older, "newer": newer, "tables": tables, "generator": GENERATOR}
-    return format_module(print_template("converter.py.jinja2", context, templates), converter_module(older, newer))
+    return print_template("converter.py.jinja2", context, templates)
 
 
 def render_converters_package(templates: Templates) -> str:
@@ -159,13 +155,26 @@ def render_converters_package(templates: Templates) -> str:
     return print_template("converters_package.py.jinja2", {"generator": GENERATOR}, templates)
 
 
-def render_app(revision: Revision, templates: Templates) -> str | None:
-    """Return the module of the app, which is made for the newest revision; None where it has not all that apps
-    offer."""
+def offers_apps(revision: Revision) -> bool:
+    """Return True if an app can be made for a revision: it has all that apps offer. A tool is called with its name and
+    any arguments, and its result has content, and structured content that is not a text."""
+    calls = {call.name: call for call in method_views(revision)["FromClient"]}
+    if not calls.keys() >= _APP_METHODS:
+        return False
+    call = calls["call_tool"]
+    result = revision.types.get(call.result.removeprefix("t."))
+    if not isinstance(result, Object) or result.field("content") is None:
+        return False
+    structured = result.field("structuredContent")
+    is_plain = structured is not None and isinstance(structured.type, Plain) and structured.type.kind != "any"
+    hints = {field.name: field.hint for field in call.fields}
+    return not is_plain and "name" in hints and hints.get("arguments") == "dict[str, Any]"
+
+
+def render_app(revision: Revision, templates: Templates) -> str:
+    """Return the module of the app, which is made for the newest revision that has all that apps offer."""
     views = method_views(revision)
     table = views["FromClient"]
-    if not {call.name for call in table} >= _APP_METHODS:
-        return None
     context = {
         "revision": revision,
         "calls": table,
@@ -173,13 +182,13 @@ def render_app(revision: Revision, templates: Templates) -> str | None:
         "grouped": False,
         "generator": GENERATOR,
     }
-    return format_module(print_template("app.py.jinja2", context, templates), "app.py")
+    return print_template("app.py.jinja2", context, templates)
 
 
 def render_multi(revision: Revision, templates: Templates) -> str:
     """Return the module of the client of several servers, which is made for the newest revision."""
     context = {"revision": revision, "calls": method_views(revision)["FromClient"], "generator": GENERATOR}
-    return format_module(print_template("multi.py.jinja2", context, templates), "multi.py")
+    return print_template("multi.py.jinja2", context, templates)
 
 
 def declared_types(revision: Revision, templates: Templates, unlinked: frozenset[str] = frozenset()) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final
 
 import black
@@ -23,6 +24,26 @@ def format_module(text: str, what: str) -> str:
     """Return the module without the imports it does not need, formatted by black."""
     try:
         return black.format_str(tidy_imports(text), mode=MODE)
+    except (SyntaxError, ValueError) as error:
+        raise CodegenError(f"{what}: what the templates give is not Python: {error}") from error
+
+
+def tidy_modules(files: Mapping[Path, str], folder: Path) -> dict[Path, str]:
+    """Return the modules without the imports that they do not need; errors name their paths in the folder."""
+    return {
+        path: _tidy(text, path.relative_to(folder).as_posix()) if path.suffix == ".py" else text
+        for path, text in files.items()
+    }
+
+
+def format_modules(files: Mapping[Path, str]) -> dict[Path, str]:
+    """Return tidy modules, formatted by black."""
+    return {path: black.format_str(text, mode=MODE) if path.suffix == ".py" else text for path, text in files.items()}
+
+
+def _tidy(text: str, what: str) -> str:
+    try:
+        return tidy_imports(text)
     except (SyntaxError, ValueError) as error:
         raise CodegenError(f"{what}: what the templates give is not Python: {error}") from error
 

@@ -16,8 +16,7 @@ from .roots_list import ListRootsRequest, ListRootsResult
 from .sampling_createmessage import CreateMessageRequest, CreateMessageResult
 
 InputRequest = TypeAliasType(
-    "InputRequest",
-    Annotated[CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")],
+    "InputRequest", Annotated[CreateMessageRequest | ListRootsRequest | ElicitRequest, Field(discriminator="method")]
 )
 """A request that a server can put into a result: for a sampled message, the roots or user input."""
 

@@ -1,0 +1,140 @@
+"""The command `import`."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from ..catalog import UNCLEAR, Candidate, SchemaCatalog, check_id
+from ..errors import CodegenError, SchemaError
+from ..model.docs import undocumented
+from ..output import plain, write_files
+from ..paths import data_path
+from ..reports.clarity import ClarityReport, as_json, as_text, clarity_report
+from ..swap import write_folder
+from .options import FAILED, FILE, from_option, report_errors, schema_option
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """The options of an import that hold for all its revisions."""
+
+    source: Path
+    root: Path
+    follows: str | None
+    commit: str
+    like: str
+    report: Path | None
+    type_check: bool
+
+
+@click.command("import", short_help="Import an official schema.")
+@from_option
+@click.option(
+    "--revision",
+    "revisions",
+    multiple=True,
+    required=True,
+    metavar="R",
+    help="Import this revision. May be repeated, oldest first.",
+)
+@click.option("--follows", metavar="R", help="The revision before it. Default: that of its pins, else the newest one.")
+@click.option("--commit", metavar="SHA", help="The commit of the official files. Default: that of the checkout DIR.")
+@click.option("--like", default="", metavar="R", help="The revision it was made from, whose overlay rows apply too.")
+@click.option(
+    "--report",
+    type=FILE,
+    metavar="FILE",
+    help="A file for a JSON report of what is unclear.",
+)
+@click.option(
+    "--type-check/--no-type-check",
+    default=True,
+    show_default=True,
+    help="Check the types of the bindings with mypy, where it is installed.",
+)
+@schema_option
+@report_errors
+def import_schema(
+    *,
+    source: Path,
+    revisions: tuple[str, ...],
+    follows: str | None,
+    commit: str | None,
+    like: str,
+    report: Path | None,
+    type_check: bool,
+    schema: Path | None,
+) -> None:
+    """Import an official schema.ts and schema.json as a normalized schema, if the two agree.
+
+    The bindings of the revision are generated in a temporary folder, imported, and hold a conversation. Exit code 2,
+    with a report, if something cannot be derived or does not work: the revision is then kept apart, in the folder
+    `unclear`, and no other revision is affected.
+    """
+    from ..importer.importer import commit_of  # Imports tree-sitter.
+
+    commit_id = commit or commit_of(source)
+    if not commit_id:
+        raise CodegenError(f"{source}: is not a git checkout; pass its commit with --commit")
+    settings = _Settings(source, schema or data_path("schema"), follows, commit_id, like, report, type_check)
+    reports = [_import(check_id(revision), settings) for revision in revisions]
+    unclear = [item for item in reports if item.findings]
+    if report is not None:
+        write_files({report: as_json(reports)})
+    for item in unclear:
+        click.echo(plain(as_text(item)), nl=False, err=True)
+    if unclear:
+        raise SystemExit(FAILED)
+
+
+def _import(revision: str, settings: _Settings) -> ClarityReport:
+    """Import one revision and return its clarity report. A revision whose files contradict each other is not
+    written."""
+    from ..importer.importer import find_folder, import_revision
+
+    schemas = SchemaCatalog(settings.root)
+    if settings.like:
+        schemas.require_revision(settings.like)
+    default_follows = schemas.pins[revision].follows if revision in schemas.pins else next(reversed(schemas.pins), "")
+    previous = settings.follows if settings.follows is not None else default_follows
+    try:
+        folder = find_folder(settings.source, revision)
+        result = import_revision(folder, revision, previous, settings.commit, settings.like)
+    except SchemaError as error:
+        if settings.report is not None:
+            write_files({settings.report: as_json([ClarityReport(revision, error.findings)])})
+        raise
+    catalog = SchemaCatalog(settings.root, Candidate(result.pins, result.schema))
+    report = _examine(catalog, revision, settings.type_check)
+    apart = settings.root / UNCLEAR / revision
+    place = apart if report.findings else settings.root / revision
+    changed = write_folder(place, {place / "schema.json": result.schema, place / "pins.toml": result.pins.text()})
+    if not report.findings and apart.is_dir():
+        shutil.rmtree(apart)
+    agree = click.style(f"{result.definitions} of {result.definitions} definitions agree", fg="green")
+    written = f"kept apart in {place}" if report.findings else "written" if changed else "unchanged"
+    click.echo(f"{revision}: {agree}; follows {previous or 'nothing'}; {written}")
+    with suppress(CodegenError):  # The report has a finding for types that cannot be read.
+        _report_undocumented(catalog, revision)
+    return report
+
+
+def _examine(catalog: SchemaCatalog, revision: str, type_check: bool) -> ClarityReport:
+    """Return the clarity report of a candidate; if everything can be derived, its bindings are tried."""
+    report = clarity_report(catalog, revision)
+    if report.findings:
+        return report
+    from ..trial.trial import try_revision  # Imports datamodel-code-generator and black.
+
+    return ClarityReport(revision, try_revision(catalog, revision, type_check=type_check))
+
+
+def _report_undocumented(schemas: SchemaCatalog, revision: str) -> None:
+    missing = undocumented(schemas.types(revision), schemas.docs)
+    if missing:
+        click.echo(f"{revision}: {len(missing)} names without a sentence in docs.toml: {', '.join(missing)}")

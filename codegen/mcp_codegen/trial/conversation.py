@@ -1,0 +1,166 @@
+"""The conversation of a trial, in a process of its own: `python conversation.py PLAN.json`, the package on the path.
+
+It imports the package, builds each type, connects a client to a server, and sends each request and notification in both
+directions. It prints a JSON array with an object for each problem: the place, and the text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+SECONDS = 30.0  # The time limit of one call, which a busy machine does not reach.
+LENGTH = 240  # Characters of a problem.
+
+Plan = dict[str, Any]
+
+
+class LastFailure(logging.Handler):
+    """Remembers the error that a side has logged, which its peer sees as an internal error only."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.text = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.text = short(record.exc_info[1]) if record.exc_info and record.exc_info[1] else record.getMessage()
+
+    def take(self) -> str:
+        text, self.text = self.text, ""
+        return " ".join(text.split())[:LENGTH]
+
+
+class Conversation:
+    """One conversation of one package, and the problems in it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.problems: list[dict[str, str]] = []
+        self.types: Any = None
+        self.parse: Any = None
+        self.failure = LastFailure()
+
+    @contextmanager
+    def step(self, at: str) -> Iterator[None]:
+        """Record what is raised as a problem at a place."""
+        try:
+            yield
+        except Exception as error:
+            problem = {"at": at, "text": self.failure.take() or short(error)}
+            if problem not in self.problems:
+                self.problems.append(problem)
+
+    def run(self) -> None:
+        package = None
+        for module in self.plan["modules"]:
+            with self.step(module):
+                package = importlib.import_module(module)
+        if self.problems or package is None:
+            return
+        revision = importlib.import_module(self.plan["package"])
+        self.types = revision.types
+        self.parse = importlib.import_module("mcp_runtime.protocol.models").validator
+        self._build_types()
+        if not self.problems:
+            asyncio.run(self._talk(revision))
+        if not self.problems and "app" in self.plan:
+            asyncio.run(self._call_app(importlib.import_module(self.plan["app"])))
+
+    def _build_types(self) -> None:
+        """Build each type, and read its samples with it."""
+        for name, samples in self.plan["types"].items():
+            with self.step(name):
+                read = self.parse(getattr(self.types, name))
+                for sample in samples:
+                    read(sample)
+
+    async def _talk(self, revision: Any) -> None:
+        server = self._side(revision.Server, "client_to_server", carries=True)
+        client = self._side(revision.Client, "server_to_client", carries=False)
+        with self.step(self.plan["lifecycle"]):
+            serving = server(name="trial", version="1", capabilities=self.plan["capabilities"]["server"])
+            capabilities = self.plan["capabilities"]["client"]
+            async with asyncio.timeout(SECONDS * 3):
+                async with client.memory(serving, name="trial", capabilities=capabilities, cache=False) as connected:
+                    for call in self.plan["client_to_server"]:
+                        if call["sent"]:
+                            await self._send(connected, call)
+
+    async def _send(self, sender: Any, call: Plan) -> None:
+        """Send a request or notification with each of its samples, and check the type of the result."""
+        for sample in call["samples"]:
+            with self.step(call["at"]):
+                params: Any = self.parse(getattr(self.types, call["params"]))(sample) if call["params"] else None
+                given = {
+                    name: getattr(params, attribute)
+                    for name, attribute in call["fields"].items()
+                    if attribute in params.model_fields_set
+                }
+                method = getattr(sender, call["name"])
+                async with asyncio.timeout(SECONDS):
+                    result = await (method(params) if call["whole"] else method(**given))
+                if call["result"]:
+                    self.parse(getattr(self.types, call["result"]))(result)
+
+    def _side(self, base: type[Any], direction: str, *, carries: bool) -> type[Any]:
+        """Return a class that handles each message of a direction with its samples."""
+        return type(
+            base.__name__,
+            (base,),
+            {
+                call["handler"]: self._handler(call, carries and call["handler"] == self.plan["carrier"])
+                for call in self.plan[direction]
+                if call["handled"]
+            },
+        )
+
+    def _handler(self, call: Plan, carries: bool) -> Any:
+        """Return a handler; one that carries sends the messages of the server before its result."""
+        result = self.parse(getattr(self.types, call["result"])) if call["result"] else None
+        at = iter(range(1 << 30))
+
+        async def handle(_: Any, ctx: Any, params: Any) -> Any:
+            if carries:
+                for message in self.plan["server_to_client"]:
+                    if message["sent"]:
+                        await self._send(ctx, message)
+            results = call["results"]
+            return result(results[next(at) % len(results)]) if result is not None else None
+
+        return handle
+
+    async def _call_app(self, package: Any) -> None:
+        """Serve a function with an app, and call it with the client of this revision."""
+        with self.step("App"):
+            app: Any = package.App("trial")
+
+            def add(a: int, b: int) -> int:
+                """Add two numbers."""
+                return a + b
+
+            app.tool(add)
+            async with asyncio.timeout(SECONDS), package.connect(app) as client:
+                result = await client.call_tool("add", {"a": 2, "b": 3})
+                assert result.structured_content == {"result": 5}, f"the result of a tool is {result!r}"
+
+
+def short(error: BaseException) -> str:
+    """Return an error in one line of limited length."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    text = " ".join(str(error).split()) or "no answer in time" * isinstance(error, TimeoutError)
+    return f"{type(error).__name__}: {text}"[:LENGTH]
+
+
+if __name__ == "__main__":
+    conversation = Conversation(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    logging.getLogger().addHandler(conversation.failure)
+    conversation.run()
+    print(json.dumps(conversation.problems))

@@ -1,0 +1,105 @@
+"""The trial of a revision: what is generated for it is imported, type-checked, and holds a conversation.
+
+This proves after an import that nothing fails later. Each problem becomes a finding with its place.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ..catalog import SchemaCatalog
+from ..errors import CodegenError, Finding
+from ..generate import module_texts
+from ..paths import data_path, runtime_home
+from .plan import PlanMaker
+
+_PACKAGE: Final = "bindings"
+_PROGRAM: Final = Path(__file__).with_name("conversation.py")
+_SECONDS: Final = 300.0  # For a process on a busy machine.
+_CONFIGURATION: Final = "[mypy]\nstrict = true\npython_version = 3.11\nno_site_packages = false\n"
+_ERROR: Final = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): error: (?P<text>.*)$", re.MULTILINE)
+_MOST: Final = 20  # Findings of one step.
+
+
+def try_revision(schemas: SchemaCatalog, revision: str, *, type_check: bool = True) -> Sequence[Finding]:
+    """Generate, import, type-check and use the bindings of one revision in a temporary folder.
+
+    Types are only checked where mypy is installed. Return a finding for each problem; nothing for a revision that
+    works.
+    """
+    with tempfile.TemporaryDirectory(prefix="mcp-codegen-") as name:
+        try:
+            return tuple(_try(schemas, revision, Path(name), type_check))
+        except CodegenError as error:
+            return error.findings
+
+
+def _try(schemas: SchemaCatalog, revision: str, folder: Path, type_check: bool) -> Iterator[Finding]:
+    list(schemas.steps)
+    package = folder / _PACKAGE
+    files = module_texts(schemas, (data_path("templates"),), package, [revision])
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    derived = schemas.revision(revision)
+    maker = PlanMaker(derived, schemas.normalized(revision)[0])
+    plan = maker.plan()
+    yield from maker.findings
+    modules = [_module(path.relative_to(folder)) for path in files if path.suffix == ".py"]
+    plan |= {"package": f"{_PACKAGE}.{derived.module}", "modules": modules}
+    if package / "app.py" in files:
+        plan["app"] = _PACKAGE
+    yield from _converse(folder, plan, revision)
+    if type_check and importlib.util.find_spec("mypy") is not None:
+        yield from _check_types(folder, revision)
+
+
+def _module(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _converse(folder: Path, plan: dict[str, Any], revision: str) -> Iterator[Finding]:
+    plan_file = folder / "plan.json"
+    plan_file.write_text(json.dumps(plan), encoding="utf-8")
+    done = _run([sys.executable, "-P", "-W", "ignore", str(_PROGRAM), str(plan_file)], folder)
+    if done is None or done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1] if done is not None else "it did not end"
+        yield Finding("conversation", revision, f"{revision}: the conversation of its bindings stopped: {last}")
+        return
+    for problem in json.loads(done.stdout)[:_MOST]:
+        text = f"{revision}: {problem['at']} does not work in the generated bindings: {problem['text']}"
+        yield Finding("conversation", problem["at"], text)
+
+
+def _check_types(folder: Path, revision: str) -> Iterator[Finding]:
+    configuration = folder / "mypy.ini"
+    configuration.write_text(_CONFIGURATION, encoding="utf-8")
+    # The types of the runtime, which are checked once; in a folder that only this user can write.
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcp-codegen" / "mypy"
+    command = ["-m", "mypy", "--config-file", str(configuration), "--cache-dir", str(cache), "--no-error-summary"]
+    done = _run([sys.executable, *command, "-p", _PACKAGE], folder)
+    for match in list(_ERROR.finditer(done.stdout if done is not None else ""))[:_MOST]:
+        place = f"{Path(match['file']).name}:{match['line']}"
+        yield Finding("types", place, f"{revision}: mypy refuses the generated {place}: {match['text']}")
+
+
+def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str] | None:
+    """Run a program that finds the package and the runtime; None if it does not end."""
+    path = os.pathsep.join([str(folder), str(runtime_home().parent), *filter(None, sys.path)])
+    environment = {**os.environ, "PYTHONPATH": path, "MYPYPATH": str(runtime_home().parent), "PYTHONUTF8": "1"}
+    try:
+        return subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return None

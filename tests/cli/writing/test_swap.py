@@ -1,0 +1,203 @@
+"""Writing is a swap: whatever ends it, a folder is the old one or the new one, whole, and nothing is left beside it."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcp_codegen import swap
+from mcp_codegen.errors import OutputError
+from mcp_codegen.swap import write_folder
+
+COUNT = 40
+OLD = {f"part{number % 4}/m{number}.txt": f"old {number}" for number in range(COUNT)}
+NEW = {name: text.replace("old", "new") for name, text in OLD.items()}
+PROGRAM = """
+import sys
+from pathlib import Path
+from mcp_codegen.swap import write_folder
+folder = Path(sys.argv[1])
+files = {folder / f"part{n % 4}/m{n}.txt": f"new {n}" for n in range(40)}
+print("ready", flush=True)
+write_folder(folder, files)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the old files, and one file of the user."""
+    target = tmp_path / "parent" / "package"
+    for name, text in (OLD | {"mine.txt": "mine"}).items():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_text(text)
+    return target
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def new_files(folder: Path) -> dict[Path, str]:
+    return {folder / name: text for name, text in NEW.items()}
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether the folder is the old one or the new one, and alone in its parent."""
+    alone = [path.name for path in folder.parent.iterdir()] == [folder.name]
+    return alone and contents(folder) in (OLD | {"mine.txt": "mine"}, NEW | {"mine.txt": "mine"})
+
+
+def test_the_new_files_and_those_of_the_user_are_there(folder: Path) -> None:
+    assert len(write_folder(folder, new_files(folder))) == COUNT
+    assert contents(folder) == NEW | {"mine.txt": "mine"} and is_whole(folder)
+    assert write_folder(folder, new_files(folder)) == []
+
+
+def test_a_new_folder_is_written_with_its_parents(tmp_path: Path) -> None:
+    target = tmp_path / "a" / "b"
+    write_folder(target, new_files(target))
+    assert contents(target) == NEW and list((tmp_path / "a").iterdir()) == [target]
+
+
+def raise_error() -> None:
+    raise OSError(28, os.strerror(28))
+
+
+def raise_interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("end", [raise_error, raise_interrupt])
+@pytest.mark.parametrize("place", ["_stage", "_exchange", "_exchange_names"])
+@pytest.mark.parametrize("exists", [True, False], ids=["old", "nothing"])
+def test_what_is_raised_at_any_step_changes_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, end: Callable[[], None], exists: bool
+) -> None:
+    target = folder if exists else folder.parent / "deep" / "other"
+    monkeypatch.setattr(swap, place, lambda *_: end())
+    if place == "_exchange_names" and not exists:
+        write_folder(target, new_files(target))  # There is nothing to exchange it with.
+        assert contents(target) == NEW
+        return
+    with pytest.raises((OutputError, KeyboardInterrupt)) as caught:
+        write_folder(target, new_files(target))
+    assert is_whole(folder) and contents(folder)["part0/m0.txt"] == "old 0"
+    assert caught.type is KeyboardInterrupt or "nothing was changed" in str(caught.value)
+
+
+def test_without_an_exchange_in_one_step_the_old_folder_comes_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(swap, "_exchange_names", lambda *_: False)
+    write_folder(folder, new_files(folder))
+    assert contents(folder) == NEW | {"mine.txt": "mine"} and is_whole(folder)
+
+
+def run(folder: Path, number: int | None, delay: float) -> subprocess.CompletedProcess[bytes]:
+    """Write in a process of its own, and end it by a signal after a while."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+        if number is not None:
+            try:
+                process.wait(delay)
+            except subprocess.TimeoutExpired:
+                process.send_signal(number)
+        output, errors = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def settle(folder: Path) -> None:
+    """Wait until no process removes anything beside the folder any more."""
+    for name in os.listdir("/proc"):
+        if name.isdigit() and str(folder).encode() in _command(name):
+            while _command(name):
+                os.sched_yield()
+
+
+def _command(process: str) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="the processes are seen in /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_at_any_moment_leaves_a_whole_folder(folder: Path, number: signal.Signals) -> None:
+    moments = random.Random(number)
+    for _ in range(int(os.environ.get("MCP_SIGNALS", "12"))):
+        for name, text in OLD.items():
+            (folder / name).write_text(text)
+        run(folder, number, moments.uniform(0, 0.12))
+        settle(folder)
+        assert is_whole(folder), sorted(path.name for path in folder.parent.iterdir())
+
+
+def test_a_full_disk_changes_nothing(folder: Path) -> None:
+    limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    limit += "resource.setrlimit(resource.RLIMIT_FSIZE, (3, resource.RLIM_INFINITY))\n"
+    assert resource.RLIMIT_FSIZE >= 0
+    command = [sys.executable, "-c", limit + PROGRAM, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert "OutputError" in done.stderr and "nothing was changed" in done.stderr
+    assert is_whole(folder) and contents(folder)["part0/m0.txt"] == "old 0"
+
+
+def test_a_read_only_folder_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != folder / "part1")
+    with pytest.raises(OutputError, match=r"part1: cannot be written: Permission denied; nothing was changed"):
+        write_folder(folder, new_files(folder))
+    assert is_whole(folder) and contents(folder)["part0/m0.txt"] == "old 0"
+
+
+def test_an_immutable_file_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux refuses a second name for an immutable file, with EPERM."""
+    link = os.link
+
+    def refusing(source: str | Path, copy: str | Path) -> None:
+        if Path(source).name == "m7.txt":
+            raise PermissionError(1, os.strerror(1), str(source))
+        link(source, copy)
+
+    monkeypatch.setattr(os, "link", refusing)
+    with pytest.raises(OutputError, match=r"m7\.txt: cannot be written: Operation not permitted; nothing was changed"):
+        write_folder(folder, new_files(folder))
+    assert is_whole(folder) and contents(folder)["part0/m0.txt"] == "old 0"
+
+
+def test_an_immutable_file_of_the_user_stays_where_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = os.link
+
+    def refusing(source: str | Path, copy: str | Path) -> None:
+        if Path(source).name == "mine.txt":
+            raise PermissionError(1, os.strerror(1), str(source))
+        link(source, copy)
+
+    monkeypatch.setattr(os, "link", refusing)
+    write_folder(folder, new_files(folder))
+    assert contents(folder) == NEW | {"mine.txt": "mine"} and is_whole(folder)
+
+
+def test_the_current_folder_keeps_its_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder / "part0")
+    before = os.stat(".").st_ino
+    write_folder(folder, new_files(folder))
+    assert os.stat(folder / "part0").st_ino == before
+    assert contents(folder) == NEW | {"mine.txt": "mine"} and is_whole(folder)
+
+
+def test_links_stay_links(folder: Path) -> None:
+    (folder / "link").symlink_to("part0")
+    write_folder(folder, new_files(folder))
+    assert (folder / "link").is_symlink() and (folder / "link" / "m0.txt").read_text() == "new 0"

@@ -1,0 +1,181 @@
+"""TypeScript is read as TypeScript: a construct is read as the language defines it, or refused in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.project import ROOT
+from support.schemas.text_mutations import changed_text
+
+from mcp_codegen.catalog import Candidate, SchemaCatalog
+from mcp_codegen.errors import CodegenError
+from mcp_codegen.importer.importer import import_revision
+from mcp_codegen.importer.normalize import normalize
+from mcp_codegen.importer.pins import Pins
+from mcp_codegen.importer.typescript import parse
+
+COUNT = int(os.environ.get("MCP_TEXT_MUTATIONS", "2000"))
+BASE = """
+export const VERSION = "1";
+/** @minimum 0 */
+export type Size = number;
+export interface Base { a: string; [key: string]: unknown }
+export interface Thing extends Omit<Base, "a"> {
+  /** @TJS-pattern ^a+$ */
+  kind: "thing" | "other";
+  version: typeof VERSION;
+  parts?: (Thing | Base)[];
+  nested: { list: Array<string>; map: Record<string, Size> };
+}
+export type Either = Thing | (Base & { b?: number });
+"""
+
+
+def defined(text: str) -> dict[str, Any]:
+    return dict(normalize(parse(text, "schema.ts"), "one")["$defs"])
+
+
+@pytest.mark.parametrize(
+    ("written", "schema"),
+    [
+        (r'"a\u{1F600}b"', {"type": "string", "const": "a😀b"}),
+        (r'"\ud83d\ude00\x41\n"', {"type": "string", "const": "😀A\n"}),
+        (r"'it\'s'", {"type": "string", "const": "it's"}),
+        ("0x1F", {"type": "integer", "const": 31}),
+        ("-1_000", {"type": "integer", "const": -1000}),
+        ("1e3", {"type": "integer", "const": 1000}),
+        ("true", {"type": "boolean", "const": True}),
+        ("readonly string[]", {"type": "array", "items": {"type": "string"}}),
+        ("/* a */ Array</* b */ string>", {"type": "array", "items": {"type": "string"}}),
+        ("Date", {"type": "string", "format": "date-time"}),
+        ('X["a"]', {"type": "integer"}),
+        ('X["b"]["c"]', {"type": "boolean"}),
+        ("X & Y & Z", {"allOf": [{"$ref": f"#/$defs/{name}"} for name in "XYZ"]}),
+        (
+            "Record<string, Record<string, string>>",
+            {
+                "type": "object",
+                "additionalProperties": {"type": "object", "additionalProperties": {"type": "string"}},
+            },
+        ),
+    ],
+)
+def test_a_type_is_read_as_the_language_defines_it(written: str, schema: dict[str, Any]) -> None:
+    others = "interface X { a: number; b: { c: boolean } } interface Y {} interface Z {}"
+    assert defined(f"{others} export type T = {written};")["T"] == schema
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [('"a" as const', "a"), ("`a\\tb`", "a\tb"), ("('x')", "x"), ("-3_2", -32), ("<const>'a'", None)],
+)
+def test_a_constant_is_read_or_refused(written: str, value: str | None) -> None:
+    text = f"export const A = 1, X = {written};"
+    if value is None:
+        with pytest.raises(CodegenError, match="schema.ts:1: .*is no literal; write"):
+            parse(text, "schema.ts")
+    else:
+        assert normalize(parse(text, "schema.ts"), "one")["x-constants"] == {"A": 1, "X": value}
+
+
+def test_undefined_beside_another_type_of_an_optional_property_is_nothing() -> None:
+    assert defined("interface X { a?: string | undefined }")["X"]["properties"] == {"a": {"type": "string"}}
+
+
+def test_two_declarations_of_an_interface_are_merged_as_typescript_does() -> None:
+    merged = defined("interface X { a: string } interface X { a: string; b?: number }")["X"]
+    assert list(merged["properties"]) == ["a", "b"] and merged["required"] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "construct"),
+    [
+        ("type T = [string, number];", "a tuple"),
+        ("type T = 10n;", "a bigint"),
+        ("type T = number & { a: string };", "an intersection with `number`"),
+        ("interface X { a: never }", "`never`"),
+        ("interface X { a: undefined }", "`undefined`"),
+        ("type T = `a${string}`;", "a template literal type"),
+        ("interface X { a(): void }", "a method"),
+        ("interface X { (): void }", "a call signature"),
+        ("type T = () => void;", "a function type"),
+        ("type T = keyof X;", "`keyof`"),
+        ("type T = typeof X;", "`typeof X`"),
+        ("type T = typeof X.y;", "`typeof X.y`"),
+        ("type T = symbol;", "`symbol`"),
+        ("type T = 1.5;", "the literal 1.5"),
+        (r'type T = "\ud800";', "half of a surrogate pair"),
+        ("export * from './x';", "an export without a declaration"),
+        ("import { X } from './x';", "an import"),
+        ("export enum E { A }", "an enum"),
+        ("export class C {}", "a class"),
+        ("export const X = { a: 1 };", "is no literal"),
+        ("export const X = `a${1}`;", "has a substitution"),
+        ("export let x = 1;", "`let`"),
+        ("interface X<T> { a: T }", "a generic declaration"),
+        ("interface X { a }", "a property without a type"),
+        ("interface X { [y]: string }", "a computed name"),
+        ("interface X { a: string; a: number }", "the property 'a' twice"),
+        ("type X = string; type X = number;", "X is declared again"),
+        ("interface A extends B {} interface B extends A {}", "extends itself"),
+        ("interface A {} interface X extends Omit<A, string> {}", "omits what is no name"),
+        ("interface X { /** @minLength x */ a: string }", "@minLength"),
+        ("interface X { /** @minLength 1.5 */ a: string }", "@minLength"),
+        ("type T = " + "(" * 3000 + "string" + ")" * 3000 + ";", "beyond the limit"),
+    ],
+)
+def test_a_construct_outside_of_the_subset_is_refused_in_one_short_line(text: str, construct: str) -> None:
+    with pytest.raises(CodegenError) as caught:
+        defined(f"// The first line.\n{text}\n")
+    message = str(caught.value)
+    assert construct in message and len(message) <= 500 and "\n" not in message
+    assert message.startswith(("schema.ts:2: ", "schema.ts: ", "one: "))
+
+
+def read(typescript: str, schema: str, folder: Path) -> str:
+    """Read two files the whole way to the method table, and return the message of the refusal; empty without one."""
+    (folder / "schema.ts").write_text(typescript, encoding="utf-8", errors="replace")
+    (folder / "schema.json").write_text(schema, encoding="utf-8", errors="replace")
+    try:
+        result = import_revision(folder, "one", "", "0")
+        SchemaCatalog(ROOT / "schema", Candidate(result.pins, result.schema)).revision("one")
+    except CodegenError as error:
+        assert all(len(finding.text) <= 500 for finding in error.findings)
+        return str(error)
+    return ""
+
+
+@pytest.mark.long
+def test_no_mutation_of_typescript_is_a_traceback_or_a_long_refusal(tmp_path: Path) -> None:
+    for seed in range(COUNT):
+        text = changed_text(BASE, seed, "ts")
+        message = read(text, '{"definitions": {}}', tmp_path)
+        assert 0 < len(message) <= 500, (seed, text, message)
+
+
+@pytest.mark.long
+def test_no_mutation_of_a_normalized_schema_is_a_traceback_or_a_long_refusal() -> None:
+    base = next(iter(SchemaCatalog(ROOT / "schema").pins))
+    text = (ROOT / "schema" / base / "schema.json").read_text(encoding="utf-8")
+    refused = 0
+    for seed in range(COUNT // 10):
+        changed = changed_text(text, seed, "json")
+        pins = Pins("one", "", "test", "0", {}, like=base)
+        try:
+            SchemaCatalog(ROOT / "schema", Candidate(pins, changed.encode(errors="replace").decode())).revision("one")
+        except CodegenError as error:
+            refused += 1
+            assert len(str(error)) <= 500, (seed, str(error))
+    assert 0 < refused <= COUNT // 10
+
+
+@pytest.mark.long
+def test_no_mutation_of_an_official_schema_is_a_traceback_or_a_long_refusal(tmp_path: Path) -> None:
+    official = json.dumps({"definitions": {"Base": {"type": "object", "properties": {"a": {"type": "string"}}}}})
+    for seed in range(COUNT):
+        message = read(BASE, changed_text(official, seed, "json"), tmp_path)
+        assert 0 < len(message) <= 500, (seed, message)

@@ -57,15 +57,15 @@ def blocks_of(page: Path) -> list[Block]:
     """Return the Python blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
     blocks: list[Block] = []
-    previous_end = -1
+    previous_end, above = -1, ""
     for match in _BLOCK.finditer(text):
         if match["kind"] == "python":
             words = (match["options"] or "").split()
             options = {name: value for name, _, value in (word.partition("=") for word in words)}
             blocks.append(Block(page, text.count("\n", 0, match.start()) + 1, options, match["text"]))
-        elif match["kind"] == "text" and not text[previous_end : match.start()].strip() and blocks:
+        elif match["kind"] == "text" and above == "python" and not text[previous_end : match.start()].strip():
             blocks[-1].output = match["text"]
-        previous_end = match.end()
+        previous_end, above = match.end(), match["kind"]
     return blocks
 
 
@@ -148,7 +148,9 @@ def _run_until_listening(block: Block, path: Path) -> str:
 def _run_here(block: Block, namespace: dict[str, Any], folder: Path) -> str:
     """Run a block in this process; `await` is allowed at its top level, as in `python -m asyncio`."""
     blank = "\n" * block.line  # Tracebacks then show the line of the page.
-    code = compile(blank + block.source, str(block.page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    # As a program of its own: without the `__future__` imports of this module.
+    source, flags = blank + block.source, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    code = compile(source, str(block.page), "exec", flags=flags, dont_inherit=True)
     output = io.StringIO()
     if "context" not in block.options and not code.co_flags & inspect.CO_COROUTINE:
         with redirect_stdout(output):

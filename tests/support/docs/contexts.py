@@ -142,6 +142,14 @@ async def http(namespace: Namespace, folder: Path) -> AsyncGenerator[None]:
 
 
 @asynccontextmanager
+async def sse(namespace: Namespace, folder: Path) -> AsyncGenerator[None]:
+    """`sse_url`: a server over HTTP+SSE with the tool `add`."""
+    async with _served(lambda origin: _calculator().asgi(legacy_sse=True)) as origin:
+        namespace["sse_url"] = f"{origin}/sse"
+        yield
+
+
+@asynccontextmanager
 async def client(namespace: Namespace, folder: Path) -> AsyncGenerator[None]:
     """`client`: a client of the newest version, of a server with the tool `add`."""
     async with Client.memory(_calculator().server) as connected:
@@ -263,6 +271,7 @@ CONTEXTS: Final[dict[str, Callable[[Namespace, Path], AbstractAsyncContextManage
     "order": order,
     "protected": protected,
     "skills": skills,
+    "sse": sse,
     "tracer": tracer,
     "weather-class": weather_class,
     "weather-server": weather_server,

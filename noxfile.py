@@ -6,6 +6,7 @@ What follows `--` is passed on: `nox -s test -- tests/unit -k sse`.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -68,8 +69,9 @@ def audit(session: nox.Session) -> None:
 @nox.session
 def lock(session: nox.Session) -> None:
     """Write .ci/lock.txt anew: the newest packages that pyproject.toml allows, with their hashes; needs uv."""
+    extras = ["--extra", "dev", "--extra", "docs"]
     options = ["--universal", "--generate-hashes", "--no-header", "--no-annotate", "--upgrade", "--quiet"]
-    command = ["-m", "uv", "pip", "compile", "pyproject.toml", "--extra", "dev", *options, "-o", ".ci/lock.txt"]
+    command = ["-m", "uv", "pip", "compile", "pyproject.toml", *extras, *options, "-o", ".ci/lock.txt"]
     session.run(sys.executable, *command, external=True)
 
 
@@ -148,6 +150,16 @@ def conformance(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Run the code of README and docs/, and check their links and words."""
     python(session, "-m", "pytest", "-q", "tests/house")
+
+
+@nox.session(venv_backend="venv")
+def site(session: nox.Session) -> None:
+    """Build the documentation site into build/site, in an environment of its own; a broken link is an error."""
+    session.install(".[all,docs]")
+    # The checkout is read, not the installed packages, so that the pages are those of what stands here.
+    folders = ("docs", "codegen", "runtime", "generated")
+    session.env["PYTHONPATH"] = os.pathsep.join(str(ROOT / folder) for folder in folders)
+    session.run("python", "-m", "website", *session.posargs)
 
 
 @nox.session

@@ -12,13 +12,10 @@ from typing import Final
 
 import pytest
 from support.docs.blocks import PAGES, ROOT, Block, blocks_of, chains, run_chain
+from website.reference import AREAS
 
 EXAMPLES: Final = sorted((ROOT / "examples").rglob("*.py"))
 PROSE: Final = [*PAGES, *sorted((ROOT / "examples").rglob("README.md")), ROOT / "benchmarks" / "README.md"]
-AREAS: Final = (
-    *("auth", "compat", "dependencies", "http", "middleware", "providers"),
-    *("sampling", "tasks", "skills", "testing", "transforms"),
-)
 VERSION: Final = re.compile(r"mcp_generated\.v\d{4}_\d\d_\d\d")
 OF_A_VERSION: Final = {"Client", "SyncClient", "Server", "Context", "types", "methods"}
 OF_AN_EXTENSION: Final = {*OF_A_VERSION, "ClientMixin", "ServerMixin", "App", "SyncApp", "Host"}

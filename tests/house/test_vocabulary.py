@@ -37,8 +37,8 @@ PRIVATE_PROSE = re.compile(
     re.IGNORECASE,
 )
 
-CODE_FOLDERS = ("runtime", "codegen", "generated", "examples", "benchmarks", "tests")
-PROSE = (*CODE_FOLDERS[:-1], "docs", "schema", "templates", "README.md")
+CODE_FOLDERS = ("runtime", "codegen", "generated", "examples", "benchmarks", "docs", "tests")
+PROSE = (*CODE_FOLDERS[:-1], "schema", "templates", "README.md")
 
 
 def prose_files(folder: str) -> list[Path]:

@@ -31,11 +31,11 @@ READY = 60  # Seconds until a server has to be ready.
 
 
 def python_peer(requirement: str) -> Path:
-    """The interpreter of a virtual environment that holds a package, such as `mcp==2.3.0`."""
+    """The interpreter of a virtual environment that holds packages, such as `mcp==2.3.0`, separated by spaces."""
 
     def install(folder: Path) -> None:
         venv.create(folder, with_pip=True, clear=True)
-        command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", requirement]
+        command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *requirement.split()]
         subprocess.run(command, check=True, timeout=LIMIT, capture_output=True, text=True)
 
     return _installed(requirement, install) / "bin" / "python"

@@ -1,0 +1,133 @@
+"""The page about performance: charts of the tables in benchmarks/results, with the versions and the date of each."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import Final, NamedTuple
+
+from website import svg
+from website.navigation import ROOT
+
+RESULTS: Final = ROOT / "benchmarks" / "results"
+
+
+class Chart(NamedTuple):
+    """Rows of a table as bars: the columns to show, the first of which is ours."""
+
+    file: str
+    section: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    title: str
+
+
+CHARTS: Final = (
+    Chart(
+        "stdio.md",
+        "Servers, 2025-06-18",
+        ("sequential calls/s", "pipelined calls/s"),
+        ("ours", "mcp", "TS 1", "TS 2"),
+        "Calls a second of a server over stdio, 2025-06-18: longer is better",
+    ),
+    Chart(
+        "stdio.md",
+        "Servers, 2025-06-18",
+        ("cold start to first answer, ms",),
+        ("ours", "mcp", "TS 1", "TS 2"),
+        "Milliseconds from the start of a server to its first answer: shorter is better",
+    ),
+    Chart(
+        "stdio.md",
+        "Servers, 2025-06-18",
+        ("peak memory, sequential, MiB", "peak memory, pipelined, MiB"),
+        ("ours", "mcp", "TS 1", "TS 2"),
+        "MiB of memory of a server over stdio: shorter is better",
+    ),
+)
+
+
+class ChartError(ValueError):
+    """Raised if a table of the results has no row or column that a chart needs; the message names it."""
+
+
+def page() -> str:
+    """Return the page about performance."""
+    parts = [
+        "# Performance\n",
+        "The charts show what `nox -s bench` measured last, all bars of a chart in one run on one machine.",
+        "Other machines give other numbers: compare the ratios. `python benchmarks/stdio.py` measures again.\n",
+    ]
+    for chart in CHARTS:
+        parts += [f"## {chart.title.partition(':')[0]}\n", f"```{{raw}} html\n{figure(chart)}\n```\n"]
+    parts.append("## All results\n")
+    for path in sorted(RESULTS.glob("*.md")):
+        title, _, body = path.read_text(encoding="utf-8").partition("\n")
+        parts += [
+            f"### {title.lstrip('# ')}\n",
+            f"Measured {_date(path.name)}.\n",
+            re.sub(r"^##", "####", body, flags=re.M),
+        ]
+    return "\n".join(parts)
+
+
+def figure(chart: Chart) -> str:
+    """Return the HTML figure of a chart, whose caption has the date and what was measured with which versions."""
+    text = (RESULTS / chart.file).read_text(encoding="utf-8")
+    about = " ".join(text.partition("\n## ")[0].partition("\n")[2].split())
+    image = _bars(chart, _table(text, chart.section))
+    return (
+        f'<figure class="picture"><div class="picture-scroll" tabindex="0" role="group" aria-label="{chart.title}">'
+        f"{image}</div><figcaption>{chart.title}. Measured {_date(chart.file)}. {about}</figcaption></figure>"
+    )
+
+
+def _bars(chart: Chart, table: dict[str, dict[str, str]]) -> str:
+    shapes: list[str] = []
+    y = 6.0
+    for row in chart.rows:
+        if row not in table:
+            raise ChartError(f"{chart.file}: {chart.section}: there is no row {row!r}")
+        values = {name: _number(_cell(table[row], name, chart.file)) for name in chart.columns}
+        shapes.append(svg.text(4, y + 12, row, anchor="start"))
+        y += 20
+        for index, (column, value) in enumerate(values.items()):
+            name = next(one for one in table[row] if one.startswith(column))
+            shapes.append(svg.text(118, y + 14, "mcp-codegen" if name == "ours" else name, small=True, anchor="end"))
+            length = 470 * value / max(values.values())
+            shapes.append(svg.bar(126, y + 2, length, 16, "ours" if not index else "peer"))
+            shapes.append(svg.text(132 + length, y + 14, f"{value:,g}", small=True, anchor="start"))
+            y += 22
+        y += 12
+    return svg.image(720, y, chart.title, shapes)
+
+
+def _table(text: str, section: str) -> dict[str, dict[str, str]]:
+    """Return the rows of the first table below a heading: by their first cell, the others by their columns."""
+    _, heading, rest = text.partition(f"\n## {section}\n")
+    lines = [line for line in rest.partition("\n## ")[0].splitlines() if line.startswith("|")]
+    if not heading or len(lines) < 3:
+        raise ChartError(f"there is no table below {section!r}")
+    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
+
+
+def _cell(row: dict[str, str], column: str, file: str) -> str:
+    name = next((one for one in row if one.startswith(column) and "/" not in one), None)
+    if name is None:
+        raise ChartError(f"{file}: there is no column {column!r}")
+    return row[name]
+
+
+def _number(cell: str) -> float:
+    return float(cell.replace(",", "").split()[0])
+
+
+def _date(file: str) -> str:
+    """Return when a file of results was committed, if this is a checkout that has its history."""
+    command = ["git", "log", "-1", "--format=%cs", "--", f"benchmarks/results/{file}"]
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "before this release"
+    return done.stdout.strip() or "before this release"

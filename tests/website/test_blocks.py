@@ -1,0 +1,71 @@
+"""Blocks of the documentation that are no Python: commands have options that exist, data can be read."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Final
+
+import click
+import pytest
+import yaml
+from support.docs.blocks import PAGES
+from support.project import ROOT
+from website import pictures
+
+from mcp_codegen.cli.main import main
+
+_BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+# Python runs in `tests/house/test_docs.py`; `text` and `console` show output, below or beside what makes it.
+KINDS: Final = {"python", "text", "console", "sh", "json", "toml", "yaml", "", *pictures.KINDS}
+
+
+def place(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+BLOCKS: Final = [(place(page), kind, text) for page in PAGES for kind, text in _BLOCK.findall(page.read_text("utf-8"))]
+
+
+def commands() -> list[tuple[str, str]]:
+    """The commands of blocks for a shell, and their pages: lines that begin with a prompt, or all lines of `sh`."""
+    lines = [
+        (page, line.removeprefix("$ "))
+        for page, kind, text in BLOCKS
+        if kind in ("sh", "console")
+        for line in text.replace("\\\n", " ").splitlines()
+        if kind == "sh" or line.startswith("$ ")
+    ]
+    return [(page, line) for page, line in lines if line.startswith("mcp-codegen ")]
+
+
+def test_every_block_has_a_kind_that_is_run_read_or_output() -> None:
+    assert {(page, kind) for page, kind, _ in BLOCKS if kind not in KINDS} == set()
+
+
+@pytest.mark.parametrize(("page", "line"), commands())
+def test_the_commands_of_the_documentation_have_options_that_exist(page: str, line: str) -> None:
+    words = shlex.split(line.partition(" | ")[0], comments=True)[1:]
+    command: click.Command = main
+    context = click.Context(command)
+    while True:
+        _, words, _ = command.make_parser(context).parse_args(words)  # Raises NoSuchOption.
+        if not isinstance(command, click.Group) or not words:
+            break
+        name, *words = words
+        subcommand = command.get_command(context, name)
+        assert subcommand is not None, f"there is no command {name!r}"
+        command, context = subcommand, click.Context(subcommand, context)
+
+
+def test_the_commands_are_many() -> None:
+    assert len(commands()) >= 25
+
+
+@pytest.mark.parametrize(("page", "kind", "text"), [block for block in BLOCKS if block[1] in ("json", "toml", "yaml")])
+def test_blocks_of_data_can_be_read(page: str, kind: str, text: str) -> None:
+    read = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}[kind]
+    assert read(text)

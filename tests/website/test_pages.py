@@ -1,0 +1,166 @@
+"""The pages of the site: all of docs/ is in the navigation, links lead to sections, and pictures are drawn."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from support.docs.blocks import PAGES
+from support.project import ROOT
+from website import charts, llms, markdown, navigation, pictures, reference, source
+
+PATHS = navigation.pages()
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of the headings of a page, as GitHub and the site make them."""
+    plain = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    headings = re.findall(r"^#{1,4} (.+)$", plain, re.M)
+    slugs = [re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings]
+    return {*slugs, *(f"{slug}-{number}" for slug in slugs for number in range(1, slugs.count(slug)))}
+
+
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
+    """The text of each page of the site, by its path."""
+    return source.page_texts()
+
+
+def test_every_page_of_docs_stands_in_the_navigation_once() -> None:
+    files = [page.file for section in navigation.sections() for page in section.pages if page.file is not None]
+    assert len(files) == len(set(files)) > 40
+    written = {path for path in PAGES if path.is_relative_to(ROOT / "docs")} - {ROOT / "docs" / "adr" / "TEMPLATE.md"}
+    assert written <= set(PATHS)
+    assert [path for path in PATHS if not path.is_file()] == []
+
+
+def test_no_two_files_become_one_page() -> None:
+    assert len(set(PATHS.values())) == len(PATHS)
+
+
+def test_the_sections_are_those_that_a_reader_looks_for() -> None:
+    titles = [section.title for section in navigation.sections()]
+    assert titles[0] == "Start"
+    expected = """Servers, Clients, HTTP, Authorization, Protocol versions, Extensions, Deployment, Generator, Security,
+        Performance, Troubleshooting, Migration, API reference, Glossary, Cookbook"""
+    assert {title.strip() for title in expected.split(",")} <= set(titles)
+
+
+@pytest.mark.parametrize("file", sorted(PATHS), ids=lambda file: file.relative_to(ROOT).as_posix())
+def test_links_lead_to_sections_that_are_there(file: Path) -> None:
+    broken: list[str] = []
+    for target in markdown.links(file.read_text(encoding="utf-8")):
+        name, _, anchor = target.partition("#")
+        other = (file.parent / name).resolve() if name else file
+        if anchor and other.suffix == ".md" and anchor not in anchors(other.read_text(encoding="utf-8")):
+            broken.append(target)
+    assert broken == []
+
+
+def test_links_become_those_of_the_site() -> None:
+    file = ROOT / "docs" / "adr" / "README.md"
+    text = "[a](../app.md#tools) [b](0001-session-owns-its-tasks.md) [c](../../CHANGELOG.md) [d](https://example.com/x)"
+    shown = markdown.site_page(text, file, PATHS)
+    assert shown == (
+        "[a](../app.md#tools) [b](0001-session-owns-its-tasks.md) [c](../changelog.md) [d](https://example.com/x)"
+    )
+
+
+def test_a_link_to_a_file_that_is_no_page_becomes_its_path() -> None:
+    file = ROOT / "docs" / "app.md"
+    assert markdown.site_page("[pyproject.toml](../pyproject.toml)", file, PATHS) == "`pyproject.toml`"
+    assert markdown.site_page("[the tests](../tests)", file, PATHS) == "the tests (`tests`)"
+
+
+def test_code_and_comments_of_tests_are_no_links() -> None:
+    file = ROOT / "docs" / "app.md"
+    text = '<!-- test: file=a.py -->\n```python\nx = "[a](b.md)"\n```\n'
+    assert markdown.site_page(text, file, PATHS) == '```python\nx = "[a](b.md)"\n```\n'
+
+
+# ---- pictures -------------------------------------------------------------------------------------------------------
+
+
+def test_a_picture_has_its_title_and_no_text_becomes_markup() -> None:
+    image = pictures.figure("sequence", 'A <b> & "c"\nX, Y\nX -> Y: <script>alert(1)</script>\nnote Y: a < b\n')
+    assert "<script" not in image and "<b>" not in image
+    assert 'aria-label="A &lt;b&gt; &amp; &quot;c&quot;"' in image
+    assert image.count("<svg") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        ("sequence", "Title\nA, B\nA to B", "neither a message nor a note: 'A to B'"),
+        ("sequence", "Title\nA, B\nA -> C: x", "'C' is not one of A, B"),
+        ("layers", "Title", "has a title and no lines"),
+    ],
+)
+def test_a_line_that_cannot_be_drawn_is_an_error(kind: str, text: str, message: str) -> None:
+    with pytest.raises(pictures.PictureError, match=re.escape(message)):
+        pictures.figure(kind, text)
+
+
+def test_every_kind_of_picture_is_used_and_drawn(texts: dict[str, str]) -> None:
+    blocks = [block for text in texts.values() for block in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S)]
+    drawn = [kind for kind, text in blocks if kind in pictures.KINDS and pictures.figure(kind, text).count("<rect") > 1]
+    assert set(drawn) == set(pictures.KINDS)
+
+
+# ---- charts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chart", charts.CHARTS, ids=lambda chart: chart.title.partition(":")[0])
+def test_a_chart_has_a_bar_for_each_value_and_the_versions(chart: charts.Chart) -> None:
+    image = charts.figure(chart)
+    assert image.count('class="bar ours"') == len(chart.rows)
+    assert image.count('class="bar ') == len(chart.rows) * len(chart.columns)
+    assert re.search(r"Measured (\d{4}-\d\d-\d\d|before this release)\. .*Python 3\.\d+", image)
+
+
+def test_a_chart_without_its_row_is_an_error() -> None:
+    chart = charts.CHARTS[0]._replace(rows=("cups of tea a second",))
+    with pytest.raises(charts.ChartError, match="there is no row 'cups of tea a second'"):
+        charts.figure(chart)
+
+
+# ---- texts for language models --------------------------------------------------------------------------------------
+
+
+def test_llms_txt_has_every_page_of_the_navigation_with_a_sentence(texts: dict[str, str]) -> None:
+    text = llms.index(texts["index.md"], navigation.sections(), texts)
+    assert text.startswith("# mcp-codegen\n\n> mcp-codegen is a Python implementation")
+    for section in navigation.sections():
+        assert f"\n## {section.title}\n" in text
+        for page in section.pages:
+            assert re.search(rf"^- \[.+\]\({re.escape(page.path.removesuffix('.md'))}\.html\): \S", text, re.M), page
+
+
+def test_llms_full_txt_has_all_pages_as_plain_text(texts: dict[str, str]) -> None:
+    text = llms.full(texts)
+    assert [path for path in texts if f"<!-- {path} -->\n\n#" not in text] == []
+    assert not re.search(r"^```\{|^<!-- test:|^\([a-z-]+\)=", text, re.M)
+
+
+# ---- reference ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", reference.MODULES)
+def test_every_public_name_is_in_the_reference(name: str, texts: dict[str, str]) -> None:
+    from importlib import import_module
+
+    module = import_module(name)
+    names = reference.public_names(module)
+    prefix = reference.page_of(name).removesuffix(".md")
+    pages = [text for path, text in texts.items() if path == f"{prefix}.md" or path.startswith(f"{prefix}-")]
+    assert names
+    targets = [f"({reference.anchor(module, one)})=" for one in names]
+    assert [target for target in targets if sum(page.count(target) for page in pages) != 1] == []
+
+
+def test_a_docstring_becomes_lists_and_blocks(texts: dict[str, str]) -> None:
+    page = texts["reference/mcp_generated-Context.md"]
+    assert "*Args*\n\n* `message`: Why the user needs to visit the URL." in page
+    assert not re.search(r"^(Args|Returns|Raises):$", page, re.M)
+    assert " object at 0x" not in "".join(texts.values())

@@ -133,9 +133,9 @@ def _members(module: ModuleType, cls: type) -> Iterator[str]:
         elif inspect.isfunction(function):
             doc = inspect.getdoc(getattr(cls, name)) or ""
             yield f"**`{name}`**\n\n{_function(name, function, doc)}\n"
-    for base in sorted({*inherited.values()} - {""}):
-        names = ", ".join(f"`{name}`" for name in sorted(inherited) if inherited[name] == base)
-        yield f"As in `{base}`: {names}.\n"
+    for parent in sorted({*inherited.values()} - {""}):
+        methods = ", ".join(f"`{name}`" for name in sorted(inherited) if inherited[name] == parent)
+        yield f"As in `{parent}`: {methods}.\n"
 
 
 def _own_doc(cls: type) -> str:

@@ -11,10 +11,17 @@ _GENERATED: Final = "generated:"
 
 
 class Page(NamedTuple):
-    """A page: its path on the site, and the file that it is made of, or None if the build writes it."""
+    """A page of the site.
+
+    Args:
+        path: Its path on the site.
+        file: The file that it is made of, or None if the build writes it.
+        name: Its name in the navigation, if that is not its title.
+    """
 
     path: str
     file: Path | None
+    name: str = ""
 
 
 class Section(NamedTuple):
@@ -46,7 +53,7 @@ def decisions() -> list[Path]:
 
 def _page(entry: str | dict[str, str]) -> Page:
     if isinstance(entry, dict):
-        return Page(entry["as"], ROOT / entry["file"])
+        return Page(entry["as"], ROOT / entry["file"], entry.get("title", ""))
     if entry.startswith(_GENERATED):
         return Page(entry.removeprefix(_GENERATED), None)
     return Page(entry.removeprefix("docs/"), ROOT / entry)

@@ -62,7 +62,7 @@ def _sequence(picture: _Picture) -> str:
             y += 26
             start, end = (_center(centers, message[side], line) for side in ("sender", "receiver"))
             shapes.append(svg.arrow(start, y, end, y, dashed=message["arrow"] == "-->"))
-            shapes.append(svg.text((start + end) / 2, y - 7, message["text"], small=True))
+            shapes.append(svg.text((start + end) / 2, y - 7, message["text"], small=True, over_lines=True))
             y += 14
         else:
             raise PictureError(f"neither a message nor a note: {line!r}")

@@ -50,7 +50,8 @@ def _toctree(path: str) -> str:
     """Return what the home page and the index of decisions need for the navigation."""
     if path == "index.md":
         return "".join(
-            _hidden([page.path for page in section.pages], section.title) for section in navigation.sections()
+            _hidden([f"{page.name} <{page.path}>" if page.name else page.path for page in section.pages], section.title)
+            for section in navigation.sections()
         )
     if path == "explorer.md":
         link = '<a href="schema-explorer.html">Open the explorer of the versions of this release</a>'

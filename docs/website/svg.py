@@ -23,9 +23,11 @@ def width(label: str) -> float:
     return len(label) * _SMALL
 
 
-def text(x: float, y: float, label: str, *, small: bool = False, anchor: str = "middle") -> str:
-    """Return a line of text at a point: its middle, or what `anchor` names."""
-    kind = "small" if small else "label"
+def text(
+    x: float, y: float, label: str, *, small: bool = False, anchor: str = "middle", over_lines: bool = False
+) -> str:
+    """Return a line of text at a point: its middle, or what `anchor` names. Over lines, it hides what is below it."""
+    kind = " ".join(["small" if small else "label", *(["over-lines"] * over_lines)])
     return f'<text x="{x:g}" y="{y:g}" class="{kind}" text-anchor="{anchor}">{escape(label)}</text>'
 
 

@@ -24,6 +24,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+from measures.machine import measured
 from peers import environment, node_packages, ours
 from rich.console import Console
 from stdio_load import REVISION, Load, environ, measure, memory_over
@@ -147,6 +148,7 @@ def _caption(runs: int, load: Load, remarks: Iterable[str]) -> str:
         "TS is the official TypeScript SDK on Node, bare is a loop that parses and responds without a protocol. "
         "A ✗ marks where ours is slower or larger than TS.",
         *remarks,
+        measured(),
     ]
     return "\n".join(lines)
 

@@ -75,10 +75,12 @@ def figure(chart: Chart) -> str:
     """Return the HTML figure of a chart, whose caption has the date and what was measured with which versions."""
     text = (RESULTS / chart.file).read_text(encoding="utf-8")
     about = " ".join(text.partition("\n## ")[0].partition("\n")[2].split())
+    if "Measured " not in about:  # Results of before the programs wrote it.
+        about = f"Measured {_date(chart.file)}. {about}"
     image = _bars(chart, _table(text, chart.section))
     return (
         f'<figure class="picture"><div class="picture-scroll" tabindex="0" role="group" aria-label="{chart.title}">'
-        f"{image}</div><figcaption>{chart.title}. Measured {_date(chart.file)}. {about}</figcaption></figure>"
+        f"{image}</div><figcaption>{chart.title}. {about}</figcaption></figure>"
     )
 
 

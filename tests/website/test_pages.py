@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,14 @@ def test_a_chart_has_a_bar_for_each_value_and_the_versions(chart: charts.Chart) 
     image = charts.figure(chart)
     assert image.count('class="bar ours"') == len(chart.rows)
     assert image.count('class="bar ') == len(chart.rows) * len(chart.columns)
-    assert re.search(r"Measured (\d{4}-\d\d-\d\d|before this release)\. .*Python 3\.\d+", image)
+    assert re.search(r"Measured (\d{4}-\d\d-\d\d|before this release)", image)
+    assert re.search(r"Python 3\.\d+", image)
+
+
+def test_benchmarks_write_the_day_and_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    sentence = import_module("measures.machine").measured()
+    assert re.fullmatch(r"Measured \d{4}-\d\d-\d\d on \S+ \S+, \d+ processors( \(.+\))?\.", sentence)
 
 
 def test_a_chart_without_its_row_is_an_error() -> None:
@@ -148,8 +156,6 @@ def test_llms_full_txt_has_all_pages_as_plain_text(texts: dict[str, str]) -> Non
 
 @pytest.mark.parametrize("name", reference.MODULES)
 def test_every_public_name_is_in_the_reference(name: str, texts: dict[str, str]) -> None:
-    from importlib import import_module
-
     module = import_module(name)
     names = reference.public_names(module)
     prefix = reference.page_of(name).removesuffix(".md")

@@ -321,13 +321,8 @@ class Session:
         self._fail_pending()
         await self.transport.close()
 
-    async def stop(self, error: str | None = None) -> None:
-        """End a session that `handle_event` drives instead of `run`: fail pending requests, cancel all handlers.
-
-        With `error`, the requests whose handlers run get it as their response.
-        """
-        for running in () if error is None else [*self._running.values()]:
-            running.reply(self.connection.send_error(running.request, jsonrpc.INTERNAL_ERROR, error), 0)
+    async def stop(self) -> None:
+        """End a session that `handle_event` drives instead of `run`: fail pending requests, cancel all handlers."""
         self._fail_pending()
         await self._handlers.finish(0)
         while self.running:

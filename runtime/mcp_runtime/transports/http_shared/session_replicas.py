@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
 from ...http.client_keys import ClientKey
-from ...protocol.jsonrpc import Id
+from ...protocol.jsonrpc import INTERNAL_ERROR, Id
 from ...protocol.lifecycle import Phase
 from ...protocol.revision import Request
 from ...session.interfaces import Dispatcher, SessionSharing
@@ -57,12 +57,17 @@ class ReplicatedSession(Session):
             row, params, options, send, self.new_id() if request_id is None else request_id
         )
 
+    def fail_running(self, error: str) -> None:
+        """Answer the requests whose handlers run with an error."""
+        for running in [*self._running.values()]:
+            running.reply(self.connection.send_error(running.request, INTERNAL_ERROR, error), 0)
+
 
 class SessionReplica(HTTPSession):
     """A session as one worker has it. Its state is in the record of the store; other workers have replicas as well."""
 
     __slots__ = ("record", "_worker", "_ttl", "_state", "_sharing", "_connection", "standalone", "_own_streams",
-                 "_resumed", "has_ended", "handshake_ttl", "dispatcher")  # fmt: skip
+                 "_resumed", "has_ended", "handshake_ttl", "dispatcher", "replicated")  # fmt: skip
 
     def __init__(
         self, id: str, owner: object, client: ClientKey, worker: Worker, ttl: float, handshake_ttl: float, retry: int
@@ -90,7 +95,7 @@ class SessionReplica(HTTPSession):
     def connect(self, sharing: SessionSharing, dispatcher: Dispatcher, session: ReplicatedSession) -> None:
         """Set what handles the messages of the session."""
         self.session, self.dispatcher, self.on_end = session, dispatcher, dispatcher.detach
-        self._sharing, self._connection = sharing, session.connection
+        self._sharing, self._connection, self.replicated = sharing, session.connection, session
 
     def _export(self) -> dict[str, Any]:
         return self._sharing.export(self.dispatcher, self._connection)

@@ -65,7 +65,8 @@ class SharedLegacySSEHandler(LegacySSEHandler):
             return HTTPError(400, "the message is not UTF-8")
         self._last_post += 1
         number = self._last_post
-        accepted = self._posts[number] = asyncio.get_running_loop().create_future()
+        accepted: asyncio.Future[HTTPError | None] = asyncio.get_running_loop().create_future()
+        self._posts[number] = accepted
         try:
             fields = {"connection": id, "message": text, "sender": self._worker.id, "number": number}
             await self._worker.send(worker, "post", **fields)

@@ -243,7 +243,9 @@ class SharedStatefulHandler(StatefulHandler):
         if replica.on_end is not None:
             replica.on_end()
         if replica.session is not None:
-            await replica.session.stop(None if has_ended else _LEAVING)
+            if not has_ended:
+                replica.replicated.fail_running(_LEAVING)
+            await replica.session.stop()
         await replica.close()
 
     def hand_over(self) -> None:

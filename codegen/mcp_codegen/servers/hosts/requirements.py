@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ...errors import CodegenError
 from ..local import split_server
@@ -34,10 +34,11 @@ def declared_requirements(server: str, *, module: bool, strict: bool) -> list[st
     requirements: dict[str, None] = {}
     for value in _values(tree):
         try:
-            texts = ast.literal_eval(value)
+            literal = ast.literal_eval(value)
         except ValueError:
-            texts = None
-        if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+            literal = None
+        texts: list[Any] = [*literal] if isinstance(literal, (list, tuple)) else [None]
+        if not all(isinstance(text, str) for text in texts):
             if not strict:
                 continue
             place = f"{path}, line {value.lineno}"

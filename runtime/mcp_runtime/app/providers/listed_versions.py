@@ -96,6 +96,7 @@ def _is_accepted(version: str | None, ranges: Sequence[VersionRange]) -> bool:
 
 def _texts(definition: Any, field: str) -> list[str]:
     """Return a list of texts in FastMCP's part of `_meta`."""
-    namespace: Any = (definition.meta or {}).get(NAMESPACE)
+    meta: Any = definition.meta or {}
+    namespace: Any = meta.get(NAMESPACE)
     values: Any = namespace.get(field) if is_object(namespace) else None
     return [value for value in values if isinstance(value, str)] if is_list(values) else []

@@ -228,13 +228,14 @@ class MCPASGIApp:
     async def _serve_extensions(self, scope: Scope, receive: Receive, send: Send) -> Send | None:
         """Serve a request to a route or a probe, and return None; else return what sends the response."""
         if self._routes is not None and self._routes.serves(scope, self._path):
-            return await self._routes(scope, receive, send)
+            await self._routes(scope, receive, send)
+            return None
         if self._probes is not None and path_of(scope) in self._probes:
-            return await self._probe(self._probes[path_of(scope)], send)
+            await self._probe(self._probes[path_of(scope)], send)
+            return None
         if self._shared is not None and not self._shared.is_open:
             await self._shared.open()
-        if self._is_leaving:
-            send = closing_sender(send)
+        send = closing_sender(send) if self._is_leaving else send
         return send if self._cors is None else self._cors.sender(scope["headers"], send)
 
     async def open(self) -> None:
@@ -287,8 +288,7 @@ class MCPASGIApp:
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self.close()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
+                return await send({"type": "lifespan.shutdown.complete"})
 
     # ---- one request -------------------------------------------------------------------------------------------------
 

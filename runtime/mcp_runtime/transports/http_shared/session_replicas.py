@@ -59,7 +59,7 @@ class ReplicatedSession(Session):
 
     def fail_running(self, error: str) -> None:
         """Answer the requests whose handlers run with an error."""
-        for running in [*self._running.values()]:
+        for running in [*self.running.values()]:
             running.reply(self.connection.send_error(running.request, INTERNAL_ERROR, error), 0)
 
 

@@ -29,7 +29,7 @@ from mcp_codegen.trial.trial import try_revision
 VERDICTS = Path("build/corpus.jsonl")
 FILES = ("schema.ts", "schema.json")
 ID = "corpus"
-LONGEST = 500  # Characters of a message.
+MAX_TEXT = 500  # Characters of a traceback.
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def states(repository: Path) -> list[State]:
     touched = git(repository, "log", "--all", "--reverse", "--format=%H", "--", "schema/draft").decode().split()
     heads = git(repository, "for-each-ref", "--format=%(objectname)").decode().split()
     commits = list(dict.fromkeys([*touched, *heads]))
-    asked = "".join(f"{commit}:schema/draft/{name}\n" for commit in commits for name in FILES)
-    answers = git(repository, "cat-file", "--batch-check", lines=asked).decode().splitlines()
+    queries = "".join(f"{commit}:schema/draft/{name}\n" for commit in commits for name in FILES)
+    answers = git(repository, "cat-file", "--batch-check", lines=queries).decode().splitlines()
     distinct: dict[tuple[str, str], State] = {}
     for number, commit in enumerate(commits):
         typescript, schema = answers[2 * number : 2 * number + 2]
@@ -81,7 +81,7 @@ def states(repository: Path) -> list[State]:
     return list(distinct.values())
 
 
-def verdict_of(repository: Path, state: State, known: dict[str, Verdict]) -> Verdict:
+def verdict_of(repository: Path, state: State, tried: dict[str, Verdict]) -> Verdict:
     """Import one state, and try its bindings unless an equal one was tried."""
     verdict = Verdict(state.commit, state.typescript, state.json, "talks")
     with tempfile.TemporaryDirectory() as name:
@@ -92,8 +92,8 @@ def verdict_of(repository: Path, state: State, known: dict[str, Verdict]) -> Ver
             newest = next(reversed(SchemaCatalog(root).pins))
             result = import_revision(Path(name), ID, newest, state.commit)
             normalized = sha256(result.schema.encode()).hexdigest()
-            if normalized in known:
-                same = known[normalized]
+            if normalized in tried:
+                same = tried[normalized]
                 return replace(same, commit=state.commit, typescript=state.typescript, json=state.json)
             verdict = replace(verdict, normalized=normalized)
             catalog = SchemaCatalog(root, Candidate(result.pins, result.schema))
@@ -104,7 +104,7 @@ def verdict_of(repository: Path, state: State, known: dict[str, Verdict]) -> Ver
             findings, kind = error.findings, "stops"
         except Exception:
             lines = traceback.format_exc().strip().splitlines()
-            return replace(verdict, verdict="traceback", text=" | ".join(lines[-3:])[:LONGEST])
+            return replace(verdict, verdict="traceback", text=" | ".join(lines[-3:])[:MAX_TEXT])
     if not findings:
         return verdict
     first = findings[0]
@@ -141,17 +141,17 @@ def main() -> None:
     if not arguments.table:
         repository = Path(os.environ["MCP_SPECIFICATION"])
         present = {(verdict.typescript, verdict.json) for verdict in verdicts}
-        known = {verdict.normalized: verdict for verdict in verdicts if verdict.normalized}
+        tried = {verdict.normalized: verdict for verdict in verdicts if verdict.normalized}
         end = time.monotonic() + arguments.seconds
-        left = [state for state in states(repository) if (state.typescript, state.json) not in present]
+        remaining = [state for state in states(repository) if (state.typescript, state.json) not in present]
         arguments.verdicts.parent.mkdir(parents=True, exist_ok=True)
-        while left and time.monotonic() < end:
-            verdict = verdict_of(repository, left.pop(0), known)
+        while remaining and time.monotonic() < end:
+            verdict = verdict_of(repository, remaining.pop(0), tried)
             verdicts.append(verdict)
-            known |= {verdict.normalized: verdict} if verdict.normalized else {}
+            tried |= {verdict.normalized: verdict} if verdict.normalized else {}
             lines = [json.dumps(asdict(item)) + "\n" for item in verdicts]
             arguments.verdicts.write_text("".join(lines), encoding="utf-8")
-        print(f"{len(verdicts)} states, {len(left)} left\n")
+        print(f"{len(verdicts)} states, {len(remaining)} remaining\n")
     print(summary(verdicts))
 
 

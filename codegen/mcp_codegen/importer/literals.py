@@ -13,7 +13,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "
 _CODE_POINT: Final = re.compile(r"\\u\{([0-9A-Fa-f]+)\}|\\u([0-9A-Fa-f]{4})|\\x([0-9A-Fa-f]{2})")
 _PREFIXES: Final = {"0x": 16, "0o": 8, "0b": 2}
 _WRAPPERS: Final = ("as_expression", "satisfies_expression", "parenthesized_expression", "literal_type")
-_LARGEST: Final = (1 << 53) - 1  # Number.MAX_SAFE_INTEGER
+_MAX_INTEGER: Final = (1 << 53) - 1  # Number.MAX_SAFE_INTEGER
 
 
 class NoLiteralError(ValueError):
@@ -96,7 +96,7 @@ def _number(written: str) -> int | float:
     try:
         base = _PREFIXES.get(plain[:2])
         number = int(plain[2:], base) if base is not None else float(plain)
-        if abs(number) > _LARGEST or number != int(number):
+        if abs(number) > _MAX_INTEGER or number != int(number):
             return float(number)
         return int(number)
     except (ValueError, OverflowError):

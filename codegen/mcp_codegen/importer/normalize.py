@@ -224,10 +224,10 @@ class _Normalizer:
                 return self._property(declared.type, name)
         elif isinstance(owner, ObjectLiteral):
             members = owner.members
-        found = next((member.type for member in reversed(members) if member.name == name), None)
-        if found is None:
+        declared_type = next((member.type for member in reversed(members) if member.name == name), None)
+        if declared_type is None:
             raise self._error(f"an indexed access with {name!r} names no property; write the type itself")
-        return found
+        return declared_type
 
     def _value(self, tag: str, written: str) -> Any:
         try:

@@ -51,8 +51,8 @@ def new_files(folder: Path) -> dict[Path, str]:
 
 def is_whole(folder: Path) -> bool:
     """Whether the folder is the old one or the new one, and alone in its parent."""
-    alone = [path.name for path in folder.parent.iterdir()] == [folder.name]
-    return alone and contents(folder) in (OLD | {"mine.txt": "mine"}, NEW | {"mine.txt": "mine"})
+    only_one = [path.name for path in folder.parent.iterdir()] == [folder.name]
+    return only_one and contents(folder) in (OLD | {"mine.txt": "mine"}, NEW | {"mine.txt": "mine"})
 
 
 def test_the_new_files_and_those_of_the_user_are_there(folder: Path) -> None:

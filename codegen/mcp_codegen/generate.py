@@ -13,7 +13,6 @@ from .model.ir import Revision
 from .paths import Templates
 from .render.package import (
     converter_module,
-    offers_apps,
     render_app,
     render_areas,
     render_compat,
@@ -22,6 +21,7 @@ from .render.package import (
     render_index,
     render_multi,
     render_revision,
+    supports_apps,
 )
 from .render.source import format_modules, tidy_modules
 from .render.type_modules import split_types
@@ -77,15 +77,15 @@ def module_texts(
     if neighbours:
         files[output / "converters" / "__init__.py"] = render_converters_package(templates)
     files |= {output / name: text for name, text in render_areas(templates).items()}
-    offering = next((revision for revision in reversed(all_revisions) if offers_apps(revision)), None)
-    app = render_app(offering, templates) if offering is not None and offering in indexed else None
-    if offering is not None and app is not None:
+    app_revision = next((revision for revision in reversed(all_revisions) if supports_apps(revision)), None)
+    app = render_app(app_revision, templates) if app_revision is not None and app_revision in indexed else None
+    if app_revision is not None and app is not None:
         files[output / "app.py"] = app
         handshakes = [revision for revision in indexed if revision.lifecycle.style == "handshake"]
         if handshakes:
-            compat = render_compat(offering, handshakes[-1], templates)
+            compat = render_compat(app_revision, handshakes[-1], templates)
             files |= {output / name: text for name, text in compat.items()}
-        files[output / "multi.py"] = render_multi(offering, templates)
+        files[output / "multi.py"] = render_multi(app_revision, templates)
     index = render_index(indexed, neighbours, templates, app is not None)
     return tidy_modules(files | {output / "__init__.py": index, output / "py.typed": ""}, output)
 

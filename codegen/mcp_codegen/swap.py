@@ -111,11 +111,11 @@ def _stage(target: Path, staged: Path, new: Files) -> None:
     """Fill the staged folder with the files of the target, but those that are new."""
     linked = _can_link(staged)
     for place, folders, names in os.walk(target):
-        there = staged / Path(place).relative_to(target)
-        there.mkdir(exist_ok=True)
+        copied = staged / Path(place).relative_to(target)
+        copied.mkdir(exist_ok=True)
         links = [name for name in folders if (Path(place) / name).is_symlink()]
         for name in (*names, *links):
-            source, copy = Path(place) / name, there / name
+            source, copy = Path(place) / name, copied / name
             if source not in new:
                 _copy(source, copy, linked)
             elif linked and not source.is_symlink():

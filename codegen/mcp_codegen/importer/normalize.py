@@ -236,8 +236,8 @@ class _Normalizer:
             raise self._error(
                 f"@{tag} has the value {written!r}, which is not JSON; correct the tag in schema.ts"
             ) from error
-        wanted = _TAG_TYPES.get(tag, (int, float))
-        if tag != "default" and (not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool)):
+        expected = _TAG_TYPES.get(tag, (int, float))
+        if tag != "default" and (not isinstance(value, expected) or isinstance(value, bool) != (expected is bool)):
             raise self._error(f"@{tag} has the value {written!r}, which it cannot have; correct the tag in schema.ts")
         return value
 

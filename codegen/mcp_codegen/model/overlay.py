@@ -94,11 +94,11 @@ class OverlayRows:
         self.rows[place].used.add(self.revision)
         return self.rows[place].use
 
-    def leave_out(self, place: str, why: str) -> None:
+    def leave_out(self, place: str, reason: str) -> None:
         """Do not apply a row that does not fit this revision. Raises OverlayError for a row that names the revision in
         its `only`."""
         row = self.rows[place]
-        row.unfit[self.revision] = why
+        row.unfit[self.revision] = reason
         if row.only:
             raise row.error(self.revision)
         del self.rows[place]

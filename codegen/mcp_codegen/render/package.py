@@ -155,7 +155,7 @@ def render_converters_package(templates: Templates) -> str:
     return print_template("converters_package.py.jinja2", {"generator": GENERATOR}, templates)
 
 
-def offers_apps(revision: Revision) -> bool:
+def supports_apps(revision: Revision) -> bool:
     """Return True if an app can be made for a revision: it has all that apps offer. A tool is called with its name and
     any arguments, and its result has content, and structured content that is not a text."""
     calls = {call.name: call for call in method_views(revision)["FromClient"]}

@@ -98,14 +98,14 @@ class Conversation:
         for sample in call["samples"]:
             with self.step(call["at"]):
                 params: Any = self.parse(getattr(self.types, call["params"]))(sample) if call["params"] else None
-                given = {
+                arguments = {
                     name: getattr(params, attribute)
                     for name, attribute in call["fields"].items()
                     if attribute in params.model_fields_set
                 }
                 method = getattr(sender, call["name"])
                 async with asyncio.timeout(SECONDS):
-                    result = await (method(params) if call["whole"] else method(**given))
+                    result = await (method(params) if call["whole"] else method(**arguments))
                 if call["result"]:
                     self.parse(getattr(self.types, call["result"]))(result)
 

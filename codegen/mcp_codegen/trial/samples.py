@@ -25,7 +25,7 @@ _TEXTS: Final = (
 _ADDRESSES: Final = ("uri", "url", "uritemplate")
 _DEPTH: Final = 4  # Objects inside of objects that have their optional properties.
 # Optional properties without a sample: metadata, and the names that a JSON Schema requires, which it has to declare.
-_LEFT_OUT: Final = ("_meta", "required")
+_OMITTED: Final = ("_meta", "required")
 
 
 class NoSampleError(Exception):
@@ -70,8 +70,8 @@ class Samples:
             case Values(values):
                 return values[0]
             case Array(items, maximum, minimum):
-                wanted = minimum or (1 if depth < _DEPTH and _finite(items, self._heights) else 0)
-                size = wanted if maximum is None else min(wanted, maximum)
+                expected = minimum or (1 if depth < _DEPTH and _finite(items, self._heights) else 0)
+                size = expected if maximum is None else min(expected, maximum)
                 return [self._make(items, wire, depth + 1) for _ in range(size)]
             case Map(values):
                 return {wire or "key": self._make(values, "", depth + 1)} if depth < _DEPTH - 1 else {}
@@ -90,7 +90,7 @@ class Samples:
 
     def _chosen(self, defined: Object, depth: int) -> Iterator[Field]:
         for field in defined.fields:
-            optional = depth < _DEPTH - 1 and field.wire not in _LEFT_OUT and _finite(field.type, self._heights)
+            optional = depth < _DEPTH - 1 and field.wire not in _OMITTED and _finite(field.type, self._heights)
             if field.required or optional:
                 yield field
 
@@ -145,10 +145,10 @@ def _number(plain: Plain) -> int | float:
 
 def _text(plain: Plain, wire: str) -> str:
     texts = _TEXTS[1:] if wire.lower().endswith(_ADDRESSES) else _TEXTS
-    least, most = plain.min_length or 0, plain.max_length
-    if most is not None and least > most:
-        raise NoSampleError(f"no text has at least {least} and at most {most} characters")
-    sized = (text[:most].ljust(least, "x") for text in (*plain.open_values, *texts))
+    least, maximum_length = plain.min_length or 0, plain.max_length
+    if maximum_length is not None and least > maximum_length:
+        raise NoSampleError(f"no text has at least {least} and at most {maximum_length} characters")
+    sized = (text[:maximum_length].ljust(least, "x") for text in (*plain.open_values, *texts))
     fitting: Any = next((text for text in sized if plain.pattern is None or re.search(plain.pattern, text)), None)
     if fitting is None:
         raise NoSampleError(f"no sample for the pattern {plain.pattern!r}")

@@ -27,7 +27,7 @@ _PROGRAM: Final = Path(__file__).with_name("conversation.py")
 _SECONDS: Final = 300.0  # For a process on a busy machine.
 _CONFIGURATION: Final = "[mypy]\nstrict = true\npython_version = 3.11\nno_site_packages = false\n"
 _ERROR: Final = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): error: (?P<text>.*)$", re.MULTILINE)
-_MOST: Final = 20  # Findings of one step.
+_MAX_FINDINGS: Final = 20  # Findings of one step.
 
 
 def try_revision(schemas: SchemaCatalog, revision: str, *, type_check: bool = True) -> Sequence[Finding]:
@@ -76,7 +76,7 @@ def _converse(folder: Path, plan: dict[str, Any], revision: str) -> Iterator[Fin
         last = (done.stderr.strip().splitlines() or ["no message"])[-1] if done is not None else "it did not end"
         yield Finding("conversation", revision, f"{revision}: the conversation of its bindings stopped: {last}")
         return
-    for problem in json.loads(done.stdout)[:_MOST]:
+    for problem in json.loads(done.stdout)[:_MAX_FINDINGS]:
         text = f"{revision}: {problem['at']} does not work in the generated bindings: {problem['text']}"
         yield Finding("conversation", problem["at"], text)
 
@@ -88,7 +88,7 @@ def _check_types(folder: Path, revision: str) -> Iterator[Finding]:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcp-codegen" / "mypy"
     command = ["-m", "mypy", "--config-file", str(configuration), "--cache-dir", str(cache), "--no-error-summary"]
     done = _run([sys.executable, *command, "-p", _PACKAGE], folder)
-    for match in list(_ERROR.finditer(done.stdout if done is not None else ""))[:_MOST]:
+    for match in list(_ERROR.finditer(done.stdout if done is not None else ""))[:_MAX_FINDINGS]:
         place = f"{Path(match['file']).name}:{match['line']}"
         yield Finding("types", place, f"{revision}: mypy refuses the generated {place}: {match['text']}")
 

@@ -20,7 +20,7 @@ from mcp_codegen.cli.main import main
 
 _BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 # Python runs in `tests/house/test_docs.py`; `text` and `console` show output, below or beside what makes it.
-KINDS: Final = {"python", "text", "console", "sh", "json", "toml", "yaml", "", *pictures.KINDS}
+KINDS: Final = {"python", "text", "console", "sh", "json", "toml", "yaml", "nginx", "", *pictures.KINDS}
 
 
 def place(path: Path) -> str:

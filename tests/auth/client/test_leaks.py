@@ -62,10 +62,13 @@ def test_challenges_come_back_as_they_were_written(challenges: dict[str, dict[st
     "header", ['a="' * 5000, "a" + " " * 16000, 'Bearer a="' + "\\" * 16000, "a=" * 8000, "," * 16000]
 )
 def test_a_challenge_that_is_made_to_take_long_is_read(header: str) -> None:
-    began = time.thread_time()
-    challenges = parse_challenges(header * 20)
-    assert time.thread_time() - began < 0.5  # CPU seconds of this thread; linear reading takes some milliseconds.
-    assert set(challenges) <= {"a", "bearer"}
+    seconds: list[float] = []
+    for _ in range(3):  # A garbage collection of the process of the tests may fall into one of them.
+        began = time.thread_time()
+        challenges = parse_challenges(header * 20)
+        seconds.append(time.thread_time() - began)
+        assert set(challenges) <= {"a", "bearer"}
+    assert min(seconds) < 0.5  # CPU seconds of this thread; linear reading takes some milliseconds.
 
 
 @pytest.mark.parametrize(

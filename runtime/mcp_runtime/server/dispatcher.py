@@ -268,6 +268,8 @@ class ServerDispatcher(ConnectionState):
             "capabilities": server.capabilities,
             "_meta": self._server_info_meta(),
         }
+        if "server_info" in row.result.model_fields:  # Drafts have it as a property of the result.
+            fields["serverInfo"] = info_for(row.result, "serverInfo", server.info)
         if self.origin.instructions is not None:
             fields["instructions"] = self.origin.instructions
         result = row.read_result(fields)

@@ -77,6 +77,12 @@ def test_bindings_that_do_not_work_are_a_finding_with_its_place(
 
 
 @pytest.mark.long
+def test_a_required_server_info_in_the_result_of_the_lifecycle_is_filled_in() -> None:
+    schemas = draft(lambda types: require(types, "DiscoverResult", serverInfo={"$ref": f"{REF}Implementation"}))
+    assert try_revision(schemas, "draft", type_check=False) == ()
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("base", SchemaCatalog(ROOT / "schema").pins)
 def test_a_copy_of_a_release_talks(base: str) -> None:
     assert try_revision(draft(lambda types: None, base), "draft", type_check=False) == ()

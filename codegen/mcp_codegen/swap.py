@@ -13,7 +13,7 @@ import secrets
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -89,7 +89,7 @@ class _UnlinkableError(Exception):
 
 
 @contextmanager
-def _staging(target: Path) -> Iterator[tuple[Path, Path]]:
+def _staging(target: Path) -> Generator[tuple[Path, Path]]:
     """Yield the paths of the new folder and of the old one during the exchange, which are removed in any case."""
     name = f".{target.name}.{secrets.token_hex(8)}"
     staged, old = target.with_name(f"{name}.tmp"), target.with_name(f"{name}.old")

@@ -41,6 +41,8 @@ def literal_value(node: Node) -> Value:
             inner = [child for child in node.named_children if child.type != "comment"]
             if inner:
                 return literal_value(inner[0])
+        case _:
+            pass
     raise NoLiteralError(f"{_shown(node)} is no literal; write a string, an integer, a boolean or `null`")
 
 

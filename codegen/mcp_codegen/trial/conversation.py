@@ -11,7 +11,7 @@ import importlib
 import json
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ class Conversation:
         self.failure = LastFailure()
 
     @contextmanager
-    def step(self, at: str) -> Iterator[None]:
+    def step(self, at: str) -> Generator[None]:
         """Record what is raised as a problem at a place."""
         try:
             yield
@@ -153,8 +153,9 @@ class Conversation:
 
 def short(error: BaseException) -> str:
     """Return an error in one line of limited length."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    inner: tuple[BaseException, ...] = getattr(error, "exceptions", ())
+    if inner:
+        return short(inner[0])
     text = " ".join(str(error).split()) or "no answer in time" * isinstance(error, TimeoutError)
     return f"{type(error).__name__}: {text}"[:LENGTH]
 

@@ -104,6 +104,7 @@ def assert_harmless(source: str, where: str) -> None:
             assert called in CALLS or ast.unparse(node.func) == f"self.client.{called}", f"{where}: calls {called}"
         if isinstance(node, ast.ImportFrom):
             assert (node.module or "").partition(".")[0] in {
+                "__future__",
                 "typing",
                 "typing_extensions",
                 "pydantic",

@@ -100,7 +100,7 @@ class Supervisor:
                 signal.signal(getattr(signal, name), handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGHUP:
+        if signal.Signals(number).name == "SIGHUP":  # Windows has no such signal.
             self._old = [*self._children]
         else:
             self._ended_by = number

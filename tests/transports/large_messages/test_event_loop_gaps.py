@@ -7,6 +7,7 @@ the machine may be slow or busy.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 import time
@@ -59,13 +60,18 @@ async def watched() -> AsyncIterator[Gaps]:
 async def shortest_gap(work: Callable[[], Awaitable[object]]) -> float:
     """The longest gap during some work, as a part of the yardstick; the least of a few attempts."""
     ratios: list[float] = []
-    while len(ratios) < ATTEMPTS and min(ratios, default=1.0) >= 1:
-        began = time.process_time()
-        json.dumps(json.loads(ORDINARY))
-        yardstick = time.process_time() - began
-        async with watched() as gaps:
-            await work()
-        ratios.append(gaps.maximum / yardstick)
+    gc.collect()
+    gc.freeze()  # A garbage collection meanwhile does not visit what all other tests have left in the process.
+    try:
+        while len(ratios) < ATTEMPTS and min(ratios, default=1.0) >= 1:
+            began = time.process_time()
+            json.dumps(json.loads(ORDINARY))
+            yardstick = time.process_time() - began
+            async with watched() as gaps:
+                await work()
+            ratios.append(gaps.maximum / yardstick)
+    finally:
+        gc.unfreeze()
     return min(ratios)
 
 

@@ -88,7 +88,15 @@ def _check_types(folder: Path, revision: str) -> Iterator[Finding]:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcp-codegen" / "mypy"
     command = ["-m", "mypy", "--config-file", str(configuration), "--cache-dir", str(cache), "--no-error-summary"]
     done = _run([sys.executable, *command, "-p", _PACKAGE], folder)
-    for match in list(_ERROR.finditer(done.stdout if done is not None else ""))[:_MAX_FINDINGS]:
+    if done is None or done.returncode not in (0, 1):
+        last = (
+            ((done.stderr or done.stdout).strip().splitlines() or ["no message"])[-1] if done is not None else "no end"
+        )
+        yield Finding(
+            "types", revision, f"{revision}: mypy could not check its bindings: {last}; --no-type-check omits it"
+        )
+        return
+    for match in list(_ERROR.finditer(done.stdout))[:_MAX_FINDINGS]:
         place = f"{Path(match['file']).name}:{match['line']}"
         yield Finding("types", place, f"{revision}: mypy refuses the generated {place}: {match['text']}")
 

@@ -17,6 +17,7 @@ from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.importer.pins import Pins
 from mcp_codegen.model.ir import Alias, Array, Field, Object, Plain, Ref, Union
+from mcp_codegen.trial import trial
 from mcp_codegen.trial.samples import NoSampleError, Samples
 from mcp_codegen.trial.trial import try_revision
 
@@ -86,6 +87,25 @@ def test_a_required_server_info_in_the_result_of_the_lifecycle_is_filled_in() ->
 @pytest.mark.parametrize("base", SchemaCatalog(ROOT / "schema").pins)
 def test_a_copy_of_a_release_talks(base: str) -> None:
     assert try_revision(draft(lambda types: None, base), "draft", type_check=False) == ()
+
+
+@pytest.mark.long
+def test_what_mypy_refuses_is_a_finding_and_so_is_a_mypy_that_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = trial.module_texts
+
+    def wrong(*arguments: Any) -> dict[Path, str]:
+        files = texts(*arguments)
+        return {path: text + 'wrong: int = "a"\n' * (path.name == "sync.py") for path, text in files.items()}
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(trial, "module_texts", wrong)
+    findings = try_revision(draft(lambda types: None), "draft")
+    assert [(finding.rule, finding.at.partition(":")[0]) for finding in findings] == [("types", "sync.py")]
+    monkeypatch.setattr(trial, "_CONFIGURATION", "[mypy]\nplugins = not_there\n")
+    stopped = try_revision(draft(lambda types: None), "draft")
+    assert [finding.rule for finding in stopped] == ["types"] and "--no-type-check" in stopped[0].text
 
 
 @pytest.fixture(scope="module")

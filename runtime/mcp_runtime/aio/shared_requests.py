@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class SharedRequests(Generic[K, V]):
-    """Runs requests whose result depends on their key alone: those with the same key at the same time share one."""
+    """Runs requests whose result depends only on their key: those with the same key at the same time share one."""
 
     def __init__(self, at_once: int, *, seconds: float, at_once_of_group: int | None = None) -> None:
         """Create an empty set of requests.

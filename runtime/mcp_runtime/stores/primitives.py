@@ -1,4 +1,4 @@
-"""The primitives of a store. What several workers share is built on these alone."""
+"""The primitives of a store. All that several workers share is built on these."""
 
 from __future__ import annotations
 

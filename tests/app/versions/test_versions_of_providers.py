@@ -157,7 +157,7 @@ async def test_a_filter_restricts_the_versions_of_a_target(make: Callable[[], Ap
 async def test_what_a_target_lists_in_a_version_out_of_range_is_neither_listed_nor_served(
     make: Callable[[], App], version: str | None
 ) -> None:
-    """A proxy knows the definition of the highest version alone, so lower ones cannot be listed."""
+    """A proxy knows the definition of only the highest version, so lower ones cannot be listed."""
     app = make()
     app.add_transform(VersionFilter(version_lt="2"))
     assert set(await listed(app)) == {"health", "shop://plan"}

@@ -50,7 +50,7 @@ def new_files(folder: Path) -> dict[Path, str]:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether the folder is the old one or the new one, and alone in its parent."""
+    """Whether the folder is the old one or the new one, with nothing beside it in its parent."""
     only_one = [path.name for path in folder.parent.iterdir()] == [folder.name]
     return only_one and contents(folder) in (OLD | {"mine.txt": "mine"}, NEW | {"mine.txt": "mine"})
 

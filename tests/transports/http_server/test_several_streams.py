@@ -160,7 +160,7 @@ async def test_what_a_call_sends_is_on_its_own_stream_or_on_one_of_the_others(re
             ]
         await streams[-1].messages(len(calls))
         changes = [message["method"] for stream in streams for message in stream.json_messages]
-        assert changes == [CHANGED] * len(calls), "a change goes to one stream alone"
+        assert changes == [CHANGED] * len(calls), "a change goes to only one stream"
         assert not any(message.get("method") == CHANGED for answer in calls for message in answer.json_messages)
         for stream in streams:
             await stream.leave()

@@ -127,7 +127,7 @@ async def test_a_connection_keeps_the_order_of_its_messages() -> None:
 
 
 class EndingTransport(MemoryTransport):
-    """An end that can close its output alone."""
+    """An end that can close only its output."""
 
     def end_input(self) -> None:
         self._outgoing.put_nowait(None)

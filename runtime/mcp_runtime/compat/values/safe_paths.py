@@ -26,7 +26,7 @@ def contains_path_traversal(value: str) -> bool:
 
 
 def is_absolute_path(value: str) -> bool:
-    """Return True for an absolute path of a POSIX system or of Windows, also with a drive alone."""
+    """Return True for an absolute path of a POSIX system or of Windows, also if it is only a drive."""
     return _ABSOLUTE.match(value) is not None
 
 

@@ -50,10 +50,11 @@ def check(session: nox.Session) -> None:
         ("-m", "mcp_codegen", "--all", "--check"),
         ("-m", "ruff", "check", "."),
         ("-m", "black", "--check", "--quiet", "--diff", "."),
-        ("-m", "mypy"),
-        ("-m", "mypy", "--platform", "win32", "--cache-dir", ".mypy_cache/win32"),
-        ("-m", "mypy", "--platform", "darwin", "--cache-dir", ".mypy_cache/darwin"),
-        ("-m", "pyright", "--pythonpath", sys.executable),  # Pyright looks for an activated environment otherwise.
+        ("-m", "mypy", "--num-workers", "auto"),
+        ("-m", "mypy", "--num-workers", "auto", "--platform", "win32", "--cache-dir", ".mypy_cache/win32"),
+        ("-m", "mypy", "--num-workers", "auto", "--platform", "darwin", "--cache-dir", ".mypy_cache/darwin"),
+        # Pyright looks for an activated environment otherwise.
+        ("-m", "pyright", "--threads", "--pythonpath", sys.executable),
     ):
         session.run(sys.executable, *arguments, external=True)
     session.run(str(PROGRAMS / "lint-imports"), external=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import os
 from collections.abc import Iterator
@@ -33,6 +34,17 @@ DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no ma
 def pytest_xdist_auto_num_workers() -> int:
     """Start two workers a processor with `-n auto`: many tests wait for a process or for time to pass."""
     return 2 * (os.cpu_count() or 1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect tests without garbage collection, and leave them out of those that come later: there are thousands."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_sessionfinish() -> None:

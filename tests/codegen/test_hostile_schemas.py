@@ -115,7 +115,7 @@ def assert_harmless(source: str, where: str) -> None:
 # Without shrinking, which would take minutes: an example runs the whole generator.
 @pytest.mark.long
 @settings(
-    max_examples=60,
+    max_examples=30,
     deadline=None,
     derandomize=True,
     phases=(Phase.explicit, Phase.generate),

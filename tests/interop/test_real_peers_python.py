@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import sys
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support.peers import driven, example_served, locked, python_peer
+from support.once import once
+from support.peers import driven, example_served, python_peer
 from support.project import ROOT
 
 pytestmark = pytest.mark.long
@@ -50,30 +48,22 @@ class Seen:
         return NEW_IN.get(tool, "") <= self.revision
 
 
-@cache
-def story(sdk: str, transport: str, revision: str, folder: Path) -> Seen:
+def story(sdk: str, transport: str, revision: str, factory: pytest.TempPathFactory) -> Seen:
     """Run the driver, once for all test processes."""
-    file = folder / f"{sdk}-{transport.strip('/')}-{revision}.json"
     python = python_peer(sdk)
-    with locked(file):
-        if not file.exists() and transport == "stdio":
-            file.write_text(json.dumps(driven(python, "python_sdk.py", revision, *SERVER)))
-        elif not file.exists():
-            with example_served("everything") as url:
-                file.write_text(json.dumps(driven(python, "python_sdk.py", revision, url + transport)))
-    return Seen(sdk, revision, json.loads(file.read_text()))
 
+    def drive() -> Any:
+        if transport == "stdio":
+            return driven(python, "python_sdk.py", revision, *SERVER)
+        with example_served("everything") as url:
+            return driven(python, "python_sdk.py", revision, url + transport)
 
-@pytest.fixture
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of this run, the same one in all its processes."""
-    folder = tmp_path_factory.getbasetemp()
-    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    return Seen(sdk, revision, once(factory, f"{sdk}-{transport.strip('/')}-{revision}", drive))
 
 
 @pytest.fixture(params=[(sdk, *transport) for sdk in SDKS for transport in TRANSPORTS], ids="-".join)
-def seen(request: pytest.FixtureRequest, shared: Path) -> Seen:
-    return story(*request.param, shared)
+def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    return story(*request.param, tmp_path_factory)
 
 
 def names(pages: list[list[dict[str, Any]]]) -> list[str]:
@@ -250,8 +240,8 @@ def test_a_cancelled_call_is_cancelled_in_the_server(seen: Seen) -> None:
     assert json.loads(status["text"])["cancelled"] == 1
 
 
-def test_a_tool_runs_as_a_task(shared: Path) -> None:
-    seen = story("mcp==1.30.0", "stdio", "2025-11-25", shared)  # The other version of the SDK has no tasks.
+def test_a_tool_runs_as_a_task(tmp_path_factory: pytest.TempPathFactory) -> None:
+    seen = story("mcp==1.30.0", "stdio", "2025-11-25", tmp_path_factory)  # The other version of the SDK has no tasks.
     tasks = seen.tasks
     assert tasks["made"]["status"] == "working" and tasks["after"]["status"] == "completed"
     assert text(tasks["result"]) == "2 steps in 0.1 s"

@@ -11,6 +11,8 @@ from typing import Any
 
 from support.project import ROOT
 
+# What mypy knows of the packages; processes that write into one cache at a time would damage it.
+CACHE = ROOT / "build" / "mypy"
 PACKAGES = [ROOT / "codegen", ROOT / "runtime", ROOT / "generated"]
 
 
@@ -28,7 +30,7 @@ def mypy(folder: Path, *targets: str, also: tuple[Path, ...] = ()) -> list[str]:
         "--config-file",
         str(config),
         "--cache-dir",
-        str(folder / ".mypy_cache"),
+        str(CACHE / os.environ.get("PYTEST_XDIST_WORKER", "alone")),
         *targets,
     ]
     done = subprocess.run(command, cwd=folder, env={**os.environ, "MYPYPATH": path}, capture_output=True, text=True)

@@ -21,7 +21,7 @@ from support.browsers import Browser, chromium
 from support.peers import node_peer, python_peer
 from support.project import ROOT
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("site")]  # The site is built once.
 
 SCREENSHOTS: Final = ROOT / "build" / "site-screenshots"
 WIDTHS: Final = (400, 1600)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from typing import Any
@@ -124,9 +125,11 @@ def _deep(levels: int, inner: Any = None) -> Any:
 
 def _trees(size: int) -> list[Any]:
     """Return all lists of lists with this number of brackets inside: the leaves of all of them are the same."""
-    if size == 0:
-        return [[]]
-    return [[first, *rest] for n in range(size) for first in _trees(n) for rest in _trees(size - 1 - n)]
+    texts = [[""]]  # What is inside the outer brackets, by the number of brackets.
+    for _ in range(size):
+        pairs = zip(texts, reversed(texts), strict=True)
+        texts.append([f"[{first}]{rest}" for firsts, rests in pairs for first in firsts for rest in rests])
+    return [json.loads(f"[{text}]".replace("][", "],[")) for text in texts[size]]
 
 
 def _unevaluated(levels: int, keyword: str = "allOf") -> dict[str, Any]:

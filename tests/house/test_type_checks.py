@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from house.calls.public_list import ANY_KEYWORD, WRONG, wrong_program
 from support.checkers import mypy, pyright
-from support.once import once
+from support.peers import once
 from support.project import package
 
 Checker = Callable[..., list[str]]

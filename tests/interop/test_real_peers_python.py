@@ -11,8 +11,7 @@ import sys
 from typing import Any
 
 import pytest
-from support.once import once
-from support.peers import driven, example_served, python_peer
+from support.peers import driven, example_served, once, python_peer
 from support.project import ROOT
 
 pytestmark = pytest.mark.long

@@ -139,3 +139,18 @@ def locked(path: Path) -> Iterator[None]:
     with path.with_name(f"{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def run_folder(factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of this run, the same one in all its processes."""
+    folder = factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[], Any]) -> Any:
+    """Return what `make` returns, a JSON value, which the first process that asks makes."""
+    file = run_folder(factory) / f"{name}.json"
+    with locked(file):
+        if not file.exists():
+            file.write_text(json.dumps(make()))
+    return json.loads(file.read_text())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from ...errors import LocalError
 from ...usage.rules import shown
+
+if TYPE_CHECKING:
+    from .visibility_transform import Criteria
 
 _KINDS: Final = ("tool", "resource", "template", "prompt")
 
@@ -26,19 +29,20 @@ class FastMCPKeywords:
         parent: Any = super()
         parent.mount(app, namespace or prefix)
 
-    def enable(self, *, keys: Collection[str] | None = None, only: bool = False, **criteria: Any) -> Any:
+    def enable(self, *, keys: Collection[str] | None = None, only: bool = False, **criteria: Unpack[Criteria]) -> Self:
         """Enable what matches; `keys` are such as "tool:name" and "resource:uri"."""
-        return self._change("enable", keys, {**criteria, "only": only} if only else criteria)
+        return self._change("enable", keys, {**criteria, "only": only} if only else {**criteria})
 
-    def disable(self, *, keys: Collection[str] | None = None, **criteria: Any) -> Any:
+    def disable(self, *, keys: Collection[str] | None = None, **criteria: Unpack[Criteria]) -> Self:
         """Disable what matches; `keys` are such as "tool:name" and "resource:uri"."""
-        return self._change("disable", keys, criteria)
+        return self._change("disable", keys, {**criteria})
 
-    def _change(self, method: str, keys: Collection[str] | None, criteria: dict[str, Any]) -> Any:
+    def _change(self, method: str, keys: Collection[str] | None, criteria: dict[str, Any]) -> Self:
         parent: Any = super()
         change = getattr(parent, method)
         if keys is None:
-            return change(**criteria)
+            change(**criteria)
+            return self
         if isinstance(keys, str) or criteria.keys() - {"only"}:
             raise TypeError(f'{method}(): keys={shown(keys)} is a set of its own, such as keys={{"tool:erase"}}')
         for key in keys:

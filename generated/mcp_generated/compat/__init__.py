@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from mcp_runtime import *
     from mcp_runtime.app.proxy.targets import ProxyTarget
     from mcp_runtime.app.serving.typed_keywords import NamedKeywords
-    from mcp_runtime.bindings.connect import Target
     from mcp_runtime.bindings.settings import ConnectSettings
     from mcp_runtime.compat import *
     from mcp_runtime.compat.signatures.official_keywords import OfficialServerKeywords, SessionKeywords
@@ -129,12 +128,17 @@ def create_proxy(
 
 
 class Client(_Client, metaclass=TargetClients):
-    """A client of what it is created from: a server of this process, a URL, or the words of a command in a list."""
+    """A client of what it is created from: a server of this process, a URL, or the words of a command in a list.
+
+    The path of a server file, and a configuration with `mcpServers`, are those of `App.proxy`.
+    """
+
+    app_class: ClassVar[type[App]] = FastMCP
 
     if TYPE_CHECKING:
 
         def __init__(
-            self, target: Target, /, *, revisions: RevisionChoice = "all", **settings: Unpack[ConnectSettings]
+            self, target: ProxyTarget, /, *, revisions: RevisionChoice = "all", **settings: Unpack[ConnectSettings]
         ) -> None:
             """Create a client, as `connect(target)` does. Raises LocalError for a target of another kind."""
 

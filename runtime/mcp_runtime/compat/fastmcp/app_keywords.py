@@ -22,12 +22,17 @@ class FastMCPKeywords:
         """The provider of what the server itself has: the server."""
         return self
 
-    def mount(self, app: Any, prefix: str = "", *, namespace: str | None = None) -> None:
-        """Add all that another server has, as `App.mount` does. Raises TypeError for both names of the prefix."""
+    def mount(self, app: Any = None, prefix: str = "", *, namespace: str | None = None, server: Any = None) -> None:
+        """Add all that another server has, as `App.mount` does; FastMCP names the parameters `server`, `namespace`.
+
+        Raises TypeError for both names of one parameter.
+        """
+        if server is not None and app is not None:
+            raise TypeError("mount() got app and server, which are the same: write mount(server, …)")
         if namespace is not None and prefix:
             raise TypeError("mount() got prefix and namespace, which are the same: write namespace=…")
         parent: Any = super()
-        parent.mount(app, namespace or prefix)
+        parent.mount(server if app is None else app, namespace or prefix)
 
     def enable(self, *, keys: Collection[str] | None = None, only: bool = False, **criteria: Unpack[Criteria]) -> Self:
         """Enable what matches; `keys` are such as "tool:name" and "resource:uri"."""

@@ -7,6 +7,7 @@ from ... import RequestContext as ServerRequestContext
 from ... import lifespan
 from ...app.dependencies import Progress as Progress
 from ...app.middleware.authorization import AccessRequest as AuthContext
+from ...app.middleware.authorization import AuthorizationCheck as AuthCheck
 from ..app import RoleMessage as Message
 from ..auth.client_providers import OfficialOAuthClientProvider as OAuthClientProvider
 from ..auth.client_providers import OfficialTokenStorage as TokenStorage
@@ -22,6 +23,7 @@ from ..values.event_buses import EventBus as SubscriptionBus
 
 __all__ = [
     "AccessToken",
+    "AuthCheck",
     "AuthContext",
     "AuthorizationCode",
     "CacheHint",

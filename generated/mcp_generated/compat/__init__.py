@@ -30,7 +30,7 @@ from . import types as types
 
 if TYPE_CHECKING:
     # Three names are also those of other classes. mypy takes the first definition of a name, pyright the last one.
-    from mcp_runtime.compat.signatures.aliases import *
+    from mcp_runtime.compat.aliases.official_names import *
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,13 +42,14 @@ if TYPE_CHECKING:
     from mcp_runtime.compat import *
     from mcp_runtime.compat.signatures.official_keywords import OfficialServerKeywords, SessionKeywords
     from mcp_runtime.session.interfaces import RevisionChoice
+    from mcp_runtime.transports.http_client.connection import HTTPOptions
 
     from .. import MultiClient as MultiClient
     from .. import connect as connect
     from .. import converter as converter
 
 if TYPE_CHECKING:
-    from mcp_runtime.compat.signatures.aliases import *
+    from mcp_runtime.compat.aliases.official_names import *
 
     PromptResult = _types.GetPromptResult
     ResourceResult = _types.ReadResourceResult

@@ -54,6 +54,6 @@ async def test_the_attribute_of_fastmcp_for_the_value_of_a_tool_names_ours() -> 
     async with Client(app) as client:
         result = await client.call_tool("three")
     with pytest.raises(AttributeError, match="structured_content has the value"):
-        result.data  # type: ignore[attr-defined]  # noqa: B018
+        result.data  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="no attribute 'dada'"):
-        result.dada  # type: ignore[attr-defined]  # noqa: B018
+        result.dada  # type: ignore[attr-defined]

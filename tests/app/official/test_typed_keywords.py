@@ -12,7 +12,8 @@ from support.installation.extras import needs
 from mcp_generated import App, compat
 from mcp_generated.compat import FastMCP, MCPServer
 from mcp_runtime.compat import names
-from mcp_runtime.compat.signatures import aliases, official_keywords
+from mcp_runtime.compat.aliases import official_names as aliases
+from mcp_runtime.compat.signatures import official_keywords
 from mcp_runtime.compat.signatures.official_methods import OfficialMethods
 
 POSITIONAL = ("name", "instructions", "website_url", "icons", "title", "description", "version")
@@ -58,9 +59,9 @@ def test_a_method_for_checkers_is_one_of_the_server(method: str) -> None:
 
 @needs("http")
 def test_an_http_application_takes_every_keyword_that_checkers_know() -> None:
-    known = keywords("OfficialRunKeywords") - {"revisions", "uvicorn", "workers"}
-    assert len(known) > 30
-    assert refused(FastMCP("x").streamable_http_app, known) == []
+    names_of_all = keywords("OfficialRunKeywords") - {"revisions", "uvicorn", "workers"}
+    assert len(names_of_all) > 30
+    assert refused(FastMCP("x").streamable_http_app, names_of_all) == []
     assert len(refused(FastMCP("x").streamable_http_app, {"no_such_keyword"})) == 1
 
 

@@ -1,8 +1,9 @@
 """Measure how many programs of others run with only their import lines changed: the servers of FastMCP's examples and
-documentation, servers of PyPI, and the Python blocks of documents.
+documentation, the programs of `docs_src` of the official SDK 2.x, and the Python blocks of documents.
 
     FASTMCP_PYTHON=/path/to/an/environment/with/fastmcp/bin/python FASTMCP_SOURCE=/path/to/its/source/distribution \\
         python tests/interop/official/other_programs.py fastmcp
+    MCP_PYTHON_SDK=/path/to/python-sdk.git python tests/interop/official/other_programs.py tutorials
     python tests/interop/official/other_programs.py documents /path/to/a/folder/of/documents
 """
 
@@ -25,13 +26,14 @@ from interop.official.official_examples import (
     SDKS,
     Interpreter,
     Outcome,
+    folders,
     our_interpreter,
     peer_interpreter,
     print_table,
 )
 from support.official.imports import rewrite
 from support.peers import clean
-from support.project import PEER_DRIVERS
+from support.project import TESTS
 
 _IMPORT: Final = re.compile(r"^\s*(?:from|import)\s+(?:fastmcp|mcp)\b", re.MULTILINE)
 _SERVER: Final = re.compile(r"\b(?:FastMCP|MCPServer|Server)\(")
@@ -99,12 +101,24 @@ def measure(programs: Iterator[tuple[str, str]], theirs: Interpreter, modules: s
             yield Outcome(name, not ours[path], None, ours[path])
 
 
+def measure_tutorials() -> Iterator[Outcome]:
+    """Yield the outcome of each program of the documentation of 2.x that loads on its own SDK."""
+    original, changed = folders("v2")
+    paths = [path for path in sorted((original / "docs_src").rglob("*.py")) if path.name != "__init__.py"]
+    reference = loaded(peer_interpreter(SDKS["v2"]), "mcp.server.mcpserver,mcp.client", paths)
+    relative = [path.relative_to(original) for path in paths if not reference[path]]
+    ours = loaded(our_interpreter(), "mcp_generated.compat", [changed / path for path in relative])
+    for path in relative:
+        name = path.relative_to("docs_src").with_suffix("").as_posix()
+        yield Outcome(name, not ours[changed / path], None, ours[changed / path])
+
+
 def loaded(interpreter: Interpreter, modules: str, paths: list[Path]) -> dict[Path, str]:
     """Load programs with an interpreter; return the error of each of them, empty if there is none."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write("\n".join(map(str, paths)))
         file.flush()
-        command = [interpreter.python, PEER_DRIVERS / "load_programs.py", modules, file.name]
+        command = [interpreter.python, TESTS / "support/official/load_programs.py", modules, file.name]
         done = subprocess.run(command, env=interpreter.env, check=True, capture_output=True, text=True)
     return {Path(path): error for path, error in map(json.loads, done.stdout.splitlines())}
 
@@ -127,6 +141,8 @@ if __name__ == "__main__":
             interpreter = Interpreter(Path(os.environ["FASTMCP_PYTHON"]), clean())
             sources = fastmcp_programs(Path(os.environ["FASTMCP_SOURCE"]))
             print_table(measure(sources, interpreter, _FASTMCP, old=False))
+        case ["tutorials"]:
+            print_table(measure_tutorials())
         case ["documents", documents]:
             print_table(
                 measure(

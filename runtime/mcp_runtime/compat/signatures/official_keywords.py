@@ -31,8 +31,8 @@ from ..auth.token_verification import OfficialTokenVerifier
 from ..fastmcp.app_configuration import AppConfig
 from ..http.accepted_hosts import TransportSecuritySettings
 from ..http.stored_events import StreamEventStore
-from ..request_states import RequestStateSecurity
 from ..values.event_buses import EventBus
+from ..values.request_states import RequestStateSecurity
 
 Checks = AuthorizationCheck | Sequence[AuthorizationCheck]
 View = AppConfig | Mapping[str, Any] | bool

@@ -1,8 +1,9 @@
 """Load programs, a process of its own for each of them: with FastMCP or the official SDK, and with ours.
 
 Arguments: the modules that most programs use, with commas between them, which are imported once, and a file with the
-paths, one a line. For each path a line of JSON is printed: the path, and the last line of its traceback, empty if it was
-loaded.
+paths, one a line. For each path a line of JSON is printed: the path and the last line of its traceback, which is empty if
+it was loaded.
+
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ SECONDS = 60
 
 def load(path: str) -> str:
     """Import a file in a folder of its own; return its error."""
+    sys.path.append(str(Path(__file__).parents[1] / "peer_drivers"))
     from official_examples_serve import load as load_file
 
     with tempfile.TemporaryDirectory() as folder:

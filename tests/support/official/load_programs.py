@@ -1,9 +1,8 @@
 """Load programs, a process of its own for each of them: with FastMCP or the official SDK, and with ours.
 
 Arguments: the modules that most programs use, with commas between them, which are imported once, and a file with the
-paths, one a line. For each path a line of JSON is printed: the path and the last line of its traceback, which is empty if
-it was loaded.
-
+paths, one a line. For each path a line of JSON is printed: the path, and the last line of its traceback; that is empty
+if it was loaded.
 """
 
 from __future__ import annotations

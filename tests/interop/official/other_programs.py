@@ -105,9 +105,12 @@ def measure_tutorials() -> Iterator[Outcome]:
     """Yield the outcome of each program of the documentation of 2.x that loads on its own SDK."""
     original, changed = folders("v2")
     paths = [path for path in sorted((original / "docs_src").rglob("*.py")) if path.name != "__init__.py"]
-    reference = loaded(peer_interpreter(SDKS["v2"]), "mcp.server.mcpserver,mcp.client", paths)
+    theirs = peer_interpreter(SDKS["v2"])
+    reference = loaded(theirs, "mcp.server.mcpserver,mcp.client", paths)
     relative = [path.relative_to(original) for path in paths if not reference[path]]
-    ours = loaded(our_interpreter(), "mcp_generated.compat", [changed / path for path in relative])
+    with tempfile.TemporaryDirectory() as folder:
+        interpreter = with_packages_of(theirs, Path(folder) / "packages")
+        ours = loaded(interpreter, "mcp_generated.compat", [changed / path for path in relative])
     for path in relative:
         name = path.relative_to("docs_src").with_suffix("").as_posix()
         yield Outcome(name, not ours[changed / path], None, ours[changed / path])

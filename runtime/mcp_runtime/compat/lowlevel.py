@@ -200,7 +200,12 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         keywords = translated(dict(settings))
         served = ServerSettings(**take_settings(keywords))
         protection = Protection.from_settings("streamable_http_app", {"auth": auth, "token_verifier": token_verifier})
-        merged = {"path": served.path, **protection.keywords(served), **served.asgi_settings(), **keywords}
+        merged: dict[str, Any] = {
+            "path": served.path,
+            **protection.keywords(served),
+            **served.asgi_settings(),
+            **keywords,
+        }
         return HTTPApplication(self.asgi(**merged), custom_starlette_routes, (), served.debug)
 
     def _create(self, options: Mapping[str, Any]) -> BaseServer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from inspect import signature
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ...app.app import BaseApp
 from ...app.serving.server_settings import AppKeywords
@@ -21,7 +21,11 @@ _OFFICIAL: Final = frozenset(
 @cache
 def _optional() -> frozenset[str]:
     """Return the keywords whose value None is the default."""
-    named = (*signature(BaseApp.__init__).parameters, *AppKeywords.__annotations__, *HTTPServerSettings.__annotations__)
+    named = (
+        *signature(cast(Any, BaseApp).__init__).parameters,
+        *AppKeywords.__annotations__,
+        *HTTPServerSettings.__annotations__,
+    )
     return _OFFICIAL.union(named)
 
 

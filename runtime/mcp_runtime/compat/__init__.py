@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from .mcp_errors import ResourceNotFoundError as ResourceNotFoundError
     from .mcp_errors import UrlElicitationRequiredError as UrlElicitationRequiredError
     from .request import OfficialRequestContext as OfficialRequestContext
-    from .request_states import RequestStateSecurity as RequestStateSecurity
     from .session_manager import StreamableHTTPSessionManager as StreamableHTTPSessionManager
     from .sse_transport import SseServerTransport as SseServerTransport
     from .stream_ends import StdioServerParameters as StdioServerParameters
@@ -77,6 +76,7 @@ if TYPE_CHECKING:
     from .values.event_buses import ResourcesListChanged as ResourcesListChanged
     from .values.event_buses import ResourceUpdated as ResourceUpdated
     from .values.event_buses import ToolsListChanged as ToolsListChanged
+    from .values.request_states import RequestStateSecurity as RequestStateSecurity
     from .values.safe_paths import PathEscapeError as PathEscapeError
     from .values.safe_paths import contains_path_traversal as contains_path_traversal
     from .values.safe_paths import is_absolute_path as is_absolute_path
@@ -224,7 +224,7 @@ _MODULES = {
     "ReadResourceContents": "initialization",
     "get_display_name": "initialization",
     "OfficialRequestContext": "request",
-    "RequestStateSecurity": "request_states",
+    "RequestStateSecurity": "values.request_states",
     "StdioServerParameters": "stream_ends",
     "create_mcp_http_client": "stream_ends",
     "sse_client": "stream_ends",

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, overload
 
 from ..app.content import AssistantMessage, Audio, Image, UserMessage
 from ..app.middleware.hooks import Middleware
@@ -20,6 +20,20 @@ from .request import OfficialRequestContext
 from .values.cache_times import named_by_handler
 from .values.event_buses import BridgedSubscriptions
 
+if TYPE_CHECKING:
+    from ..transports.http_server.app import MCPASGIApp
+    from .signatures.official_keywords import (
+        OfficialASGIKeywords,
+        OfficialPromptKeywords,
+        OfficialResourceKeywords,
+        OfficialToolKeywords,
+    )
+    from .signatures.official_methods import OfficialMethods
+else:
+    OfficialMethods = object
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
 # An App always refuses a name that is in use, so these ask for less than it does.
 _STRICTER_HERE: Final = frozenset(
     "warn_on_duplicate_tools warn_on_duplicate_resources warn_on_duplicate_prompts".split()
@@ -30,12 +44,14 @@ _STRICTER_HERE: Final = frozenset(
 _PRIVATE: Final = frozenset("_mcp_server _lowlevel_server _tool_manager _resource_manager _prompt_manager".split())
 
 
-class OfficialAppMixin(FastMCPKeywords):
+class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
     """An App that converts arguments, and shows the text of every exception, as the official SDK does."""
 
     server_class: ClassVar[Any]
     settings: Any
     """How the app is served."""
+    middleware: OfficialMiddleware
+    """Functions of a request context and `call_next`; called with a function, it adds a middleware of `App`."""
     _checks: Any = None
     positional: ClassVar[tuple[str, ...]]
     """The parameters of the constructor that may be given by position, in their order."""
@@ -61,13 +77,13 @@ class OfficialAppMixin(FastMCPKeywords):
         if not settings.get("version"):
             settings["version"] = "0"
         super().__init__(**{"coerce": True, **settings})
-        self.middleware: Any = OfficialMiddleware(super().middleware)  # type: ignore[misc]
+        parent: Any = super()
+        self.middleware = OfficialMiddleware(parent.middleware)
         self._protection = protection
         if protection.verifier is not None:
             self.middleware(protection.middleware)
         for tool in tools:
             self.add_tool(tool)
-        parent: Any = super()
         for function in middleware:
             if isinstance(function, Middleware):
                 parent.add_middleware(function)
@@ -93,26 +109,29 @@ class OfficialAppMixin(FastMCPKeywords):
             remedy = "; docs/migration.md has the lines to write instead" if name in _PRIVATE else ""
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{remedy}")
 
-    def add_tool(self, function: Any, name: str | None = None, **settings: Any) -> None:
-        """Add a tool, also at run time."""
-        if "fn" in settings:
-            function = settings.pop("fn")
+    def add_tool(
+        self, function: Any = None, name: str | None = None, *, fn: Any = None, **settings: Unpack[OfficialToolKeywords]
+    ) -> None:
+        """Add a tool, also at run time; `fn` is the name of the function's parameter in the official SDK."""
+        if fn is not None:
+            function = fn
         name = name or getattr(function, "__name__", None)
         self._add_checks("tool", name, settings)
         parent: Any = super()
         parent.add_tool(function if self._masks_errors else _with_error_text(function, name), name, **settings)
 
-    def add_prompt(self, function: Any, name: str | None = None, **settings: Any) -> None:
+    def add_prompt(self, function: Any, name: str | None = None, **settings: Unpack[OfficialPromptKeywords]) -> None:
         """Add a prompt, also at run time. Without a description and a docstring its description is an empty text."""
         if settings.get("description") is None and not getattr(function, "__doc__", None):
             settings["description"] = ""
         parent: Any = super()
         parent.add_prompt(function, name, **settings)
 
-    def asgi(self, **settings: Any) -> Any:
+    def asgi(self, **settings: Unpack[OfficialASGIKeywords]) -> MCPASGIApp:
         """Return an ASGI application that serves this app."""
         parent: Any = super()
-        return parent.asgi(**self._http_keywords(settings))
+        served: MCPASGIApp = parent.asgi(**self._http_keywords(dict(settings)))
+        return served
 
     def _http_application(self, revisions: Any, keywords: dict[str, Any], middleware: Any = ()) -> Any:
         parent: Any = super()
@@ -128,14 +147,15 @@ class OfficialAppMixin(FastMCPKeywords):
             return settings
         return dict(parent._run_settings(transport, self._http_keywords(keywords)))
 
-    def resource(self, uri: Any, **settings: Any) -> Any:
+    def resource(self, uri: Any, **settings: Unpack[OfficialResourceKeywords]) -> Callable[[FunctionT], FunctionT]:
         """Return a decorator that adds a function as a resource or as a resource template."""
         parent: Any = super()
-        settings = _with_view("resource", settings)
-        self._add_checks("resource", str(uri), settings)
-        return parent.resource(str(uri), **settings)
+        keywords = _with_view("resource", dict(settings))
+        self._add_checks("resource", str(uri), keywords)
+        decorator: Callable[[FunctionT], FunctionT] = parent.resource(str(uri), **keywords)
+        return decorator
 
-    def tool_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+    def _tool_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
         """Add a function as a tool; `auth` are checks that a request must pass, such as `require_scopes("read")`."""
         parent: Any = super()
         settings = _with_view("tool", settings)
@@ -143,7 +163,7 @@ class OfficialAppMixin(FastMCPKeywords):
             return parent.tool(function, name=name, **settings)
         return self._decorated(self.add_tool, function, name, settings)
 
-    def prompt_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+    def _prompt_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
         """Add a function as a prompt; `auth` are checks that a request must pass."""
         parent: Any = super()
         if "auth" not in settings:
@@ -156,7 +176,7 @@ class OfficialAppMixin(FastMCPKeywords):
         return self._decorated(add, function, name, settings)
 
     if not TYPE_CHECKING:  # For type checkers they are those of `App`.
-        tool, prompt = tool_with_checks, prompt_with_checks
+        tool, prompt = _tool_with_checks, _prompt_with_checks
 
     def _decorated(self, add: Any, function: Any, name: str | None, settings: dict[str, Any]) -> Any:
         """Add a function and return it; without one, return the decorator that does so."""
@@ -210,8 +230,12 @@ class OfficialMiddleware:
         """Create the list of an app, whose own decorator is `add`."""
         self._add = add
 
-    def __call__(self, function: Any) -> Any:
-        """Add a middleware of `App`."""
+    @overload
+    def __call__(self, function: FunctionT, /) -> FunctionT: ...
+    @overload
+    def __call__(self) -> Callable[[FunctionT], FunctionT]: ...
+    def __call__(self, function: Any = None) -> Any:
+        """Add a middleware of `App`; without a function, return the decorator that does so."""
         return self._add(function)
 
     def append(self, function: Callable[[Any, Callable[[Any], Any]], Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Unpack
 
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
@@ -26,7 +26,10 @@ from .values.cache_times import named_by_handler
 
 if TYPE_CHECKING:
     from ..app.serving.http_application import HTTPApplication
+    from ..bindings.settings import ASGISettings
+    from ..session.interfaces import RevisionChoice
     from ..transports.http_server.app import MCPASGIApp
+    from .signatures.official_keywords import LowLevelHTTPKeywords
 
 StateT = TypeVar("StateT", default=Any)
 RequestDataT = TypeVar("RequestDataT", default=Any)
@@ -164,9 +167,9 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         """Return a server object of this package with the registered handlers."""
         return self._create(_declarations(self.create_initialization_options()))
 
-    def asgi(self, **settings: Any) -> MCPASGIApp:
+    def asgi(self, *, revisions: RevisionChoice = "all", **settings: Unpack[ASGISettings]) -> MCPASGIApp:
         """Return an ASGI application that serves this server; the keywords are those of `Server.asgi`."""
-        return self.bind().asgi(**settings)
+        return self.bind().asgi(revisions=revisions, **settings)
 
     def streamable_http_app(
         self,
@@ -175,7 +178,7 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         auth: Any = None,
         token_verifier: Any = None,
         custom_starlette_routes: Sequence[Any] = (),
-        **settings: Any,
+        **settings: Unpack[LowLevelHTTPKeywords],
     ) -> HTTPApplication:
         """Return a Starlette application that serves this server. Needs the extra `http`.
 
@@ -194,10 +197,15 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         from .app_protection import Protection
         from .http.translation import translated
 
-        keywords = translated(settings)
+        keywords = translated(dict(settings))
         served = ServerSettings(**take_settings(keywords))
         protection = Protection.from_settings("streamable_http_app", {"auth": auth, "token_verifier": token_verifier})
-        merged = {"path": served.path, **protection.keywords(served), **served.asgi_settings(), **keywords}
+        merged: dict[str, Any] = {
+            "path": served.path,
+            **protection.keywords(served),
+            **served.asgi_settings(),
+            **keywords,
+        }
         return HTTPApplication(self.asgi(**merged), custom_starlette_routes, (), served.debug)
 
     def _create(self, options: Mapping[str, Any]) -> BaseServer:

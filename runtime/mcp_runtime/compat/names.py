@@ -51,7 +51,7 @@ _CONSTANTS: Final[dict[str, Any]] = {
     "URL_ELICITATION_REQUIRED": URL_ELICITATION_REQUIRED,
     "JSONRPCMessage": Any,
     # Names that programs use in annotations only.
-    **dict.fromkeys(("CallNext", "EventCallback", "EventId", "HandlerResult", "StreamId"), Any),
+    **dict.fromkeys(("AuthCheck", "CallNext", "EventCallback", "EventId", "HandlerResult", "StreamId"), Any),
     "ServerMiddleware": AnyMiddleware,
     **dict.fromkeys((*_UNIONS, "ServerResult"), unwrapped),
 }

@@ -44,22 +44,22 @@ def public_members(public_class: type[Any]) -> list[str]:
 # those of a dataclass, which checks them, `Depends` those of its function, the marks of files are checked when the file
 # is loaded, and the mixin is never called itself.
 ANY_KEYWORD: Final = {
-    *(f"mcp_generated.{name}.{level}" for name in ("Context", "SyncContext") for level in LEVELS),
-    *("mcp_generated.forward", "mcp_generated.forward_raw", "mcp_generated.tasks.TaskServerMixin"),
-    *("mcp_generated.providers.prompt", "mcp_generated.providers.resource"),
-    *("mcp_generated.Depends", "mcp_generated.dependencies.Depends"),
-    *("mcp_generated.MiddlewareContext.copy", "mcp_generated.middleware.MiddlewareContext.copy"),
+    *(
+        f"mcp_generated.{area}{name}.{level}"
+        for area in ("", "compat.")
+        for name in ("Context", "SyncContext")
+        for level in LEVELS
+    ),
+    *(f"mcp_generated.{area}{name}" for area in ("", "compat.") for name in ("forward", "forward_raw")),
+    *("mcp_generated.providers.prompt", "mcp_generated.providers.resource", "mcp_generated.tasks.TaskServerMixin"),
+    *(f"mcp_generated.{area}Depends" for area in ("", "compat.", "dependencies.")),
+    *(f"mcp_generated.{area}MiddlewareContext.copy" for area in ("", "compat.", "middleware.")),
 }
 
 
 def wrong_calls() -> Iterator[tuple[str, str]]:
-    """Yield the dotted name of a public callable, and a line that calls it with a wrong keyword.
-
-    The names of other SDKs in `compat` are left out: their signatures are not ours.
-    """
+    """Yield the dotted name of a public callable, and a line that calls it with a wrong keyword."""
     for dotted, value in public_names().items():
-        if dotted.startswith("mcp_generated.compat."):
-            continue
         yield dotted, f"{dotted}(*ANY, {WRONG}=1)"
         if not inspect.isclass(value):
             continue

@@ -4,8 +4,6 @@ then give the official client the answers that they give on their own SDK.
 Run it with a git directory of modelcontextprotocol/python-sdk, which has the tags of its releases:
 
     MCP_PYTHON_SDK=/path/to/python-sdk.git python tests/interop/official/official_examples.py [v1 | v2] [name ...]
-
-With `tutorials` it measures how many programs of `docs_src`, which 2.x has, load as on their own SDK.
 """
 
 from __future__ import annotations
@@ -64,24 +62,6 @@ def measure_servers(line: Line, names: tuple[str, ...] = ()) -> Iterator[Outcome
     for program in servers(original):
         if not names or program.name in names:
             yield _measure(program, changed / program.path.relative_to(original), line)
-
-
-def measure_tutorials() -> Iterator[Outcome]:
-    """Yield the outcome of each program of the documentation of 2.x that loads on its own SDK."""
-    original, changed = folders("v2")
-    for path in sorted((original / "docs_src").rglob("*.py")):
-        name = path.relative_to(original / "docs_src").with_suffix("").as_posix()
-        if path.name == "__init__.py":
-            continue
-        try:
-            load(peer_interpreter(SDKS["v2"]), path)
-        except Failure:
-            continue
-        try:
-            load(our_interpreter(), changed / path.relative_to(original))
-            yield Outcome(name, True, None)
-        except Failure as failure:
-            yield Outcome(name, False, None, str(failure))
 
 
 def _measure(program: Program, changed: Path, line: Line) -> Outcome:
@@ -259,9 +239,6 @@ def print_table(rows: Iterator[Outcome]) -> None:
 
 
 if __name__ == "__main__":
-    if "tutorials" in sys.argv:
-        print_table(measure_tutorials())
-        sys.exit()
     lines: list[Line] = [line for line in SDKS if line in sys.argv] or list(SDKS)
     for line in lines:
         print(f"\nservers of {line}")

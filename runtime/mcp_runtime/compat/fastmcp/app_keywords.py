@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from ...errors import LocalError
 from ...usage.rules import shown
+
+if TYPE_CHECKING:
+    from .visibility_transform import Criteria
 
 _KINDS: Final = ("tool", "resource", "template", "prompt")
 
@@ -19,26 +22,32 @@ class FastMCPKeywords:
         """The provider of what the server itself has: the server."""
         return self
 
-    def mount(self, app: Any, prefix: str = "", *, namespace: str | None = None) -> None:
-        """Add all that another server has, as `App.mount` does. Raises TypeError for both names of the prefix."""
+    def mount(self, app: Any = None, prefix: str = "", *, namespace: str | None = None, server: Any = None) -> None:
+        """Add all that another server has, as `App.mount` does; FastMCP names the parameters `server`, `namespace`.
+
+        Raises TypeError for both names of one parameter.
+        """
+        if server is not None and app is not None:
+            raise TypeError("mount() got app and server, which are the same: write mount(server, …)")
         if namespace is not None and prefix:
             raise TypeError("mount() got prefix and namespace, which are the same: write namespace=…")
         parent: Any = super()
-        parent.mount(app, namespace or prefix)
+        parent.mount(server if app is None else app, namespace or prefix)
 
-    def enable(self, *, keys: Collection[str] | None = None, only: bool = False, **criteria: Any) -> Any:
+    def enable(self, *, keys: Collection[str] | None = None, only: bool = False, **criteria: Unpack[Criteria]) -> Self:
         """Enable what matches; `keys` are such as "tool:name" and "resource:uri"."""
-        return self._change("enable", keys, {**criteria, "only": only} if only else criteria)
+        return self._change("enable", keys, {**criteria, "only": only} if only else {**criteria})
 
-    def disable(self, *, keys: Collection[str] | None = None, **criteria: Any) -> Any:
+    def disable(self, *, keys: Collection[str] | None = None, **criteria: Unpack[Criteria]) -> Self:
         """Disable what matches; `keys` are such as "tool:name" and "resource:uri"."""
-        return self._change("disable", keys, criteria)
+        return self._change("disable", keys, {**criteria})
 
-    def _change(self, method: str, keys: Collection[str] | None, criteria: dict[str, Any]) -> Any:
+    def _change(self, method: str, keys: Collection[str] | None, criteria: dict[str, Any]) -> Self:
         parent: Any = super()
         change = getattr(parent, method)
         if keys is None:
-            return change(**criteria)
+            change(**criteria)
+            return self
         if isinstance(keys, str) or criteria.keys() - {"only"}:
             raise TypeError(f'{method}(): keys={shown(keys)} is a set of its own, such as keys={{"tool:erase"}}')
         for key in keys:

@@ -124,7 +124,11 @@ class WireModel(BaseModel):
         def __getattr__(self, name):
             """Return the value of a property by its JSON name; only called for names that are no attributes."""
             attribute = _attributes(type(self)).get(name)
-            return super().__getattr__(name) if attribute is None else getattr(self, attribute)
+            if attribute is not None:
+                return getattr(self, attribute)
+            if name == "data" and "structured_content" in type(self).model_fields:  # FastMCP's name of its value.
+                raise AttributeError(f"{type(self).__name__} has no attribute 'data': structured_content has the value")
+            return super().__getattr__(name)
 
     # pydantic must not call __init__ during validation: only direct construction fills in constants.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]

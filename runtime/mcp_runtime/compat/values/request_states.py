@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Self
 
-from ..encryption import KeyRing
-from ..errors import LocalError
+from ...encryption import KeyRing
+from ...errors import LocalError
 
 
 class RequestStateSecurity:

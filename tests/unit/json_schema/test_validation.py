@@ -127,8 +127,8 @@ def _trees(size: int) -> list[Any]:
     """Return all lists of lists with this number of brackets inside: the leaves of all of them are the same."""
     texts = [[""]]  # What is inside the outer brackets, by the number of brackets.
     for _ in range(size):
-        pairs = zip(texts, reversed(texts), strict=True)
-        texts.append([f"[{first}]{rest}" for firsts, rests in pairs for first in firsts for rest in rests])
+        halves = zip(texts, reversed(texts), strict=True)
+        texts.append([f"[{first}]{rest}" for firsts, rests in halves for first in firsts for rest in rests])
     return [json.loads(f"[{text}]".replace("][", "],[")) for text in texts[size]]
 
 

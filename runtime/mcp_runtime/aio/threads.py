@@ -16,7 +16,6 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 _MAX_THREADS: Final = 256
 _MAX_OF_CLIENT: Final = 32  # Functions of one client that run or are in the queue; further ones wait for these.
@@ -107,7 +106,6 @@ class WorkerThreads:
         self._shares: dict[Hashable, int] = {}  # How many functions of a client are in the queue, or run.
         self._total = 0  # Their sum.
         self._waiting: dict[Hashable, deque[_Work]] = {}  # The functions of clients that have no room in the queue.
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState] = WeakKeyDictionary()
         self._threads = 0
         self._parked: list[threading.Lock] = []  # One for each thread with nothing to do, which waits to acquire it.
         self._started = 0  # Functions that threads have begun, to see whether there is progress.
@@ -116,9 +114,9 @@ class WorkerThreads:
         """Run a function in a thread and return its result. Cancelling stops the waiting, and the function if it has
         not begun."""
         loop = asyncio.get_running_loop()
-        state = self._loops.get(loop)
-        if state is None:
-            state = self._loops[loop] = _LoopState(loop)
+        state: _LoopState | None = getattr(_THREAD, "state", None)
+        if state is None or state.loop is not loop:
+            state = _THREAD.state = _LoopState(loop)
         future: asyncio.Future[Any] = loop.create_future()
         caller = CALLER.get()
         client = None if caller is None else caller()
@@ -199,13 +197,13 @@ class WorkerThreads:
             self._started += 1
             _THREAD.loop = work.loop.loop
             work.run()
-            _THREAD.loop = None
             self._end(work.client)
             work.loop.add(work, more=bool(queue))
             del work  # An idle thread has no reference to the last request.
 
     def _wait(self) -> bool:
         """Wait for a function. Return False if the thread has to end."""
+        _THREAD.loop = None
         with self._lock:
             if self._queue:
                 return True

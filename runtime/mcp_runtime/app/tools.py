@@ -170,8 +170,8 @@ class Tool:
     def _result(self, value: Any) -> Any:
         t, output = self._t, self._output
         if output is not None and type(value) is output.scalar:  # Without a call, because most tools return these.
-            content = [t.TextContent(text=value if type(value) is str else str(value))]
-            return t.CallToolResult(content=content, structured_content={WRAPPED_KEY: value})
+            text = {"type": "text", "text": value if type(value) is str else str(value)}  # Cheaper than two models.
+            return t.CallToolResult(content=[text], structured_content={WRAPPED_KEY: value})
         try:
             content = to_content_blocks(value, t, self._indent)
         except InvalidMessageError as error:

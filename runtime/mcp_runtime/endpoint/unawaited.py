@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import lru_cache, partial, wraps
 from pathlib import Path
+from types import NoneType
 from typing import Any, Final, NamedTuple, cast
 
 from ..aio.threads import WORKER_THREADS
@@ -20,6 +21,10 @@ _log: Final = logging.getLogger(__name__)
 
 # The methods of `ctx.sync`.
 _SYNC_METHODS: Final = frozenset(("log", "debug", "info", "warning", "error", "progress", "report_progress"))
+
+
+# Types of most results. None of them is awaitable, which costs more to find out.
+_PLAIN: Final = frozenset({str, int, float, bool, NoneType, list, dict, tuple, bytes})
 
 
 class _UnawaitedCall(NamedTuple):
@@ -124,7 +129,7 @@ async def run_plain(
     message: str | None = None
     try:
         result = await WORKER_THREADS.run(function) if thread else function()
-        if inspect.isawaitable(result):
+        if type(result) not in _PLAIN and inspect.isawaitable(result):
             result = await result
     except Exception:
         if message := _refusal_of(values, description, thread):

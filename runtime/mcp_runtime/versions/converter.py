@@ -77,8 +77,7 @@ class MessageConverter:
         """
         if handler_row.params is None:
             return None
-        further = getattr(getattr(params, "meta", None), "__pydantic_extra__", None)
-        value: Any = {} if params is None else _plain_params(params, further) if further else to_plain(params)
+        value: Any = {} if params is None else _plain_params(params)
         provided = {"client_capabilities": self.handler_capabilities(remote_capabilities)}
         try:
             converted = self.to_handler.params(self.receives, handler_row.method, value, provided=provided)
@@ -193,8 +192,12 @@ def _remove_capability(capabilities: Capabilities, path: tuple[str, ...]) -> Non
         parent.pop(path[-1], None)
 
 
-def _plain_params(params: Any, further: Mapping[str, Any]) -> Any:
+def _plain_params(params: BaseModel) -> Any:
     """Return params as plain JSON values. The further keys of `_meta`, which may be large, are not copied."""
+    meta = vars(params).get("meta")  # `getattr` looks for long where a type has no such field.
+    further = meta.__pydantic_extra__ if isinstance(meta, BaseModel) else None
+    if not further:
+        return to_plain(params)
     plain = params.__pydantic_serializer__.to_python(params, exclude={"meta": {*further}})
     return {**plain, "_meta": {**plain["_meta"], **further}}
 

@@ -36,9 +36,13 @@ def predicate_for(shape: Any, records: Records) -> Fits:
         case "values":
             return lambda value: any(type(value) is type(allowed) and value == allowed for allowed in rest)
         case "list":
+            if rest[0] is None:
+                return is_list
             item = predicate_for(rest[0], records)
             return lambda value: is_list(value) and all(map(item, value))
         case "map":
+            if rest[0] is None:
+                return is_object
             inner = predicate_for(rest[0], records)
             return lambda value: is_object(value) and all(map(inner, value.values()))
         case "one_of":

@@ -21,6 +21,7 @@ from .interfaces import PushTransport, Reply
 _log: Final = logging.getLogger(__name__)
 
 _MAX_RUNNING: Final = 1024  # Running handlers above which further messages wait.
+_TURN: Final = 64  # Further running handlers after which the event loop gets a turn.
 _MAX_WAITING: Final = 32_768  # Waiting messages above which further ones are refused.
 _MAX_WAITING_BYTES: Final = 16 * 1024 * 1024  # The same in bytes.
 _AT_ONCE: Final = 16  # Waiting messages that begin before the next look at the output.
@@ -90,9 +91,11 @@ class RunningHandlers:
         self._tasks[task] = None
         if len(self._tasks) >= _MAX_RUNNING:
             self.is_full = True
-        if self._starter.defers and (push := self.push) is not None:
+        if (self._starter.defers or not len(self._tasks) % _TURN) and (push := self.push) is not None:
             push.pause()
-            self._loop.call_soon(push.resume)  # The next message is delivered when this handler has begun.
+            # The next message is delivered when this handler has begun. While handlers that wait shortly get their
+            # turns like this, few of them run at the same time, and there are few objects to collect.
+            self._loop.call_soon(push.resume)
         return task
 
     def remove(self, task: asyncio.Task[None]) -> None:

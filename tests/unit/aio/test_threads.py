@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import random
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -166,3 +168,61 @@ async def test_a_client_that_leaves_gives_up_its_place() -> None:
     go.set()
     await asyncio.gather(*blocked, waiting[99])
     assert ran == [99]
+
+
+async def test_a_function_that_needs_the_event_loop_gets_it() -> None:
+    """The event loop waits shortly for functions, alone or together; these end only when it goes on."""
+    workers = WorkerThreads()
+    await workers.run(int)  # A thread is idle from now on.
+    loop = asyncio.get_running_loop()
+    for count in (1, 1, 1, 40, 40):
+        events = [threading.Event() for _ in range(count)]
+        calls = [asyncio.ensure_future(workers.run(event.wait, 10)) for event in events]
+        for event in events:
+            loop.call_soon(loop.call_soon, event.set)
+        assert await asyncio.gather(*calls) == [True] * count
+
+
+async def test_quick_and_slow_functions_in_any_order_give_their_own_results() -> None:
+    workers, chance = WorkerThreads(), random.Random(18)
+
+    def work(number: int, seconds: float) -> int:
+        time.sleep(seconds)
+        if not number % 7:
+            raise KeyError(number)
+        return number
+
+    for start in range(0, 2000, 50):
+        count = chance.choice((1, 2, 30))
+        calls = [
+            asyncio.ensure_future(workers.run(work, start + number, chance.choice((0, 0, 0, 0, 0.0001, 0.0003, 0.001))))
+            for number in range(count)
+        ]
+        if chance.random() < 0.3:
+            calls[-1].cancel()
+            await asyncio.wait(calls[-1:])
+            del calls[-1]
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        numbers = range(start, start + len(calls))
+        assert [result.args[0] if isinstance(result, KeyError) else result for result in results] == [*numbers]
+        assert [isinstance(result, KeyError) for result in results] == [not number % 7 for number in numbers]
+
+
+async def test_a_function_that_is_alone_and_quick_costs_no_turn_of_the_event_loop() -> None:
+    workers, turns = WorkerThreads(), 0
+    loop = asyncio.get_running_loop()
+
+    def count() -> None:
+        nonlocal turns
+        turns += 1
+        loop.call_soon(count)
+
+    await workers.run(int)
+    count()
+    at_once = 0
+    for _ in range(200):
+        before = turns
+        await workers.run(int)
+        at_once += turns == before
+        await asyncio.sleep(0)
+    assert at_once  # Not always: another process may have the processor for longer than the event loop waits.

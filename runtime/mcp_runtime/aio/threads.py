@@ -20,6 +20,8 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, Final
 
+from . import fast_paths
+
 _MAX_THREADS: Final = 256
 _MAX_OF_CLIENT: Final = 32  # Functions of one client that run or are in the queue; further ones wait for these.
 _IDLE_SECONDS: Final = 10.0  # Seconds after which a thread with nothing to do ends.
@@ -83,7 +85,7 @@ class _LoopState:
         self._signal = threading.Lock()  # It acquires this to wait, and the worker thread releases it.
         self._signal.acquire()
         self._is_first = True  # False if a function has come in this iteration of the event loop already.
-        self._pause = self.paused_until = 0.0
+        self._pause, self.paused_until = 0.0, 0.0 if fast_paths.ENABLED else float("inf")
 
     def is_first(self) -> bool:
         """Return True for the first function of an iteration of the event loop."""
@@ -93,8 +95,7 @@ class _LoopState:
         return first
 
     def wait(self, work: _Work) -> bool:
-        """Wait shortly, in the thread of the event loop, for the function that is expected. Return True if it has
-        ended; otherwise it has a future from now on."""
+        """Wait shortly for the function that is awaited. Return False if it has not ended, but a future from now on."""
         began, ended = perf_counter(), False
         try:
             ended = self._signal.acquire(timeout=_WAIT_SECONDS)
@@ -192,8 +193,7 @@ class WorkerThreads:
         if state is None or state.loop is not loop:
             state = _THREAD.state = _LoopState(loop)
         caller = CALLER.get()
-        client = None if caller is None else caller()
-        work = _Work(function, arguments, state, client)
+        work = _Work(function, arguments, state, None if caller is None else caller())
         waits, watches = self._enqueue(work, perf_counter() >= state.paused_until)
         if waits and state.wait(work):
             if work.error is not None:
@@ -272,10 +272,9 @@ class WorkerThreads:
                     del self._waiting[client]
                 return
             self._total -= 1
-            if self._shares[client] == 1:
+            self._shares[client] -= 1
+            if not self._shares[client]:
                 del self._shares[client]
-            else:
-                self._shares[client] -= 1
 
     def _employ(self, count: int) -> None:
         """Wake or start this many threads; the lock is held."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -133,21 +132,22 @@ def _command(process: str) -> bytes:
 
 @pytest.mark.long
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="the processes are seen in /proc")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
-def test_a_signal_at_any_moment_leaves_a_whole_folder(folder: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL", "SIGTERM"])  # By name: Windows has no SIGKILL.
+def test_a_signal_at_any_moment_leaves_a_whole_folder(folder: Path, name: str) -> None:
+    number = signal.Signals[name]
     moments = random.Random(number)
     for _ in range(int(os.environ.get("MCP_SIGNALS", "12"))):
-        for name, text in OLD.items():
-            (folder / name).write_text(text)
+        for path, text in OLD.items():
+            (folder / path).write_text(text)
         run(folder, number, moments.uniform(0, 0.12))
         settle(folder)
         assert is_whole(folder), sorted(path.name for path in folder.parent.iterdir())
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows limits no size of files")
 def test_a_full_disk_changes_nothing(folder: Path) -> None:
     limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
     limit += "resource.setrlimit(resource.RLIMIT_FSIZE, (3, resource.RLIM_INFINITY))\n"
-    assert resource.RLIMIT_FSIZE >= 0
     command = [sys.executable, "-c", limit + PROGRAM, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert "OutputError" in done.stderr and "nothing was changed" in done.stderr

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from mcp_runtime.aio import fast_paths
 from mcp_runtime.aio.threads import CALLER, WorkerThreads
 
 
@@ -208,6 +209,7 @@ async def test_quick_and_slow_functions_in_any_order_give_their_own_results() ->
         assert [isinstance(result, KeyError) for result in results] == [not number % 7 for number in numbers]
 
 
+@pytest.mark.skipif(not fast_paths.ENABLED, reason="without the fast paths the event loop never waits")
 async def test_a_function_that_is_alone_and_quick_costs_no_turn_of_the_event_loop() -> None:
     workers, turns = WorkerThreads(), 0
     loop = asyncio.get_running_loop()

@@ -11,9 +11,9 @@ class Push:
     """A transport that delivers messages until it is paused, and goes on when it is resumed."""
 
     def __init__(self, handlers: RunningHandlers, messages: int) -> None:
-        self._handlers, self.left = handlers, messages
+        self._handlers, self.pending = handlers, messages
         self._paused = False
-        self.running = self.most = 0
+        self.running = self.maximum = 0
 
     def set_receiver(self, deliver: object) -> None:
         """Do nothing: the handlers of this transport are its own."""
@@ -23,13 +23,13 @@ class Push:
 
     def resume(self) -> None:
         self._paused = False
-        while self.left and not self._paused:
-            self.left -= 1
+        while self.pending and not self._paused:
+            self.pending -= 1
             self._handlers.start(self._handle())
 
     async def _handle(self) -> None:
         self.running += 1
-        self.most = max(self.most, self.running)
+        self.maximum = max(self.maximum, self.running)
         await asyncio.sleep(0)
         self.running -= 1
         task = asyncio.current_task()
@@ -41,6 +41,6 @@ async def test_handlers_that_wait_shortly_end_before_many_others_begin() -> None
     handlers = RunningHandlers(asyncio.get_running_loop(), None)
     push = handlers.push = Push(handlers, 1000)
     push.resume()
-    while push.left or push.running:
+    while push.pending or push.running:
         await asyncio.sleep(0)
-    assert 0 < push.most <= 200
+    assert 0 < push.maximum <= 200

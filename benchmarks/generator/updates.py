@@ -17,9 +17,12 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
-from datetime import date
 from hashlib import sha256
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from measures.machine import measured
 
 from mcp_codegen.paths import CHECKOUT, runtime_home
 
@@ -86,17 +89,18 @@ def table(followed: list[Followed]) -> str:
     lines = [
         "# Updates to the states of the draft",
         "",
-        f"Measured on {date.today()}, Python {platform.python_version()}, {platform.machine()}, by "
-        "`python benchmarks/generator/updates.py`.",
+        f"{measured()} Python {platform.python_version()}, by `python benchmarks/generator/updates.py`.",
         "",
-        f"{len(followed)} commits of the specification's main branch that changed schema/draft. `mcp-codegen update` "
-        f"followed in one tree: {written} left a package that was generated, type-checked, held a conversation and was "
+        f"{len(followed)} commits of the specification's main branch that changed schema/draft, followed one after "
+        f"another in one tree: {written} left a package that was generated, type-checked, held a conversation and was "
         "imported; after each of the others the tree was what it was before, and the report names the place.",
         "",
         "| commit | day | result | changes since 2026-07-28, or the place |",
         "|---|---|---|---|",
     ]
-    lines += [f"| {item.commit[:8]} | {item.day} | {item.outcome} | {item.place} |" for item in followed]
+    for item in followed:
+        place = item.place or "the draft is the release, and was removed"
+        lines.append(f"| {item.commit[:8]} | {item.day} | {item.outcome} | {place} |")
     return "\n".join(lines)
 
 

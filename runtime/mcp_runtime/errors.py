@@ -23,7 +23,7 @@ MCPError
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 # Characters that steer a terminal, or change the order of what it shows: C0 without the line feed and the tabulator,
 # C1, and those that format text in two directions or are invisible.
@@ -60,7 +60,7 @@ def _is_documented(error: type) -> bool:
 class MCPError(Exception):
     """The base class of all exceptions of this package; catch it to catch all of them."""
 
-    __notes__ = TracebackNotes()
+    __notes__: Any = TracebackNotes()
 
 
 class LocalError(MCPError):

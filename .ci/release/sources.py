@@ -29,9 +29,7 @@ def versions(release: Release) -> None:
     names = {canonicalize_name(one.name) for one in release.distributions()}
     for one in release.distributions():
         if one.version != version:
-            raise RefusedError(
-                f"{one.name} has version {one.version!r}, not {version}; set the same one"
-            )
+            raise RefusedError(f"{one.name} has version {one.version!r}, not {version}; set the same one")
         groups = one.project.get("optional-dependencies", {}).values()
         for text in [*one.project.get("dependencies", ()), *(text for group in groups for text in group)]:
             requirement = Requirement(text)
@@ -51,9 +49,7 @@ def versions(release: Release) -> None:
         raise RefusedError(f"generated/ was made by {', '.join(sorted(headers)) or 'nothing'}; run `nox -s generate`")
     drafts = [path.parent.name for path in release.root.glob("schema/*/pins.toml")]
     if drafts := [name for name in drafts if not re.fullmatch(r"\d{4}-\d\d-\d\d", name)]:
-        raise RefusedError(
-            f"schema/{drafts[0]} is no release of the specification; remove it"
-        )
+        raise RefusedError(f"schema/{drafts[0]} is no release of the specification; remove it")
     changed = release.git("status", "--porcelain")
     if release.tag and release.tag != f"v{version}":
         raise RefusedError(f"the tag {release.tag} is not v{version}; tag the commit that has this version")
@@ -124,9 +120,7 @@ def _old_results(release: Release, table: dict[str, Any]) -> Iterator[tuple[str,
             release.git("merge-base", "--is-ancestor", commit, "HEAD")
             release.git("cat-file", "-e", f"{commit}^{{commit}}")
         except RefusedError:
-            raise RefusedError(
-                f"results.toml: {name}: {commit} is no commit of this branch"
-            ) from None
+            raise RefusedError(f"results.toml: {name}: {commit} is no commit of this branch") from None
         if missing := [path for path in paths if not (release.root / path).exists()]:
             raise RefusedError(f"results.toml: {name} measures {missing[0]}, which does not exist; correct its paths")
         # Comments count: what is cheap to decide is decided in one way. The line with the version does not.

@@ -1,4 +1,4 @@
-"""The report of an update as Markdown: what broke, whom it breaks, what has no sentence yet, and what is left to do."""
+"""The report of an update as Markdown: what broke, who is affected, what has no sentence yet, and what is left to do."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def _changes(changes: Sequence[DiffChange]) -> Iterator[str]:
 
 
 def _affected(report: DiffReport) -> Iterator[str]:
-    """Yield whom the changes break: each of the two sides, and programs that name what is gone."""
+    """Yield who is affected by the changes that break: each of the two sides, and programs that name what is gone."""
     rows = {
         "clients": [change.at for change in report.changes if change.client is Severity.BREAKING],
         "servers": [change.at for change in report.changes if change.server is Severity.BREAKING],
         "programs that name it": [change.at for change in report.changes if change.rule in _NAMES],
     }
-    yield from ("", "### Whom it breaks", "", "| who | by how many changes | where |", "|---|---:|---|")
+    yield from ("", "### Who is affected", "", "| who | by how many changes | where |", "|---|---:|---|")
     for who, places in rows.items():
         shown = ", ".join(map(_code, places[:12])) + (", …" if len(places) > 12 else "")
         yield _row(who, str(len(places)), shown or "nothing")

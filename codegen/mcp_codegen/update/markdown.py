@@ -1,4 +1,4 @@
-"""The report of an update as Markdown: what broke, who is affected, what has no sentence yet, and what is left to do."""
+"""The report of an update as Markdown: what broke, who is affected, what has no sentence, and what is left to do."""
 
 from __future__ import annotations
 

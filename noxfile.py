@@ -74,6 +74,8 @@ def lock(session: nox.Session) -> None:
     options = ["--universal", "--generate-hashes", "--no-header", "--no-annotate", "--upgrade", "--quiet"]
     command = ["-m", "uv", "pip", "compile", "pyproject.toml", *extras, *options, "-o", ".ci/lock.txt"]
     session.run(sys.executable, *command, external=True)
+    tools = ["-m", "uv", "pip", "compile", ".ci/release.in", *options, "-o", ".ci/release.txt"]
+    session.run(sys.executable, *tools, external=True)
 
 
 @nox.session
@@ -174,6 +176,14 @@ def build(session: nox.Session) -> None:
     """Build the source distribution and the wheel, and check what they hold."""
     session.run(sys.executable, "-m", "build", external=True)
     python(session, "-m", "pytest", "-q", "tests/house/test_packaging.py")
+
+
+@nox.session(venv_backend="venv")
+def release(session: nox.Session) -> None:
+    """Check what a release needs, build it, and stop before the upload; `-- --without PART` leaves a part out."""
+    session.install("--require-hashes", "--requirement", ".ci/release.txt")
+    session.env["PYTHONPATH"] = str(ROOT / ".ci")
+    session.run("python", "-m", "release", "--python", sys.executable, *session.posargs)
 
 
 @nox.session

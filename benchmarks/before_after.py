@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 
 from http_load import HttpChild, HttpLoad, calls
+from measures.machine import measured
 from rich.console import Console
 from stdio_load import CLIENT_CPUS, NEWEST, REVISION, SERVER_CPUS, Child, Load, measure
 from stdio_table import markdown, shown
@@ -192,6 +193,7 @@ def main() -> None:
         print(f"run {number + 1} of {runs} is done", file=sys.stderr)
     heads = ["figure", BEFORE, NOW, "now / before", "fast paths off / on"]
     caption = f"Medians of {runs * turns} turns in {runs} runs of fresh processes, and the medians of their ratios."
+    caption += f"\n{measured()}"
     rows = table(samples)
     Console(width=120).print(shown("before and after", heads, rows), "", caption)
     if not options.quick:

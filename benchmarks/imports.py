@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from measures.machine import measured
 from peers import environment
 from rich.console import Console
 from rich.table import Table
@@ -104,6 +105,7 @@ def main() -> None:
     headers = ["import", "wall ms", "cpu ms", "MiB", "cpu", "MiB", "cpu over a model", "MiB over a model"]
     python = sys.version.split()[0]
     caption = f"medians of {runs} runs; Python {python}, pydantic {version('pydantic')}, {SDK}; ratios over pydantic"
+    caption += f"\n{measured()}"
     shown = Table(*headers, caption=caption, box=None)
     for row in table:
         shown.add_row(*row)

@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 
 from http_load import HttpChild, HttpLoad, calls, idle
+from measures.machine import measured
 from peers import environment, node_packages
 from rich.console import Console
 from stdio import BARE, PEER, SDK, TYPESCRIPT, Command, in_turns
@@ -159,7 +160,7 @@ def compare(runs: int, load: HttpLoad, save: bool) -> None:
                       f"{platform.python_version()}. The client has a CPU of its own. Bare is an ASGI "
                       "application that parses and responds. A ✗ marks where ours is slower or larger than TS, or "
                       "takes more than twice the CPU time of bare.")  # fmt: skip
-    caption = "\n".join(remarks)
+    caption = "\n".join([*remarks, measured()])
     text = f"# Cost of a call over HTTP\n\n{caption}\n"
     for title, heads, table in tables:
         console.print(shown(title, heads, table), "")

@@ -17,6 +17,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from measures.machine import measured
 from peers import environment
 from rich.console import Console
 from stdio_load import CLIENT_CPUS, NEWEST, REVISION, SERVER_CPUS, Child, Load
@@ -93,6 +94,7 @@ def compare(runs: int, load: Load, save: bool) -> None:
         f"Medians of {runs} runs of {load.pipelined:,} pipelined calls, after {load.warm_up:,} that do not count; a "
         f"ratio is the median of those of the runs, because the speed of a machine varies. "
         f"The client has a CPU of its own. Handlers are written for {NEWEST}; messages of other versions are converted."
+        f"\n{measured()}"
     )
     console.print(shown("one tool over stdio", heads, table), "", caption)
     if save:

@@ -19,6 +19,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HERE))
 
+from measures.machine import measured as when_and_where  # noqa: E402
 from peers import environment  # noqa: E402
 from rich.console import Console  # noqa: E402
 from stdio_load import environ  # noqa: E402
@@ -157,7 +158,7 @@ def compare(runs: int) -> None:
         f"A response with {TOOLS} tools, {len(message()):,} bytes. Minimum in µs of {runs * 60:,} calls; Python "
         f"{sys.version.split()[0]}. Reading validates and makes typed objects. The first two rows are steps of "
         "pydantic-core's reading; msgspec reads JSON into objects in one step, which needs to know before what the "
-        "message is."
+        f"message is.\n{when_and_where()}"
     )
     heads = ["step", "pydantic-core, µs", "msgspec, µs", "ratio"]
     Console(width=100).print(shown("a list of tools", heads, table), "", caption)

@@ -29,6 +29,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HERE))
 
+from measures.machine import measured  # noqa: E402
 from peers import ROOT, environment, ours  # noqa: E402
 from rich.console import Console  # noqa: E402
 from start import HANDSHAKE, HEADERS, META, wait_until_listening  # noqa: E402
@@ -134,7 +135,8 @@ def compare(runs: int, load: Load, save: bool) -> None:
     caption = (
         f"Medians of {runs} runs of {load.sequential:,} sequential and {load.pipelined:,} pipelined calls over stdio, "
         f"and of {load.sequential:,} over HTTP, each after {load.warm_up:,} that do not count. A ratio is that to "
-        f"{PEER}, the median of those of the runs. Python {sys.version.split()[0]}, {os.cpu_count()} processors."
+        f"{PEER}, the median of those of the runs. Python {sys.version.split()[0]}, {os.cpu_count()} processors.\n"
+        f"{measured()}"
     )
     heads = ["value", "server", "median", "ratio", "target", "met"]
     console = Console(width=max(Console().width, 110))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import keyword
 import sys
+import tomllib
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +50,14 @@ def template_folders(overrides: Path | None = None) -> Templates:
             f"{overrides}: {', '.join(unknown)} overrides no built-in template; the built-in templates are {names}"
         )
     return (overrides, builtin)
+
+
+def generator_version() -> str:
+    """Return the version of this project: in a checkout that of its pyproject.toml, whatever was installed once."""
+    if in_checkout():
+        project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        return str(project["version"])
+    return version("mcp-generated")
 
 
 def runtime_home() -> Path:

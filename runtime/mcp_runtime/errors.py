@@ -23,7 +23,7 @@ MCPError
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 # Characters that steer a terminal, or change the order of what it shows: C0 without the line feed and the tabulator,
 # C1, and those that format text in two directions or are invisible.
@@ -38,8 +38,29 @@ def printable(text: str) -> str:
     return _STEERING.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
+class TracebackNotes:
+    """The notes of an exception (PEP 678), which a traceback ends with: at first, where its class is documented.
+
+    An instance gets its list when it is first read, so that raising costs nothing, and `add_note` works.
+    """
+
+    def __get__(self, error: BaseException | None, owner: type[BaseException]) -> list[str]:
+        if error is None:
+            raise AttributeError("__notes__")
+        ours = next(base for base in owner.__mro__ if _is_documented(base))
+        notes = error.__dict__["__notes__"] = [f"see docs/troubleshooting#{ours.__name__.lower()}"]
+        return notes
+
+
+def _is_documented(error: type) -> bool:
+    """Return True for a class of this package, not one of its users or with a name of another package."""
+    return error.__module__.startswith("mcp_runtime.") and not error.__module__.startswith("mcp_runtime.compat.")
+
+
 class MCPError(Exception):
     """The base class of all exceptions of this package; catch it to catch all of them."""
+
+    __notes__: Any = TracebackNotes()
 
 
 class LocalError(MCPError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -31,7 +33,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_has_a_server_a_test_and_configurations(project: Path) -> None:
     files = {path.relative_to(project).as_posix() for path in project.rglob("*") if path.is_file()}
     configurations = {".mcp.json", ".vscode/mcp.json", ".gitignore", "README.md", "pyproject.toml"}
-    assert {name for name in files if "cache" not in name} == {"server.py", "tests/test_server.py", *configurations}
+    assert {name for name in files if "cache" not in name} == {
+        *("server.py", "tests/test_server.py", "tests/test_every_tool.py"),
+        *configurations,
+    }
     metadata = tomllib.loads((project / "pyproject.toml").read_text())
     assert metadata["project"]["name"] == "my-server"
     for name, key in ((".mcp.json", "mcpServers"), (".vscode/mcp.json", "servers")):
@@ -44,7 +49,31 @@ def test_its_test_passes(project: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     # A client passes few variables to the server that it starts, so the server gets the packages from its interpreter.
     done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=LIMIT)
-    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout
+    assert done.returncode == 0 and "7 passed" in done.stdout, done.stdout
+
+
+FAULTY = """
+
+@app.tool()
+def unfriendly(path: str) -> str:
+    return open(path).read() if path.startswith("/") else path + "/home/me"
+"""
+
+
+def test_its_tests_find_what_a_tool_lacks(project: Path, tmp_path: Path) -> None:
+    """A tool without a description, whose result has what no client may see."""
+    folder = shutil.copytree(project, tmp_path / "faulty")
+    text = (folder / "server.py").read_text()
+    (folder / "server.py").write_text(text.replace("\n\n@app.resource", FAULTY + "\n\n@app.resource", 1))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_every_tool.py"]
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, **INSTALLED}, capture_output=True, text=True, timeout=LIMIT
+    )
+    failed = set(re.findall(r"^FAILED \S+::(\w+)\[(\w+)\]", done.stdout, re.MULTILINE))
+    assert failed == {
+        ("test_a_model_can_choose_it", "unfriendly"),
+        ("test_long_and_hostile_texts_end_in_a_short_result_without_secrets", "unfriendly"),
+    }, done.stdout
 
 
 def test_its_server_answers(project: Path) -> None:

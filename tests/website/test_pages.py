@@ -124,7 +124,9 @@ def test_a_chart_has_a_bar_for_each_value_and_the_versions(chart: charts.Chart) 
 def test_benchmarks_write_the_day_and_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     sentence = import_module("measures.machine").measured()
-    assert re.fullmatch(r"Measured \d{4}-\d\d-\d\d on \S+ \S+, \d+ processors( \(.+\))?\.", sentence)
+    assert re.fullmatch(
+        r"Measured \d{4}-\d\d-\d\d( at [0-9a-f]{12}( with changes)?)? on \S+ \S+, \d+ processors( \(.+\))?\.", sentence
+    )
 
 
 def test_a_chart_without_its_row_is_an_error() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from datetime import date
 from importlib import import_module
 from typing import Final
@@ -49,3 +50,26 @@ def test_every_package_has_the_status_of_its_protocol_version() -> None:
     assert {revision: package for package, revision, _ in rows} == dict(REVISIONS)
     newest = max(REVISIONS, key=date.fromisoformat)
     assert {revision for _, revision, status in rows if status == "Current"} == {newest}
+
+
+def _value(name: str) -> type[Exception]:
+    modules = [import_module(module) for module in MODULES]
+    value: type[Exception] = next(getattr(module, name) for module in modules if name in getattr(module, "__all__", ()))
+    return value
+
+
+def _traceback(error: Exception) -> list[str]:
+    return "".join(traceback.format_exception(error)).splitlines()
+
+
+@pytest.mark.parametrize("name", sorted(_CLASSES))
+def test_a_traceback_names_the_anchor_of_its_error_and_keeps_the_notes_of_others(name: str) -> None:
+    value = _value(name)
+    error = value.__new__(value)
+    error.add_note("while the shop was opened")
+    note, own = _traceback(error)[-2:]
+    assert (note, own) == (f"see docs/troubleshooting#{name.lower()}", "while the shop was opened")
+    assert re.search(rf"^### {name}$", PAGE, re.M), "the heading makes the anchor"
+    assert _traceback(value.__new__(value))[-1] == note, "notes of one error are not those of another"
+    derived = type("Shop", (value,), {})
+    assert _traceback(derived.__new__(derived))[-1] == note

@@ -13,6 +13,7 @@ from .options import FOLDER, report_errors, schema_option
 _COMMANDS: Final = {
     "list": ".schemas:list_revisions",
     "import": ".importing:import_schema",
+    "update": ".updating:update",
     "verify": ".schemas:verify",
     "extension": ".extension:extension",
     "diff": ".diff:diff",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,11 +12,11 @@ import jinja2
 from black.mode import TargetVersion
 
 from ..errors import CodegenError
-from ..paths import Templates
+from ..paths import Templates, generator_version
 from .imports import tidy_imports
 
 MODE: Final = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
-GENERATOR: Final = version("mcp-generated")
+GENERATOR: Final = generator_version()
 
 
 def format_module(text: str, what: str) -> str:

@@ -73,7 +73,7 @@ class ApprovedTools:
             return
         from ..json_schema.validator import compile_schema
 
-        fields = result.model_dump()
+        fields = result.model_dump(warnings=False)  # It may have content of an unknown type.
         if "structuredContent" not in fields:
             raise InvalidResponseError(
                 f"the tool {name!r} has an output schema, but its result has no structured content"

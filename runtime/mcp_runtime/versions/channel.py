@@ -84,7 +84,8 @@ class ConvertingChannel(ChannelProxy):
             code = converter.to_handler.error(row.direction, row.method, error.code)
             raise RemoteJSONRPCError(code, error.message, error.data, error.status) from error
         interim = "" if type(result) is wire_row.result else type(result).__name__
-        return converter.to_handler.result(row.direction, row.method, result.model_dump(), interim=interim)
+        fields = result.model_dump(warnings=False)  # It may have content of an unknown type.
+        return converter.to_handler.result(row.direction, row.method, fields, interim=interim)
 
     async def _send_converted(self, wire_row: Any, params: Any, options: RequestOptions) -> Any:
         return await self._channel.send_request(wire_row, params, options)

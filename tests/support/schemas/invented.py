@@ -90,3 +90,25 @@ def folder(root: Path, schema: Schema, overlay: str = "", revision: str = "1", d
     (root / "overlay.toml").write_text(OVERLAY + no_capability(*MESSAGES.values()) + overlay, encoding="utf-8")
     (root / "docs.toml").write_text(docs, encoding="utf-8")
     return SchemaCatalog(root)
+
+
+def talking(**definitions: Schema) -> Schema:
+    """The skeleton with the params that a conversation needs, and with these definitions."""
+    text: Schema = {"type": "string"}
+    party = {"$ref": "#/$defs/Implementation"}
+    schema = skeleton(Implementation=record({"name": text, "version": text}, "name", "version"), **definitions)
+    client, server = ({"$ref": f"#/$defs/{side}Capabilities"} for side in ("Client", "Server"))
+    opening = {"protocolVersion": text, "capabilities": client, "clientInfo": party}
+    answer = {"protocolVersion": text, "capabilities": server, "serverInfo": party, "instructions": text}
+    params = {
+        "HelloRequest": record(opening, *opening),
+        "LevelRequest": record({"level": text}, "level"),
+        "NeverNotification": record({"requestId": text, "reason": text}, "requestId"),
+        "SoFarNotification": record(
+            {"progressToken": text, "progress": {"type": "integer"}}, "progressToken", "progress"
+        ),
+        "SaidNotification": record({"level": text, "data": text}, "level", "data"),
+    }
+    schema["$defs"] |= {name: message(MESSAGES[name], fields) for name, fields in params.items()}
+    schema["$defs"]["HelloResult"] = record(answer, "protocolVersion", "capabilities", "serverInfo")
+    return schema

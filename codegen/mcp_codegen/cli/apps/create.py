@@ -20,6 +20,7 @@ _FILES: Final = {
     "pyproject.toml": "pyproject.toml.jinja2",
     "server.py": "server.py.jinja2",
     "tests/test_server.py": "test_server.py.jinja2",
+    "tests/test_every_tool.py": "test_every_tool.py.jinja2",
     ".mcp.json": "mcp.json.jinja2",
     ".vscode/mcp.json": "vscode_mcp.json.jinja2",
     ".gitignore": "gitignore.jinja2",
@@ -32,7 +33,7 @@ _FILES: Final = {
 @click.option("--output", type=FOLDER, metavar="DIR", help="The folder to write. Default: ./NAME.")
 @report_errors
 def create(name: str, output: Path | None) -> None:
-    """Write the project NAME: a server, its test, the configuration of hosts, and pyproject.toml.
+    """Write the project NAME: a server, its tests, the configuration of hosts, and pyproject.toml.
 
     Files that exist are not overwritten.
     """
@@ -54,7 +55,7 @@ def create(name: str, output: Path | None) -> None:
     for path in texts:
         click.echo(f"written: {folder / path}")
     click.echo(f"to run next, in {folder}:")
-    click.echo("  python -m pytest                                   # its test")
+    click.echo("  python -m pytest                                   # its tests")
     click.echo("  mcp-codegen dev server.py                          # serve it, with the MCP Inspector")
     click.echo("  mcp-codegen call server.py add a=1 b=2             # call a tool")
     click.echo("  mcp-codegen install server.py --host claude-code   # or another host; --help lists them")

@@ -7,7 +7,9 @@ import secrets
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
+
+from ...errors import TracebackNotes
 
 CODE: Final = "authorization_code"
 REFRESH: Final = "refresh_token"
@@ -36,6 +38,8 @@ class OAuthErrorCode(StrEnum):
 
 class OAuthError(Exception):
     """An OAuth error response."""
+
+    __notes__: Any = TracebackNotes()
 
     def __init__(self, code: OAuthErrorCode, reason: str, status: int = 400) -> None:
         """Create an error.

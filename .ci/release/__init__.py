@@ -1,0 +1,1 @@
+"""The checks before a release: `nox -s release` runs them, and stops before the upload."""

@@ -1,0 +1,212 @@
+"""An update: the revisions of a snapshot are imported, compared, tried and generated beside what stands here.
+
+Everything happens in a temporary folder. The result is either the text of all files to write, or a finding for each
+place that does not work, and then nothing is written.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ..catalog import UNCLEAR, SchemaCatalog, check_id
+from ..diff.compare import compare
+from ..diff.deprecations import deprecations
+from ..diff.report import DiffReport
+from ..errors import CodegenError, Finding
+from ..generate import generate
+from ..importer.importer import import_revision
+from ..importer.pins import digest
+from ..model.docs import undocumented
+from ..paths import template_folders
+from ..reports.clarity import clarity_report
+from ..trial.trial import try_revision
+from .repository import Snapshot
+from .stubs import with_stubs
+
+DRAFT: Final = "draft"
+_RELEASE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateSettings:
+    """Where the schemas and the package stand, which revisions are imported (none: what is new), and whether types are
+    checked with mypy."""
+
+    root: Path
+    output: Path
+    revisions: tuple[str, ...] = ()
+    type_check: bool = True
+
+
+@dataclass(slots=True)
+class RevisionUpdate:
+    """What came of one revision. `diffs` are the changes since the revision before it, and since what stands here."""
+
+    revision: str
+    follows: str
+    definitions: int = 0
+    findings: Sequence[Finding] = ()
+    diffs: list[DiffReport] = field(default_factory=list[DiffReport])
+    undocumented: list[str] = field(default_factory=list[str])
+    converts: list[str] = field(default_factory=list[str])
+
+
+@dataclass(slots=True)
+class Update:
+    """The result: the revisions, releases that differ from what was imported, and the files to write and to remove."""
+
+    snapshot: Snapshot
+    revisions: list[RevisionUpdate] = field(default_factory=list[RevisionUpdate])
+    differing: list[str] = field(default_factory=list[str])
+    schemas: dict[Path, str] = field(default_factory=dict[Path, str])
+    package: dict[Path, str] = field(default_factory=dict[Path, str])
+    removed: list[Path] = field(default_factory=list[Path])
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Return the findings of all revisions."""
+        return [finding for item in self.revisions for finding in item.findings]
+
+
+def prepare_update(
+    snapshot: Snapshot, settings: UpdateSettings, folder: Path, progress: Callable[[str], None] = lambda text: None
+) -> Update:
+    """Return what an update to a snapshot comes to. `folder` is an empty one for the schemas that are tried.
+
+    Raises CodegenError for a revision that the snapshot does not have, and for schemas here that cannot be read.
+    """
+    return _Preparation(snapshot, settings, folder, progress).update()
+
+
+class _Preparation:
+    def __init__(
+        self, snapshot: Snapshot, settings: UpdateSettings, folder: Path, progress: Callable[[str], None]
+    ) -> None:
+        self._snapshot, self._settings, self._progress = snapshot, settings, progress
+        self._here = SchemaCatalog(settings.root)
+        self._root = folder / "schema"
+        shutil.copytree(settings.root, self._root)
+        self._update = Update(snapshot, differing=[name for name in self._releases() if self._differs(name)])
+
+    def update(self) -> Update:
+        for revision in self._chosen():
+            self._progress(f"{revision}: imported and tried")
+            if item := self._revision(revision):
+                self._update.revisions.append(item)
+        if not self._settings.revisions and not self._update.findings:
+            self._remove_draft()
+        written = [item.revision for item in self._update.revisions]
+        if (written or self._update.removed) and not self._update.findings:
+            self._progress("the package is generated")
+            self._generate(written)
+        return self._update
+
+    def _releases(self) -> list[str]:
+        """Return the releases of the snapshot that stand here."""
+        return [name for name in self._snapshot.revisions if name != DRAFT and name in self._here.pins]
+
+    def _chosen(self) -> list[str]:
+        """Return the revisions to import, oldest first: those that are named, or new releases and the draft."""
+        present = self._snapshot.revisions
+        for revision in self._settings.revisions:
+            if check_id(revision) not in present:
+                raise CodegenError(f"{self._snapshot.commit[:12]} has no {revision}; it has {', '.join(present)}")
+        if self._settings.revisions:
+            return [name for name in present if name in self._settings.revisions]
+        newest = self._newest()
+        releases = [name for name in present if _RELEASE.fullmatch(name) and name > newest]
+        drafts = [DRAFT] if DRAFT in present and (releases or self._differs(DRAFT)) else []
+        return [*releases, *drafts]
+
+    def _newest(self, but: str = "") -> str:
+        """Return the newest release that is imported, other than `but`; an empty text if there is none."""
+        names = [path.parent.name for path in self._root.glob("*/pins.toml")]
+        return max((name for name in names if _RELEASE.fullmatch(name) and name != but), default="")
+
+    def _differs(self, revision: str) -> bool:
+        """Return True if the files of the snapshot are not those that were imported here."""
+        pins = self._here.pins.get(revision)
+        folder = self._snapshot.folder / revision
+        return pins is None or any(
+            digest((folder / name).read_bytes()) != pins.sha256.get(name) for name in ("schema.ts", "schema.json")
+        )
+
+    def _revision(self, revision: str) -> RevisionUpdate | None:
+        """Import a revision into the temporary folder and try it. Return None for a draft without a change."""
+        pinned = self._here.pins.get(revision)
+        follows = pinned.follows if pinned is not None and revision != DRAFT else self._newest(but=revision)
+        item = RevisionUpdate(revision, follows)
+        try:
+            folder = self._snapshot.folder / revision
+            result = import_revision(folder, revision, follows, self._snapshot.commit, pinned.like if pinned else "")
+            item.definitions = result.definitions
+            place = self._root / revision
+            place.mkdir(exist_ok=True)
+            (place / "schema.json").write_text(result.schema, encoding="utf-8")
+            (place / "pins.toml").write_text(result.pins.text(), encoding="utf-8")
+            shutil.rmtree(self._root / UNCLEAR / revision, ignore_errors=True)
+            catalog = SchemaCatalog(self._root)
+            item.findings = clarity_report(catalog, revision).findings
+            if item.findings:
+                return item
+            self._compare(catalog, item)
+            if revision == DRAFT and self._is_same(item):
+                shutil.rmtree(place)
+                return None
+            item.findings = try_revision(catalog, revision, type_check=self._settings.type_check)
+        except CodegenError as error:
+            item.findings = error.findings
+        return item
+
+    def _compare(self, catalog: SchemaCatalog, item: RevisionUpdate) -> None:
+        revision = catalog.revision(item.revision)
+        item.undocumented = undocumented(revision.types, catalog.docs)
+        order = [catalog.revision(name) for name in catalog.pins]
+        if item.follows:
+            older = catalog.revision(item.follows)
+            item.diffs.append(DiffReport(older.id, item.revision, compare(older, revision), deprecations(order)))
+            for step in (catalog.steps[older.id, revision.id], catalog.steps[revision.id, older.id]):
+                item.converts += [f"{step.source} → {step.target}: {rule}" for rule in step.rules]
+        if item.revision in self._here.pins:
+            before = self._here.revision(item.revision)
+            item.diffs.append(DiffReport(f"{before.id}, as it stands here", revision.id, compare(before, revision), ()))
+
+    def _is_same(self, item: RevisionUpdate) -> bool:
+        """Return True if a draft differs from the release before it by its id alone."""
+        return bool(item.follows) and all(change.rule == "revision-id" for change in item.diffs[0].changes)
+
+    def _remove_draft(self) -> None:
+        """Note what remains of a draft that has become a release."""
+        present = DRAFT in self._snapshot.revisions and not (self._root / DRAFT).is_dir()
+        if present and DRAFT in self._here.pins:
+            shutil.rmtree(self._root / DRAFT, ignore_errors=True)
+            module = self._here.revision(DRAFT).module
+            self._update.removed = [self._settings.root / DRAFT, self._settings.output / module]
+
+    def _generate(self, written: list[str]) -> None:
+        before, docs = SchemaCatalog(self._root), self._root / "docs.toml"
+        names = [name for id in before.pins for name in undocumented(before.types(id), before.docs)]
+        text = with_stubs(docs.read_text(encoding="utf-8") if docs.exists() else "", dict.fromkeys(names))
+        docs.write_text(text, encoding="utf-8")
+        catalog = SchemaCatalog(self._root)
+        try:
+            package = generate(catalog, template_folders(None), self._settings.output, written)
+        except CodegenError as error:
+            self._update.revisions.append(RevisionUpdate("the package", "", findings=error.findings))
+            return
+        files = [path for name in written for path in sorted((self._root / name).iterdir())]
+        self._update.schemas = {
+            self._settings.root / path.relative_to(self._root): path.read_text(encoding="utf-8")
+            for path in (*files, docs)
+        }
+        self._update.package = package
+        unclear = [self._settings.root / UNCLEAR / name for name in written]
+        self._update.removed += [path for path in unclear if path.is_dir()]
+        folders = [*(catalog.revision(name).module for name in written), "converters"]
+        stale = [path for name in folders for path in sorted((self._settings.output / name).rglob("*.py"))]
+        self._update.removed += [path for path in stale if path not in package]

@@ -1,0 +1,262 @@
+"""`mcp-codegen update` follows a git repository: a draft, a release and their faults, and nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from support.schemas.invented import folder, message, no_capability, record, talking
+from support.schemas.typescript_text import official_files
+
+from mcp_codegen import swap
+from mcp_codegen.catalog import SchemaCatalog
+from mcp_codegen.cli.main import main
+from mcp_codegen.update.stubs import with_stubs
+
+FIRST, SECOND = "2025-01-01", "2025-06-01"
+TEXT = {"type": "string"}
+Schema = dict[str, Any]
+
+
+@dataclass
+class History:
+    """A repository of official files, the schemas that stand here, and the package made of them."""
+
+    repository: Path
+    root: Path
+    output: Path
+
+    def git(self, *arguments: str) -> str:
+        identity = ["-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
+        command = ["git", "-C", str(self.repository), *identity, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def commit(self, **revisions: dict[str, str] | None) -> str:
+        """Commit these files for `draft` and for `r2025_06_01`; None removes a revision."""
+        for name, files in revisions.items():
+            place = self.repository / "schema" / name.removeprefix("r").replace("_", "-")
+            for file, text in (files or {}).items():
+                place.mkdir(parents=True, exist_ok=True)
+                (place / file).write_text(text)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "A commit")
+        return self.git("rev-parse", "HEAD")
+
+    def update(self, *arguments: str | Path, source: str | Path | None = None) -> Result:
+        places = ["--schema", self.root, "--output", self.output, "--report", self.root.parent / "report.md"]
+        words = ["update", "--from", source or self.repository, *places, "--no-type-check", *arguments]
+        return CliRunner().invoke(main, [str(word) for word in words])
+
+    def report(self) -> str:
+        return (self.root.parent / "report.md").read_text()
+
+    def contents(self) -> dict[str, bytes]:
+        """Every file of the schemas and of the package, and what is beside them."""
+        parent = self.root.parent
+        files = {path for path in parent.rglob("*") if path.is_file() and self.repository not in path.parents}
+        return {str(path.relative_to(parent)): path.read_bytes() for path in files if path.name != "report.md"}
+
+
+def grown(**fields: Schema) -> Schema:
+    """The skeleton with a request to search, and further fields in its params."""
+    params = record({"text": TEXT, **fields}, "text")
+    result = record({"found": TEXT}, "found")
+    return talking(SearchRequest=message("search", params), SearchResult=result)
+
+
+def places(folder: Path) -> History:
+    return History(folder / "official", folder / "here" / "schema", folder / "here" / "bindings")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One release, imported and generated, of a repository whose draft is the same."""
+    here = places(tmp_path_factory.mktemp("prepared"))
+    here.root.mkdir(parents=True)
+    here.repository.mkdir()
+    here.git("init", "--quiet", "--initial-branch", "main")
+    start = official_files(grown())
+    here.commit(r2025_01_01=start, draft=start)
+    folder(here.root, grown(), no_capability("search"), FIRST)
+    imported = ["import", "--from", str(here.repository), "--revision", FIRST, "--follows", ""]
+    done = CliRunner().invoke(main, [*imported, "--schema", str(here.root), "--no-type-check"])
+    assert done.exit_code == 0, done.output
+    words = ["--all", "--schema", str(here.root), "--output", str(here.output)]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    return here.repository.parent
+
+
+@pytest.fixture
+def history(prepared: Path, tmp_path: Path) -> History:
+    return places(shutil.copytree(prepared, tmp_path / "history"))
+
+
+def test_a_draft_without_a_change_writes_nothing(history: History) -> None:
+    before = history.contents()
+    done = history.update()
+    assert (done.exit_code, history.contents()) == (0, before), done.output
+    assert "Nothing new" in history.report()
+
+
+@pytest.mark.long
+def test_a_draft_and_then_its_release_are_imported_generated_and_reported(history: History) -> None:
+    changed = grown(limit={"type": "integer"})
+    changed["$defs"]["SearchResult"]["properties"] = {"matches": TEXT}
+    changed["$defs"]["SearchResult"]["required"] = ["matches"]
+    commit = history.commit(draft=official_files(changed))
+    done = history.update()
+    assert done.exit_code == 0, done.output
+    catalog = SchemaCatalog(history.root)
+    assert list(catalog.pins) == [FIRST, "draft"] and catalog.pins["draft"].commit == commit
+    assert "limit" in (history.output / "vdraft" / "types.py").read_text()
+    assert (history.output / "converters" / "v2025_01_01_vdraft.py").is_file()
+    assert '"SearchRequestParams.limit" = ""' in (history.root / "docs.toml").read_text()
+    report = history.report()
+    assert re.search(r"\| field-removed-required \| `SearchResult.found` \| breaking \| breaking \|", report)
+    assert "* `SearchRequestParams.limit`" in report and "| clients | " in report
+
+    history.commit(r2025_06_01=official_files(changed))
+    done = history.update()
+    assert done.exit_code == 0, done.output
+    assert list(SchemaCatalog(history.root).pins) == [FIRST, SECOND]
+    assert not (history.output / "vdraft").exists() and (history.output / "v2025_06_01").is_dir()
+    assert [path.name for path in (history.output / "converters").glob("v*.py")] == ["v2025_01_01_v2025_06_01.py"]
+    words = ["--all", "--schema", str(history.root), "--output", str(history.output), "--check"]
+    assert CliRunner().invoke(main, words).exit_code == 0
+
+
+def unread(schema: Schema) -> dict[str, str]:
+    files = official_files(schema)
+    return files | {"schema.ts": files["schema.ts"] + "export enum Colour { Red }\n"}
+
+
+def contradicting(schema: Schema) -> dict[str, str]:
+    return official_files(schema) | {"schema.json": json.dumps({"$defs": {}})}
+
+
+def homeless(schema: Schema) -> dict[str, str]:
+    schema["$defs"]["LostRequest"] = message("lost")
+    return official_files(schema)
+
+
+def endless(schema: Schema) -> dict[str, str]:
+    schema["$defs"]["Endless"] = record({"inner": {"$ref": "#/$defs/Endless"}}, "inner")
+    schema["$defs"]["SearchResult"]["properties"]["endless"] = {"$ref": "#/$defs/Endless"}
+    schema["$defs"]["SearchResult"]["required"] = ["endless"]
+    return official_files(schema)
+
+
+@pytest.mark.parametrize(
+    ("defect", "rule", "place"),
+    [
+        (unread, "form", "enum"),
+        (contradicting, "agreement", "missing|only in"),
+        (homeless, "direction", "LostRequest"),
+        (endless, "sample", "Endless"),
+    ],
+)
+def test_a_fault_of_the_draft_is_reported_with_its_place_and_nothing_is_written(
+    history: History, defect: Callable[[Schema], dict[str, str]], rule: str, place: str
+) -> None:
+    before = history.contents()
+    history.commit(draft=defect(grown()))
+    done = history.update()
+    assert (done.exit_code, history.contents()) == (2, before), done.output
+    assert re.search(rf"\| {rule} \|.*({place})", history.report()), history.report()
+    assert "nothing was written" in done.output
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("place", ["try_revision", "generate", "write_folders", "_exchange"])
+def test_an_interrupt_leaves_what_was_there(history: History, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    before = history.contents()
+    history.commit(draft=official_files(grown(limit=TEXT)))
+    module = "swap" if place in ("write_folders", "_exchange") else "update.preparation"
+    calls: list[int] = []
+    exchange = vars(swap)["_exchange"]
+
+    def interrupted(*arguments: Any, **settings: Any) -> Any:
+        calls.append(1)
+        if place == "_exchange" and len(calls) == 1:
+            return exchange(*arguments)  # The first of the two folders has changed places.
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"mcp_codegen.{module}.{place}", interrupted)
+    assert history.update().exit_code == 1 and calls
+    assert history.contents() == before
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", ["checkout", "bare", "url"])
+@pytest.mark.parametrize("ref", ["branch", "tag", "commit"])
+def test_a_source_is_a_checkout_a_bare_repository_or_a_url(history: History, form: str, ref: str) -> None:
+    commit = history.git("rev-parse", "HEAD")
+    history.git("tag", "v1")
+    history.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    bare = history.repository.parent / "bare.git"
+    subprocess.run(["git", "clone", "--quiet", "--bare", str(history.repository), str(bare)], check=True)
+    source = {"checkout": str(history.repository), "bare": str(bare), "url": f"file://{history.repository}"}[form]
+    done = history.update("--ref", {"branch": "main", "tag": "v1", "commit": commit}[ref], source=source)
+    assert done.exit_code == 0, done.output
+    assert commit in history.report()
+
+
+@pytest.mark.parametrize(
+    ("source", "ref", "text"),
+    [
+        ("https://example.org/x", "--upload-pack=touch x", "is no name of a tag"),
+        ("ext::sh -c true", "main", "is neither a folder nor a URL"),
+        ("--upload-pack=x", "main", "is neither a folder nor a URL"),
+        (None, "absent", "has no tag, branch or commit 'absent'"),
+        ("file:///absent", "main", "check --from and --ref"),
+    ],
+)
+def test_a_source_or_a_ref_that_cannot_be_read_is_refused(
+    history: History, source: str | None, ref: str, text: str
+) -> None:
+    done = history.update("--ref", ref, source=source)
+    assert done.exit_code == 2 and text in " ".join(done.output.split()), done.output
+
+
+def test_a_variable_of_git_does_not_change_the_repository(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", os.devnull)
+    assert history.update("--ref", "main").exit_code == 0
+
+
+@pytest.mark.long
+def test_a_release_that_was_corrected_is_named_and_imported_on_request(history: History) -> None:
+    history.commit(r2025_01_01=official_files(grown(limit=TEXT)))
+    assert history.update().exit_code == 0
+    assert "--revision 2025-01-01" in history.report()
+    done = history.update("--revision", FIRST)
+    assert done.exit_code == 0, done.output
+    assert "limit" in (history.output / "v2025_01_01" / "types.py").read_text()
+    assert history.update("--revision", "2030-01-01").exit_code == 2
+
+
+@pytest.mark.long
+def test_text_of_a_schema_is_no_markup_in_the_report(history: History) -> None:
+    hostile = grown(**{"x": {"const": "<img src=x> @everyone | `"}})
+    files = official_files(hostile)
+    history.commit(draft=files)
+    history.update()
+    assert "<img" not in history.report() and "@everyone" not in history.report()
+
+
+def test_stubs_stand_in_the_order_of_their_keys_and_old_ones_go() -> None:
+    text = '# Head\n\n[types]\nAlpha = "One."\nGamma = ""\n\n[properties]\n"A.x" = "X."\n'
+    added = with_stubs(text, ["Beta", "Alpha", "A.b", "Zeta"])
+    assert added == (
+        '# Head\n\n[types]\nAlpha = "One."\nBeta = ""\nZeta = ""\n\n[properties]\n"A.b" = ""\n"A.x" = "X."\n'
+    )
+    assert with_stubs(added, []) == text.replace('Gamma = ""\n', "")
+    assert with_stubs("", ["New"]) == '[types]\nNew = ""\n'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from mcp_codegen.errors import CodegenError
 from mcp_codegen.importer.pins import Pins
 from mcp_codegen.model.ir import Alias, Array, Field, Object, Plain, Ref, Union
 from mcp_codegen.trial import trial
+from mcp_codegen.trial.patterns import matching_text
 from mcp_codegen.trial.samples import NoSampleError, Samples
 from mcp_codegen.trial.trial import try_revision
 
@@ -87,6 +89,29 @@ def test_a_required_server_info_in_the_result_of_the_lifecycle_is_filled_in() ->
 @pytest.mark.parametrize("base", SchemaCatalog(ROOT / "schema").pins)
 def test_a_copy_of_a_release_talks(base: str) -> None:
     assert try_revision(draft(lambda types: None, base), "draft", type_check=False) == ()
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^https://static\.example\.org/schemas/v1/[^/]+\.schema\.json$",
+        "^data:.*;base64,.*$",
+        r"^v[0-9]*\..*$",
+        r"^(?:[a-z]{2,3}|x)-(\d{4}\s)?[A-Z]+$",
+        r"^[^\]a-f]{3}\w\S+\$$",
+        "a|b",
+        "(ab)+",
+        "(ab){2}c",
+    ],
+)
+def test_a_text_is_made_for_a_pattern(pattern: str) -> None:
+    text = matching_text(pattern)
+    assert text is not None and re.search(pattern, text)
+
+
+@pytest.mark.parametrize("pattern", ["^(?=b)a$", "a(?<!a)", "^b$a"])
+def test_no_text_is_made_for_a_pattern_that_cannot_be_followed(pattern: str) -> None:
+    assert matching_text(pattern) is None
 
 
 @pytest.mark.long

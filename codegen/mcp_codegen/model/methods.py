@@ -184,7 +184,7 @@ class MethodRules:
             params=params_type,
             params_required=params is not None and params.required,
             result=result,
-            interim=interim,
+            interim=() if kind == "input_request" else interim,  # Its result stands in the params of the next request.
             capability=self._capability(method, kind, direction),
             requirements=self._requirements.of(params_type),
             doc=message.doc,

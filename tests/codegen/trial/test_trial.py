@@ -12,34 +12,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from support.project import ROOT
+from support.schemas.drafts import NEWEST, REF, TEXT, Types, draft, require
 
-from mcp_codegen.catalog import Candidate, SchemaCatalog
+from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.importer.pins import Pins
 from mcp_codegen.model.ir import Alias, Array, Field, Object, Plain, Ref, Union
 from mcp_codegen.trial import trial
 from mcp_codegen.trial.patterns import matching_text
 from mcp_codegen.trial.samples import NoSampleError, Samples
 from mcp_codegen.trial.trial import try_revision
-
-REF = "#/$defs/"
-NEWEST = next(reversed(SchemaCatalog(ROOT / "schema").pins))
-TEXT = {"type": "string"}
-Types = dict[str, Any]
-
-
-def draft(change: Callable[[Types], object], base: str = NEWEST) -> SchemaCatalog:
-    """The catalog with a draft after the newest revision: a copy of a release, with a change of its definitions."""
-    schemas = SchemaCatalog(ROOT / "schema")
-    normalized, _ = schemas.normalized(base)
-    change(normalized["$defs"])
-    return SchemaCatalog(ROOT / "schema", Candidate(Pins("draft", NEWEST, "test", "0", {}), json.dumps(normalized)))
-
-
-def require(types: Types, name: str, **properties: Any) -> None:
-    types[name]["properties"] |= properties
-    types[name].setdefault("required", []).extend(properties)
 
 
 def run(*arguments: str | Path) -> Result:

@@ -63,11 +63,11 @@ class SchemaCatalog:
 
     @cached_property
     def unclear(self) -> dict[str, Path]:
-        """Return the folder of each revision that is kept apart for its findings."""
+        """Return the folder of each revision that is set aside for its findings."""
         return {path.parent.name: path.parent for path in sorted(self.root.glob(f"{UNCLEAR}/*/pins.toml"))}
 
     def with_unclear(self, revision: str) -> SchemaCatalog:
-        """Return a catalog that has this revision as well, if it is kept apart, or else this catalog."""
+        """Return a catalog that has this revision as well, if it is set aside, or else this catalog."""
         if revision in self.pins or revision not in self.unclear:
             return self
         folder = self.unclear[revision]

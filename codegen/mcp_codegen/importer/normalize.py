@@ -202,9 +202,8 @@ class _Normalizer:
                 schema = Schema(type="object", properties=Schema())
             case Name("Record", (_, values)):
                 inner = self._type(values, {})
-                schema = (
-                    {"type": "object", "additionalProperties": inner} if inner else {"type": "object", "x-open": True}
-                )
+                values_of = {"additionalProperties": inner, "x-official": {"type": "object"}}  # It omits the values.
+                schema = {"type": "object"} | (values_of if inner else {"x-open": True})
             case Name("Date", ()) if "Date" not in self._types:
                 schema = {"type": "string", "format": "date-time"}
             case Name(name, ()):

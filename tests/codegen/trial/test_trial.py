@@ -129,7 +129,7 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
 
 def test_a_draft_with_findings_is_kept_apart(apart: tuple[Path, Result]) -> None:
     schemas, result = apart
-    assert result.exit_code == 2 and "kept apart in" in result.output
+    assert result.exit_code == 2 and "set aside in" in result.output
     assert not (schemas / "draft").exists() and (schemas / "unclear" / "draft" / "pins.toml").is_file()
 
 

@@ -102,7 +102,14 @@ def defined(text: str) -> dict[str, Any]:
 def test_a_type_is_read_as_the_language_defines_it(written: str, schema: dict[str, Any]) -> None:
     others = "interface X { a: number; b: { c: boolean } } interface Y {} interface Z {} type Many<I> = [I, ...I[]];"
     read = defined(f"{others} export type T = {written};")["T"]
-    assert {key: value for key, value in read.items() if key != "x-official"} == schema
+    assert without_official(read) == schema
+
+
+def without_official(schema: Any) -> Any:
+    """The schema without what the official tool makes of it."""
+    if not isinstance(schema, dict):
+        return schema
+    return {key: without_official(value) for key, value in schema.items() if key != "x-official"}
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,9 @@ def cached(kind: str, parts: Iterable[str | bytes], make: Callable[[], str]) -> 
             with suppress(OSError):
                 os.utime(path)
             return text.decode()
-    text_made = make()
-    _store(path, text_made.encode(), _MAX_ENTRIES[kind])
-    return text_made
+    new_text = make()
+    _store(path, new_text.encode(), _MAX_ENTRIES[kind])
+    return new_text
 
 
 def digest(parts: Iterable[str | bytes]) -> str:

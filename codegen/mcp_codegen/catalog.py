@@ -15,7 +15,7 @@ from .conversion.rules import Conversions, read_conversions
 from .conversion.steps import Step
 from .errors import CodegenError, SchemaError
 from .importer.pins import Pins, digest, read_pins
-from .importer.references import Schema
+from .importer.schema_references import Schema
 from .json_types import is_object
 from .model.docs import Docs, read_docs
 from .model.error_codes import derive_error_codes

@@ -16,7 +16,7 @@ from ..extensions.manifest import Manifest, read_manifest
 from ..extensions.mount import MountedExtension
 from ..importer.official import differences
 from ..importer.pins import digest
-from ..importer.references import Schema
+from ..importer.schema_references import Schema
 from ..json_types import is_object
 from ..output import plain
 from ..swap import write_folder

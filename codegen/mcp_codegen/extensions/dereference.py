@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from ..errors import SchemaError
 from ..importer.normalize import DIALECT
 from ..importer.official import without_prose
-from ..importer.references import REF, Schema
+from ..importer.schema_references import REF, Schema
 from ..json_types import is_object
 
 _IGNORED: Final = ("$schema", "$id", "description", "title", "default", "propertyNames", "pattern", "format")

@@ -17,7 +17,7 @@ from ..output import read_file
 from .normalize import normalize
 from .official import as_official, differences, generic_names, published
 from .pins import Pins, digest
-from .references import Schema
+from .schema_references import Schema
 from .typescript import parse
 
 SOURCE: Final = "https://github.com/modelcontextprotocol/modelcontextprotocol"

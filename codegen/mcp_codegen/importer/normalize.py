@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from ..errors import SchemaError
 from .generics import substitute, without_nothing
-from .references import REF, Schema, contains_itself
+from .schema_references import REF, Schema, contains_itself
 from .syntax import (
     JSON_TAGS,
     TEXT_TAGS,

@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from ..json_types import is_list, is_object
-from .references import REF, Schema
+from .schema_references import REF, Schema
 
 _ANNOTATIONS: Final = (
     "x-extends",

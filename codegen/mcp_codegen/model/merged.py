@@ -28,14 +28,14 @@ def merged_union(defined: Alias, types: NamedTypes) -> Object | None:
 def _objects(written: Type, types: NamedTypes) -> list[Object]:
     """Return the objects of a union, also of unions inside of it; nothing if an arm is none."""
     arms = written.arms if isinstance(written, Union) else (written,)
-    found: list[Object] = []
+    objects: list[Object] = []
     for arm in arms:
         target = types.get(arm.name) if isinstance(arm, Ref) else None
         inner = [target] if isinstance(target, Object) else _objects(target.type, types) if target is not None else []
         if not inner:
             return []
-        found += inner
-    return found
+        objects += inner
+    return objects
 
 
 def _either(first: Type, second: Type) -> Type:

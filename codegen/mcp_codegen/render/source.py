@@ -19,6 +19,7 @@ from .imports import tidy_imports
 
 MODE: Final = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
 GENERATOR: Final = version("mcp-generated")
+_BLACK: Final = version("black")
 
 
 def format_module(text: str, what: str) -> str:
@@ -44,7 +45,7 @@ def format_modules(files: Mapping[Path, str]) -> dict[Path, str]:
 
 def _formatted(text: str) -> str:
     """Return a module, formatted by black."""
-    return cached("module", [black.__version__, MODE.get_cache_key(), text], partial(black.format_str, text, mode=MODE))
+    return cached("module", [_BLACK, MODE.get_cache_key(), text], partial(black.format_str, text, mode=MODE))
 
 
 def _tidy(text: str, what: str) -> str:

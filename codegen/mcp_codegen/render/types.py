@@ -54,7 +54,12 @@ def render_types(revision: Revision, templates: Templates, unlinked: Collection[
     options = {definition.name: _class_options(definition, revision, tokens) for definition in revision.objects()}
     folder = next(folder / "types" for folder in templates if (folder / "types").is_dir())
     inputs = [schema, options, tokens.attributes]
-    parts = [_VERSION, Path(__file__).read_bytes(), tree_digest(folder), json.dumps(inputs, sort_keys=False)]
+    parts: list[str | bytes] = [
+        _VERSION,
+        Path(__file__).read_bytes(),
+        tree_digest(folder),
+        json.dumps(inputs, sort_keys=False),
+    ]
     return tokens.unmask(cached("types", parts, partial(_modules_text, revision.id, schema, options, tokens, folder)))
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from jsonschema import Draft202012Validator
 
 from ..errors import CodegenError
-from ..importer.references import REF, Schema
+from ..importer.schema_references import REF, Schema
 from ..json_types import Json
 from ..model.ir import Method, Object, Revision
 from .instances import InstanceGenerator

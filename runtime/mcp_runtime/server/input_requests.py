@@ -331,8 +331,8 @@ def _input_request_key(current: _Round, row: InputRequest[Any], params: dict[str
 
 
 def _of_schema(row: InputRequest[Any], params: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the params without properties that the schema does not have, such as an `elicitationId` of earlier versions,
-    which is new in every round."""
+    """Return the params without properties that the schema does not have, such as an `elicitationId` of earlier
+    versions, which is new in every round."""
     if params is None:
         return {}
     model: BaseModel = validator(cast(Any, row).params)(params)

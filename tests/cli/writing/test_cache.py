@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def made(*parts: str) -> str:
+def state_of(*parts: str) -> str:
     """Ask for the text of these parts, and return "new" if it was made now, else "stored"."""
     calls: list[str] = []
 
@@ -38,46 +38,51 @@ def made(*parts: str) -> str:
 
 
 def test_a_text_is_made_once_for_the_same_parts(folder: Path) -> None:
-    assert [made("a", "b"), made("a", "b"), made("ab", ""), made("a", "b")] == ["new", "stored", "new", "stored"]
+    assert [state_of("a", "b"), state_of("a", "b"), state_of("ab", ""), state_of("a", "b")] == [
+        "new",
+        "stored",
+        "new",
+        "stored",
+    ]
 
 
 @pytest.mark.parametrize("change", ["delete", "truncate", "replace", "binary"])
 def test_a_damaged_or_deleted_entry_is_made_again(folder: Path, change: str) -> None:
-    made("a")
+    state_of("a")
     (entry,) = (path for path in folder.rglob("*") if path.is_file())
     data = entry.read_bytes()
     if change == "delete":
         shutil.rmtree(folder)
     else:
         entry.write_bytes({"truncate": data[:-1], "replace": b"import os\n", "binary": b"\xff\n\xff"}[change])
-    assert [made("a"), made("a")] == ["new", "stored"]
+    assert [state_of("a"), state_of("a")] == ["new", "stored"]
 
 
 def test_off_is_no_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "off")
-    assert [made("a"), made("a")] == ["new", "new"] and not folder.exists()
+    assert [state_of("a"), state_of("a")] == ["new", "new"] and not folder.exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
 def test_a_folder_that_others_can_write_is_not_used(folder: Path) -> None:
     folder.mkdir()
     folder.chmod(0o777)
-    assert [made("a"), made("a")] == ["new", "new"] and not list(folder.iterdir())
+    assert [state_of("a"), state_of("a")] == ["new", "new"] and not list(folder.iterdir())
 
 
 def test_a_cache_that_cannot_be_written_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "file"))
-    assert [made("a"), made("a")] == ["new", "new"]
+    assert [state_of("a"), state_of("a")] == ["new", "new"]
 
 
 def test_the_number_of_entries_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_codegen.cache._MAX_ENTRIES", {"module": 3})
     for number in range(5):
-        made(str(number))
+        state_of(str(number))
         newest = max((folder / "module").iterdir(), key=lambda entry: entry.stat().st_mtime_ns)
         os.utime(newest, ns=(number, number))  # File systems may not tell the entries apart.
-    assert len(list((folder / "module").iterdir())) == 3 and made("4") == "stored"
+    assert len(list((folder / "module").iterdir())) == 3 and state_of("4") == "stored"
 
 
 def test_a_digest_of_a_folder_tells_names_and_contents_apart(tmp_path: Path) -> None:

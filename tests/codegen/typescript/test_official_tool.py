@@ -45,11 +45,11 @@ def test_what_is_read_agrees_with_the_official_tool(tmp_path: Path) -> None:
         (tmp_path / f"{name}.ts").write_text(BASE + text + "\n", encoding="utf-8")
     command = ["node", str(PEER_DRIVERS / "json_schemas.js"), str(package), str(tmp_path)]
     subprocess.run(command, check=True, timeout=120, capture_output=True, env=dict(os.environ))
-    found: dict[str, list[str]] = {}
+    disagreements: dict[str, list[str]] = {}
     for name in TEXTS:
         normalized = normalize(parse((tmp_path / f"{name}.ts").read_text(encoding="utf-8"), name), "one")
         official = published(json.loads((tmp_path / f"{name}.json").read_text()), generic_names(normalized))
         assert len(official) >= 3, name
         if lines := differences(as_official(normalized), official):
-            found[name] = lines
-    assert found == {}, json.dumps(found)
+            disagreements[name] = lines
+    assert disagreements == {}, json.dumps(disagreements)

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from ..json_types import JsonObject, is_list, is_object
 from .canonical import schema as canonical_schema
 from .changes import ContractChange, ContractSeverity
-from .schema_references import fingerprint, pointer, resolve
+from .references import fingerprint, pointer, resolve
 
 SchemaDirection = Literal["input", "output"]
 

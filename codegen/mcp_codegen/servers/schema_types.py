@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from ..json_types import JsonObject, is_list, is_object
 from ..model.ir import Array, Field, Map, Object, Plain, Ref, Scalar, Type, Union, Values
 from ..model.names import field_names, pascal, type_name
-from .schema_references import resolve_pointer
+from .references import resolve_pointer
 
 ANY: Final = Plain("any")
 NULL: Final = Plain("null")

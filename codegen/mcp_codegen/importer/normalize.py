@@ -201,9 +201,7 @@ class _Normalizer:
             case Name("Record", (_, Keyword("never"))):
                 schema = Schema(type="object", properties=Schema())
             case Name("Record", (_, values)):
-                inner = self._type(values, {})
-                values_of = {"additionalProperties": inner, "x-official": {"type": "object"}}  # It omits the values.
-                schema = {"type": "object"} | (values_of if inner else {"x-open": True})
+                schema = self._record(values)
             case Name("Date", ()) if "Date" not in self._types:
                 schema = {"type": "string", "format": "date-time"}
             case Name(name, ()):
@@ -228,6 +226,8 @@ class _Normalizer:
                 schema = Schema(allOf=[self._type(part, {}) for part in parts])
             case ObjectLiteral():
                 schema = self._object(written)
+            case PropertyOf(owner, name):  # Resolved before; its property is read again.
+                return self._type(self._property(owner, name), tags)
         if written in (Keyword("never"), Keyword("undefined")):
             raise self._error(
                 "`never` and `undefined` have no value in JSON; write `name?: T` for a property that may be missing, "
@@ -245,6 +245,11 @@ class _Normalizer:
                 f"{name} has {len(parameters)} type parameters, and is used with {len(arguments)}; write all"
             )
         return dict(zip(parameters, arguments, strict=True))
+
+    def _record(self, values: TsType) -> Schema:
+        inner = self._type(values, {})  # The official tool omits the values.
+        values_of = {"additionalProperties": inner, "x-official": {"type": "object"}}
+        return {"type": "object"} | (values_of if inner else {"x-open": True})
 
     def _tuple(self, written: TupleOf) -> Schema:
         """Return a tuple as an array of its types, with its length. The official tool gives the type of each item."""

@@ -14,8 +14,8 @@ from .conversion.derive import derive_step
 from .conversion.rules import Conversions, read_conversions
 from .conversion.steps import Step
 from .errors import CodegenError, SchemaError
-from .importer.normalize import Schema
 from .importer.pins import Pins, digest, read_pins
+from .importer.schema_references import Schema
 from .json_types import is_object
 from .model.docs import Docs, read_docs
 from .model.error_codes import derive_error_codes
@@ -63,11 +63,11 @@ class SchemaCatalog:
 
     @cached_property
     def unclear(self) -> dict[str, Path]:
-        """Return the folder of each revision that is kept apart for its findings."""
+        """Return the folder of each revision that is set aside for its findings."""
         return {path.parent.name: path.parent for path in sorted(self.root.glob(f"{UNCLEAR}/*/pins.toml"))}
 
     def with_unclear(self, revision: str) -> SchemaCatalog:
-        """Return a catalog that has this revision as well, if it is kept apart, or else this catalog."""
+        """Return a catalog that has this revision as well, if it is set aside, or else this catalog."""
         if revision in self.pins or revision not in self.unclear:
             return self
         folder = self.unclear[revision]

@@ -150,20 +150,23 @@ def test_help_is_for_people() -> None:
 
 
 @pytest.mark.long
-def test_two_runs_from_different_folders_seeds_and_locales_are_byte_identical(tmp_path: Path) -> None:
+def test_runs_from_different_folders_seeds_locales_and_caches_are_byte_identical(tmp_path: Path) -> None:
     runs: list[dict[str, bytes]] = []
-    for number, (seed, locale) in enumerate([("1", "C"), ("4242", "tr_TR.UTF-8")]):
+    cache = str(tmp_path / "cache")  # Cold in the first run, warm in the second.
+    for number, (seed, locale, cache_folder) in enumerate(
+        [("1", "C", cache), ("2", "C.UTF-8", cache), ("4242", "tr_TR.UTF-8", "off")]
+    ):
         place = tmp_path / f"place {number}"
         place.mkdir()
         environment = {"PYTHONHASHSEED": seed, "LC_ALL": locale, "TZ": f"UTC+{number}", "PYTHONPATH": SOURCE}
         subprocess.run(
             [sys.executable, "-m", "mcp_codegen", "--all", "--output", "out"],
             cwd=place,
-            env={**os.environ, **environment},
+            env={**os.environ, **environment, "MCP_CODEGEN_CACHE": cache_folder},
             check=True,
             capture_output=True,
         )
         runs.append(contents(place / "out"))
-    assert runs[0] == runs[1]
+    assert runs[0] == runs[1] == runs[2]
     committed = contents(ROOT / "generated" / "mcp_generated")
     assert runs[0] == {name: data for name, data in committed.items() if "__pycache__" not in name}

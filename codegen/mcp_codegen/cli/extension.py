@@ -14,9 +14,9 @@ from ..errors import CodegenError, SchemaError
 from ..extensions.catalog import mount_on_base, read_extension_schema
 from ..extensions.manifest import Manifest, read_manifest
 from ..extensions.mount import MountedExtension
-from ..importer.normalize import Schema
 from ..importer.official import differences
 from ..importer.pins import digest
+from ..importer.schema_references import Schema
 from ..json_types import is_object
 from ..output import plain
 from ..swap import write_folder

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -11,10 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.syntax import Syntax
 
+from ..cache import cached, generator_digest, tree_digest
 from ..catalog import SchemaCatalog
 from ..errors import CodegenError
+from ..model.ir import module_name
 from ..output import compare_files
-from ..paths import default_output, package_folder, template_folders
+from ..paths import Templates, default_output, package_folder, template_folders
 from ..render.standalone import with_runtime
 from ..swap import write_folder
 from .options import DIFFERENT, open_schemas
@@ -57,7 +61,7 @@ def write_bindings(revisions: list[str] | None, settings: Settings) -> None:
     if settings.check:
         _check(files, chosen, command)
     else:
-        _write(files, output, [schemas.revision(name).module for name in chosen], chosen, command)
+        _write(files, output, [module_name(name) for name in chosen], chosen, command)
 
 
 def _write(files: dict[Path, str], output: Path, modules: list[str], chosen: list[str], command: str) -> None:
@@ -87,9 +91,18 @@ def _check(files: dict[Path, str], chosen: list[str], command: str) -> None:
 
 
 def _render(schemas: SchemaCatalog, overrides: Path | None, output: Path, chosen: list[str]) -> dict[Path, str]:
+    ids = [schemas.require_revision(revision) for revision in chosen]
+    templates = template_folders(overrides)
+    present = [name for name in schemas.pins if (output / module_name(name) / "__init__.py").is_file()]
+    parts = [generator_digest(), tree_digest(schemas.root), *map(tree_digest, templates), json.dumps([ids, present])]
+    text = cached("output", parts, partial(_rendered, schemas, templates, output, ids))
+    return {output / name: module for name, module in json.loads(text).items()}
+
+
+def _rendered(schemas: SchemaCatalog, templates: Templates, output: Path, ids: list[str]) -> str:
+    """Return the files as JSON, by their paths in the folder."""
     from ..generate import generate  # Imports datamodel-code-generator and black.
 
-    ids = [schemas.require_revision(revision) for revision in chosen]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -98,7 +111,8 @@ def _render(schemas: SchemaCatalog, overrides: Path | None, output: Path, chosen
         def on_progress(revision: str) -> None:
             progress.update(task, advance=1, description=f"generated {revision}")
 
-        return generate(schemas, template_folders(overrides), output, ids, on_progress)
+        files = generate(schemas, templates, output, ids, on_progress)
+    return json.dumps({path.relative_to(output).as_posix(): text for path, text in files.items()})
 
 
 def _show_diff(diff: str) -> None:

@@ -73,7 +73,7 @@ def import_schema(
     """Import an official schema.ts and schema.json as a normalized schema, if the two agree.
 
     The bindings of the revision are generated in a temporary folder, imported, and hold a conversation. Exit code 2,
-    with a report, if something cannot be derived or does not work: the revision is then kept apart, in the folder
+    with a report, if something cannot be derived or does not work: the revision is then set aside, in the folder
     `unclear`, and no other revision is affected.
     """
     from ..importer.importer import commit_of  # Imports tree-sitter.
@@ -117,7 +117,7 @@ def _import(revision: str, settings: _Settings) -> ClarityReport:
     if not report.findings and apart.is_dir():
         shutil.rmtree(apart)
     agree = click.style(f"{result.definitions} of {result.definitions} definitions agree", fg="green")
-    written = f"kept apart in {place}" if report.findings else "written" if changed else "unchanged"
+    written = f"set aside in {place}" if report.findings else "written" if changed else "unchanged"
     click.echo(f"{revision}: {agree}; follows {previous or 'nothing'}; {written}")
     with suppress(CodegenError):  # The report has a finding for types that cannot be read.
         _report_undocumented(catalog, revision)

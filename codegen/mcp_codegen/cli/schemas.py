@@ -36,7 +36,7 @@ def list_revisions(schema: Path | None) -> None:
     console.width = max(console.width, 120)
     console.print(table)
     if schemas.unclear:
-        click.echo(f"\nkept apart, for their findings (mcp-codegen clarity lists them): {', '.join(schemas.unclear)}")
+        click.echo(f"\nset aside, for their findings (mcp-codegen clarity lists them): {', '.join(schemas.unclear)}")
 
 
 _COLUMNS: Final[dict[str, Literal["left", "right"]]] = {

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ..catalog import SchemaCatalog
 from ..errors import SchemaError
-from ..importer.normalize import Schema
 from ..importer.pins import digest
+from ..importer.schema_references import Schema
 from ..json_types import is_object
 from ..model.docs import Docs, read_docs
 from .manifest import Manifest, read_manifest

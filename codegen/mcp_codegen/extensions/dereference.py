@@ -15,8 +15,9 @@ from collections.abc import Hashable, Mapping
 from typing import Any, Final, TypeVar
 
 from ..errors import SchemaError
-from ..importer.normalize import DIALECT, REF, Schema
+from ..importer.normalize import DIALECT
 from ..importer.official import without_prose
+from ..importer.schema_references import REF, Schema
 from ..json_types import is_object
 
 _IGNORED: Final = ("$schema", "$id", "description", "title", "default", "propertyNames", "pattern", "format")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import SchemaError
-from ..importer.normalize import REF, Schema
+from ..importer.schema_references import REF, Schema
 from .manifest import Manifest
 
 

@@ -7,7 +7,8 @@ import re
 from typing import Final
 
 from ..errors import SchemaError
-from ..importer.normalize import REF, Schema, normalize
+from ..importer.normalize import normalize
+from ..importer.schema_references import REF, Schema
 from ..importer.syntax import InterfaceDeclaration, ObjectLiteral
 from ..importer.typescript import parse
 from ..json_types import is_object

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..errors import SchemaError
-from ..importer.normalize import REF, Schema
+from ..importer.schema_references import REF, Schema
 from ..model.capabilities import declared_path
 from ..model.docs import Docs
 from ..model.ir import CapabilityRequirement, InterimResult, Method, Object, Revision

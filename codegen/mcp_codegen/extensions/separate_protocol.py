@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from ..errors import SchemaError
-from ..importer.normalize import REF, Schema
+from ..importer.schema_references import REF, Schema
 from ..model.capabilities import CAPABILITIES, declared_path
 from ..model.docs import Docs
 from ..model.ir import Lifecycle, Method, Object, Plain, Ref, Revision

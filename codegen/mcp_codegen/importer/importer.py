@@ -14,9 +14,10 @@ from jsonschema import Draft202012Validator
 from ..errors import Finding, SchemaError
 from ..json_types import is_object
 from ..output import read_file
-from .normalize import Schema, normalize
-from .official import as_official, differences, published
+from .normalize import normalize
+from .official import as_official, differences, generic_names, published
 from .pins import Pins, digest
+from .schema_references import Schema
 from .typescript import parse
 
 SOURCE: Final = "https://github.com/modelcontextprotocol/modelcontextprotocol"
@@ -48,7 +49,7 @@ def import_revision(folder: Path, revision: str, follows: str, commit: str, like
 def _import(folder: Path, revision: str, follows: str, commit: str, like: str) -> ImportResult:
     files = {name: _read(folder / name) for name in _FILES}
     normalized = normalize_folder(folder, revision)
-    official = published(_json(files["schema.json"], folder / "schema.json"))
+    official = published(_json(files["schema.json"], folder / "schema.json"), generic_names(normalized))
     if lines := differences(as_official(normalized), official):
         findings = [
             Finding("agreement", line.split(":")[0], f"schema.ts and schema.json disagree: {line}") for line in lines
@@ -99,7 +100,9 @@ def verify_revision(folder: Path, normalized: Schema, revision: str, pins: Pins)
     contains (inheritance, constants, deprecations, …) is compared as well.
     """
     official = _read(folder / "schema.json")
-    lines = differences(as_official(normalized), published(_json(official, folder / "schema.json")))
+    lines = differences(
+        as_official(normalized), published(_json(official, folder / "schema.json"), generic_names(normalized))
+    )
     if (folder / "schema.ts").exists() and not lines:
         current = normalize_folder(folder, revision)
         lines = differences(normalized["$defs"], current["$defs"])

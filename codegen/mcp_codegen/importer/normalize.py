@@ -5,11 +5,13 @@ The normalized schema extends JSON Schema with these annotations, which validato
 | key           | at         | meaning                                                                        |
 |---------------|------------|--------------------------------------------------------------------------------|
 | `x-constants` | root       | the constants of schema.ts, by name                                            |
+| `x-generic`   | root       | the parameters of generic aliases, by name                                     |
 | `x-extends`   | definition | the interfaces it extends; `properties` repeats their properties, first        |
 | `x-omits`     | definition | the inherited properties that it omits                                         |
 | `x-open`      | object     | unknown properties are allowed, although the official schema.json omits that   |
 | `x-known`     | string     | the values the specification names; any other string is valid too              |
 | `x-constant`  | const      | the name of the constant                                                       |
+| `x-inline`    | definition | the official schema.json repeats it wherever it is used                        |
 | `x-official`  | anywhere   | the schema that the official schema.json has here; `false`: it has none        |
 | `x-category`  | definition | the heading under which the specification documents it                         |
 | `x-internal`  | definition | the specification does not document it separately                              |
@@ -17,11 +19,12 @@ The normalized schema extends JSON Schema with these annotations, which validato
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ..errors import SchemaError
+from .generics import substitute, without_nothing
+from .schema_references import REF, Schema, contains_itself
 from .syntax import (
     JSON_TAGS,
     TEXT_TAGS,
@@ -36,19 +39,16 @@ from .syntax import (
     Name,
     ObjectLiteral,
     PropertyOf,
+    TemplateOf,
     TsType,
+    TupleOf,
     TypeAliasDeclaration,
     TypeOf,
     UnionOf,
 )
-
-Schema = dict[str, Any]
+from .tag_values import tag_value
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-REF: Final = "#/$defs/"
-
-_SIZES: Final = ("minLength", "maxLength", "minItems", "maxItems")
-_TAG_TYPES: Final[dict[str, type]] = {"uniqueItems": bool, **dict.fromkeys(_SIZES, int)}
 
 
 def normalize(declarations: list[Declaration], revision: str) -> Schema:
@@ -80,13 +80,31 @@ class _Normalizer:
         self._constants = {item.name: item.value for item in declarations if isinstance(item, ConstantDeclaration)}
         self._types = {item.name: item for item in declarations if not isinstance(item, ConstantDeclaration)}
         self._open_bases: list[str] = []  # The interfaces whose bases are being read.
+        self._at = ""  # The definition that is being read.
 
     def schema(self) -> Schema:
+        definitions: Schema = {}
+        for name, declared in self._types.items():
+            if isinstance(declared, InterfaceDeclaration) or not declared.parameters:
+                self._at = name
+                definitions[name] = self._definition(declared)
+        for name, declared in self._types.items():
+            # The official tool repeats an object without a name wherever an alias of it is used.
+            if isinstance(declared, TypeAliasDeclaration) and name in definitions:
+                is_unnamed = isinstance(self._resolved(declared.type), ObjectLiteral)
+                if is_unnamed and not contains_itself(name, definitions):
+                    definitions[name] = {"x-inline": True} | definitions[name]
+        generic = {
+            name: list(declared.parameters)
+            for name, declared in self._types.items()
+            if isinstance(declared, TypeAliasDeclaration) and declared.parameters and name not in definitions
+        }
         return {
             "$schema": DIALECT,
             "title": f"Model Context Protocol {self._revision}",
             "x-constants": self._constants,
-            "$defs": {name: self._definition(declared) for name, declared in self._types.items()},
+            **({"x-generic": generic} if generic else {}),
+            "$defs": definitions,
         }
 
     def _definition(self, declared: InterfaceDeclaration | TypeAliasDeclaration) -> Schema:
@@ -150,6 +168,10 @@ class _Normalizer:
         properties: Schema = {}
         required: dict[str, bool] = {}
         for member in literal.members:
+            if member.type == Keyword("never"):  # No JSON object has this property.
+                properties.pop(member.name, None)
+                required.pop(member.name, None)
+                continue
             if "deprecated" in member.tags:
                 properties[member.name] = {"deprecated": True} | self._type(member.type, member.tags)
             else:
@@ -165,6 +187,7 @@ class _Normalizer:
         return body
 
     def _type(self, written: TsType, tags: dict[str, str]) -> Schema:
+        written = self._resolved(written)
         match written:
             case Keyword(name):
                 schema = self._keyword(name, tags)
@@ -178,31 +201,33 @@ class _Normalizer:
             case Name("Record", (_, Keyword("never"))):
                 schema = Schema(type="object", properties=Schema())
             case Name("Record", (_, values)):
-                inner = self._type(values, {})
-                schema = (
-                    {"type": "object", "additionalProperties": inner} if inner else {"type": "object", "x-open": True}
-                )
+                schema = self._record(values)
             case Name("Date", ()) if "Date" not in self._types:
                 schema = {"type": "string", "format": "date-time"}
             case Name(name, ()):
                 if name not in self._types:
                     raise self._error(f"{name} is used but not declared; declare it in schema.ts")
+                self._parameters(name, ())
                 schema = {"$ref": REF + name}
             case Name(name, _):
                 raise self._error(
-                    f"the generic type {name}<…> is not supported; only Record, Omit and Array are: write the type "
-                    "that it gives"
+                    f"the generic type {name}<…> is not supported; only Record, Omit, Array, NonNullable and aliases "
+                    "are: write the type that it gives"
                 )
-            case PropertyOf(owner, name):
-                return self._type(self._property(owner, name), tags)
             case ArrayOf(items):
                 schema = Schema(type="array", items=self._type(items, {}))
+            case TupleOf():
+                schema = self._tuple(written)
+            case TemplateOf(pattern):
+                schema = {"type": "string", "pattern": pattern}
             case UnionOf(arms):
                 schema = self._union(arms, tags)
             case AllOf(parts):
                 schema = Schema(allOf=[self._type(part, {}) for part in parts])
             case ObjectLiteral():
                 schema = self._object(written)
+            case PropertyOf(owner, name):  # Resolved before; its property is read again.
+                return self._type(self._property(owner, name), tags)
         if written in (Keyword("never"), Keyword("undefined")):
             raise self._error(
                 "`never` and `undefined` have no value in JSON; write `name?: T` for a property that may be missing, "
@@ -211,11 +236,52 @@ class _Normalizer:
         schema |= {tag: tags[tag] for tag in TEXT_TAGS if tag in tags}
         return schema | {tag: self._value(tag, tags[tag]) for tag in JSON_TAGS if tag in tags}
 
+    def _parameters(self, name: str, arguments: tuple[TsType, ...]) -> dict[str, TsType]:
+        """Return the arguments of an alias by the names of its parameters."""
+        declared = self._types[name]
+        parameters = declared.parameters if isinstance(declared, TypeAliasDeclaration) else ()
+        if len(parameters) != len(arguments):
+            raise self._error(
+                f"{name} has {len(parameters)} type parameters, and is used with {len(arguments)}; write all"
+            )
+        return dict(zip(parameters, arguments, strict=True))
+
+    def _record(self, values: TsType) -> Schema:
+        inner = self._type(values, {})  # The official tool omits the values.
+        values_of = {"additionalProperties": inner, "x-official": {"type": "object"}}
+        return {"type": "object"} | (values_of if inner else {"x-open": True})
+
+    def _tuple(self, written: TupleOf) -> Schema:
+        """Return a tuple as an array of its types, with its length. The official tool gives the type of each item."""
+        items = [self._type(item, {}) for item in written.items]
+        rest = None if written.rest is None else self._type(written.rest, {})
+        distinct: list[Schema] = []
+        for item in (*items, *([] if rest is None else [rest])):
+            if item not in distinct:
+                distinct.append(item)
+        sizes = {"minItems": written.minimum} | ({"maxItems": len(items)} if rest is None else {})
+        official = {"type": "array", "items": items, **sizes} | ({} if rest is None else {"additionalItems": rest})
+        inner = distinct[0] if len(distinct) == 1 else {"anyOf": distinct} if distinct else {}
+        return {"type": "array", "items": inner, **sizes, "x-official": official}
+
+    def _resolved(self, written: TsType) -> TsType:
+        """Return the type that an indexed access, a generic alias or `NonNullable` gives, and any other as it is."""
+        match written:
+            case PropertyOf(owner, name):
+                return self._resolved(self._property(owner, name))
+            case Name("NonNullable", (inner,)) if "NonNullable" not in self._types:
+                return self._resolved(without_nothing(self._resolved(inner)))
+            case Name(name, arguments) if arguments and isinstance(
+                alias := self._types.get(name), TypeAliasDeclaration
+            ):
+                return self._resolved(substitute(alias.type, self._parameters(name, arguments)))
+            case _:
+                return written
+
     def _property(self, owner: TsType, name: str) -> TsType:
         """Return the type of a property of an interface, or of an object."""
         members: tuple[Member, ...] = ()
-        if isinstance(owner, PropertyOf):
-            owner = self._property(owner.owner, owner.property)
+        owner = self._resolved(owner)
         if isinstance(owner, Name):
             declared = self._types.get(owner.name)
             if isinstance(declared, InterfaceDeclaration):
@@ -231,15 +297,9 @@ class _Normalizer:
 
     def _value(self, tag: str, written: str) -> Any:
         try:
-            value = json.loads(written)
+            return tag_value(tag, written)
         except ValueError as error:
-            raise self._error(
-                f"@{tag} has the value {written!r}, which is not JSON; correct the tag in schema.ts"
-            ) from error
-        expected = _TAG_TYPES.get(tag, (int, float))
-        if tag != "default" and (not isinstance(value, expected) or isinstance(value, bool) != (expected is bool)):
-            raise self._error(f"@{tag} has the value {written!r}, which it cannot have; correct the tag in schema.ts")
-        return value
+            raise self._error(str(error)) from None
 
     def _names(self, written: TsType, user: str) -> list[str]:
         arms = written.arms if isinstance(written, UnionOf) else (written,)
@@ -249,7 +309,8 @@ class _Normalizer:
         return names
 
     def _error(self, text: str) -> SchemaError:
-        return SchemaError(f"{self._revision}: {text}")
+        at = f" (in {self._at})" if self._at and self._at not in text else ""
+        return SchemaError(f"{self._revision}: {text}{at}", at=self._at)
 
     def _keyword(self, name: str, tags: dict[str, str]) -> Schema:
         if name in ("unknown", "any"):
@@ -260,7 +321,10 @@ class _Normalizer:
             return {"type": tags.get("TJS-type", "integer")}
         return {"type": name}
 
-    def _union(self, arms: tuple[TsType, ...], tags: dict[str, str]) -> Schema:
+    def _union(self, written: tuple[TsType, ...], tags: dict[str, str]) -> Schema:
+        arms = tuple(arm for arm in written if arm != Keyword("never"))
+        if len(arms) < len(written):
+            return self._type(arms[0] if len(arms) == 1 else UnionOf(arms), tags)
         literals = [arm.value for arm in arms if isinstance(arm, Literal)]
         keywords = [arm.name for arm in arms if isinstance(arm, Keyword)]
         if len(literals) == len(arms):

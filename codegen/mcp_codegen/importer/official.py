@@ -7,16 +7,19 @@ normalized schema and compared definition by definition. Descriptions and order 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any, Final
+from urllib.parse import quote
 
 from ..json_types import is_list, is_object
-from .normalize import REF, Schema
+from .schema_references import REF, Schema
 
 _ANNOTATIONS: Final = (
     "x-extends",
     "x-omits",
     "x-open",
     "x-known",
+    "x-inline",
     "x-constant",
     "x-category",
     "x-internal",
@@ -30,11 +33,34 @@ def as_official(normalized: Schema) -> Schema:
     return {name: canonical(_reduce(schema, definitions)) for name, schema in definitions.items()}
 
 
-def published(official: Schema) -> Schema:
-    """Return the definitions of an official schema.json (of any dialect) without descriptions, in canonical order."""
+def generic_names(normalized: Schema) -> list[str]:
+    """Return the names that only the official schema.json defines: generic aliases, and their parameters."""
+    generic: dict[str, list[str]] = normalized.get("x-generic", {})
+    return [name for alias, parameters in generic.items() for name in (alias, *parameters)]
+
+
+def published(official: Schema, omitted: Collection[str] = ()) -> Schema:
+    """Return the definitions of an official schema.json (of any dialect), but those with `omitted` names, without
+    descriptions, in canonical order."""
     text = json.dumps(official.get("$defs") or official.get("definitions") or {})
     definitions: Schema = json.loads(text.replace("#/definitions/", REF))
-    return {name: canonical(without_prose(schema)) for name, schema in definitions.items()}
+    records = {REF + quote(name, safe): definitions[name] for name in definitions if "<" in name for safe in ("", name)}
+    return {
+        name: canonical(_with_records(without_prose(schema), records))
+        for name, schema in definitions.items()
+        if "<" not in name and name not in omitted
+    }
+
+
+def _with_records(schema: Any, records: Schema) -> Any:
+    """Return a schema with the definitions of `Record<K, V>` at their places, which some versions of the official tool
+    name by their type."""
+    if is_object(schema):
+        target = records.get(str(schema.get("$ref")))
+        if target is not None:
+            return without_prose(target)
+        return {key: _with_records(value, records) for key, value in schema.items()}
+    return [_with_records(item, records) for item in schema] if is_list(schema) else schema
 
 
 def canonical(schema: Any, key: str = "") -> Any:
@@ -95,7 +121,8 @@ def without_prose(schema: Any) -> Any:
 def _reduce(schema: Schema, definitions: Schema) -> Schema:
     official = schema.get("x-official")
     if is_object(official):
-        return official
+        return _reduce(official, definitions)
+    schema = _distributed(schema, definitions)
     reduced = {key: _reduce_key(key, value, definitions) for key, value in schema.items() if key not in _ANNOTATIONS}
     if "anyOf" in reduced:
         return _reduce_union(schema["anyOf"], definitions) | {key: reduced[key] for key in reduced if key != "anyOf"}
@@ -107,13 +134,33 @@ def _reduce(schema: Schema, definitions: Schema) -> Schema:
     return reduced
 
 
+def _distributed(schema: Schema, definitions: Schema) -> Schema:
+    """Return `A & (B | C)` as `A & B | A & C`, as the official tool writes it, and any other schema as it is."""
+    parts = schema.get("allOf", ())
+    for place, part in enumerate(parts):
+        arms = _arms(part, definitions)
+        if arms:
+            rest = {key: value for key, value in schema.items() if key != "allOf"}
+            variants = ([*parts[:place], arm, *parts[place + 1 :]] for arm in arms)
+            return rest | {"anyOf": [_distributed({"allOf": variant}, definitions) for variant in variants]}
+    return schema
+
+
+def _arms(schema: Schema, definitions: Schema) -> list[Schema]:
+    """Return the arms of a union, also of one with a name; nothing for another type."""
+    while "$ref" in schema:
+        schema = definitions.get(str(schema["$ref"]).removeprefix(REF), {})
+    schema = _distributed(schema, definitions)
+    return [inner for arm in schema.get("anyOf", ()) for inner in _arms(arm, definitions) or [arm]]
+
+
 def _reduce_key(key: str, value: Any, definitions: Schema) -> Any:
     match key:
         case "properties":
             return {name: _reduce(schema, definitions) for name, schema in value.items()}
-        case "items" | "additionalProperties" if is_object(value):
+        case "items" | "additionalProperties" | "additionalItems" if is_object(value):
             return _reduce(value, definitions)
-        case "anyOf" | "allOf":
+        case "items" | "anyOf" | "allOf":
             return [_reduce(schema, definitions) for schema in value]
         case _:
             return value
@@ -122,7 +169,7 @@ def _reduce_key(key: str, value: Any, definitions: Schema) -> Any:
 def _is_erased(target: Schema, definitions: Schema) -> bool:
     """Return True for an alias of a plain type, an array or another name: the official tool inlines these at each
     use."""
-    if "$ref" in target:
+    if "$ref" in target or "x-inline" in target:
         return True
     return target.get("type") in ("string", "integer", "boolean", "array") and "enum" not in target
 
@@ -143,7 +190,7 @@ def _reduce_union(arms: list[Schema], definitions: Schema) -> Schema:
 def _flatten(arm: Schema, definitions: Schema) -> list[Schema]:
     if arm.get("x-official") is False:
         return []
-    target = definitions.get(str(arm.get("$ref")).removeprefix(REF), {})
+    target = _distributed(definitions.get(str(arm.get("$ref")).removeprefix(REF), {}), definitions)
     if "anyOf" in target:
         return [schema for inner in target["anyOf"] for schema in _flatten(inner, definitions)]
     return [_reduce(arm, definitions)]

@@ -58,6 +58,22 @@ class ArrayOf:
 
 
 @dataclass(frozen=True, slots=True)
+class TupleOf:
+    """`[A, B?, ...C[]]`; at least `minimum` items, and any number of `rest` after the others."""
+
+    items: tuple[TsType, ...]
+    minimum: int
+    rest: TsType | None
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateOf:
+    """A template literal type, as the pattern of its strings."""
+
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
 class UnionOf:
     """`A | B`; nested unions are flattened."""
 
@@ -89,7 +105,9 @@ class ObjectLiteral:
     index: TsType | None = None
 
 
-TsType = Keyword | Literal | Name | TypeOf | PropertyOf | ArrayOf | UnionOf | AllOf | ObjectLiteral
+TsType = (
+    Keyword | Literal | Name | TypeOf | PropertyOf | ArrayOf | TupleOf | TemplateOf | UnionOf | AllOf | ObjectLiteral
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +122,12 @@ class InterfaceDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class TypeAliasDeclaration:
-    """`type X = …`."""
+    """`type X = …`, or `type X<A, B> = …` with parameters."""
 
     name: str
     type: TsType
     tags: dict[str, str]
+    parameters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Final, NoReturn
+from typing import Final
 
 import tree_sitter
 import tree_sitter_typescript
@@ -12,6 +12,7 @@ from tree_sitter import Node
 
 from ..errors import SchemaError
 from .literals import NoLiteralError, literal_value, string_value
+from .refusals import REFUSED, refuse, refuse_node, text_of
 from .syntax import (
     JSON_TAGS,
     TEXT_TAGS,
@@ -26,7 +27,9 @@ from .syntax import (
     Name,
     ObjectLiteral,
     PropertyOf,
+    TemplateOf,
     TsType,
+    TupleOf,
     TypeAliasDeclaration,
     TypeOf,
     UnionOf,
@@ -38,32 +41,9 @@ _TAG: Final = re.compile(r"^[\s*/]*@([\w-]+)[ \t]*(.*?)[ \t]*(?:\*+/)?[ \t]*$", 
 _TOOL_TAGS: Final = frozenset(f"TJS-{name}" for name in (*TEXT_TAGS, *JSON_TAGS))
 # The types of TypeScript that JSON has as well.
 _KEYWORDS: Final = frozenset({"any", "boolean", "null", "number", "object", "string", "unknown"})
-# Constructs that are refused, by the name of their node: what they are called, and what to write instead.
-_REFUSED: Final = {
-    "abstract_class_declaration": ("a class", "an interface"),
-    "ambient_declaration": ("`declare`", "the declaration with `export`"),
-    "call_signature": ("a call signature", "a property with a type of JSON"),
-    "class_declaration": ("a class", "an interface"),
-    "conditional_type": ("a conditional type", "the type that it gives"),
-    "construct_signature": ("a constructor", "a property with a type of JSON"),
-    "constructor_type": ("a constructor type", "a type of JSON"),
-    "enum_declaration": ("an enum", 'a union of literals, such as `type X = "a" | "b"`'),
-    "expression_statement": ("an expression", "interfaces, type aliases and constants only"),
-    "function_declaration": ("a function", "interfaces, type aliases and constants only"),
-    "function_type": ("a function type", "a type of JSON"),
-    "import_statement": ("an import", "the imported declarations into this file"),
-    "index_type_query": ("`keyof`", "a union of the names, as literals"),
-    "internal_module": ("a namespace", "its declarations at the top of the file"),
-    "intrinsic_type": ("an intrinsic type", "the type that it gives"),
-    "mapped_type_clause": ("a mapped type", "an interface with the properties, or `Record<string, T>`"),
-    "method_signature": ("a method", "a property with a type of JSON"),
-    "module": ("a module", "its declarations at the top of the file"),
-    "nested_type_identifier": ("a name in a namespace", "a name of this file"),
-    "template_literal_type": ("a template literal type", "`string`, or a union of literals"),
-    "this_type": ("`this`", "the name of the interface"),
-    "tuple_type": ("a tuple", "an array, such as `(A | B)[]`"),
-    "variable_declaration": ("`var`", "`const`"),
-}
+# The pattern of a substitution in a template literal type, and the characters of its text that patterns escape.
+_SUBSTITUTED: Final = {"${string}": ".*", "${number}": "[0-9]*", "${bigint}": "[0-9]*"}
+_ESCAPED: Final = re.compile(r"[\\^$.*+?()[\]{}|]")
 
 
 def parse(text: str, source: str) -> list[Declaration]:
@@ -117,8 +97,8 @@ def _with_tags(parent: Node) -> Iterator[tuple[Node, dict[str, str]]]:
     tags: dict[str, str] = {}
     for node in parent.named_children:
         if node.type == "comment":
-            if _text(node).startswith("/**"):
-                tags = {match[1]: match[2] for match in _TAG.finditer(_text(node))}
+            if text_of(node).startswith("/**"):
+                tags = {match[1]: match[2] for match in _TAG.finditer(text_of(node))}
                 tags |= {name.removeprefix("TJS-"): tags[name] for name in tags if name in _TOOL_TAGS}
         else:
             yield node, tags
@@ -131,21 +111,24 @@ def _declarations(node: Node, tags: dict[str, str], source: str) -> Iterator[tup
     if node.type == "export_statement":
         exported = node.child_by_field_name("declaration")
         if exported is None:
-            _refuse(node, "an export without a declaration", "`export` before each declaration", source)
+            refuse(node, "an export without a declaration", "`export` before each declaration", source)
         inner = exported
     line = inner.start_point.row + 1
     match inner.type:
         case "interface_declaration":
             yield _interface(inner, tags, source), line
         case "type_alias_declaration":
-            _refuse_parameters(inner, source)
+            written = inner.child_by_field_name("type_parameters")
+            parameters = (
+                tuple(text_of(_field(child, "name", source)) for child in _children(written)) if written else ()
+            )
             alias = _type(_field(inner, "value", source), source)
-            yield TypeAliasDeclaration(_text(_field(inner, "name", source)), alias, tags), line
+            yield TypeAliasDeclaration(text_of(_field(inner, "name", source)), alias, tags, parameters), line
         case "lexical_declaration":
             for declarator in _children(inner):
                 yield _constant(declarator, source), declarator.start_point.row + 1
         case _:
-            _refuse_node(inner, source)
+            refuse_node(inner, source)
 
 
 def _interface(node: Node, tags: dict[str, str], source: str) -> InterfaceDeclaration:
@@ -155,28 +138,28 @@ def _interface(node: Node, tags: dict[str, str], source: str) -> InterfaceDeclar
         for written in _children(clause) if clause.type == "extends_type_clause" else ():
             base = _type(written, source)
             if not isinstance(base, Name):
-                _refuse(written, "a base that is no name", "the name of an interface after `extends`", source)
+                refuse(written, "a base that is no name", "the name of an interface after `extends`", source)
             bases.append(base)
-    name = _text(_field(node, "name", source))
+    name = text_of(_field(node, "name", source))
     return InterfaceDeclaration(name, tuple(bases), _object(_field(node, "body", source), source), tags)
 
 
 def _constant(declarator: Node, source: str) -> ConstantDeclaration:
-    if _text(declarator.parent.children[0] if declarator.parent is not None else declarator) != "const":
-        _refuse(declarator, "`let`", "`const`", source)
+    if text_of(declarator.parent.children[0] if declarator.parent is not None else declarator) != "const":
+        refuse(declarator, "`let`", "`const`", source)
     name, value = _field(declarator, "name", source), declarator.child_by_field_name("value")
     if value is None or name.type != "identifier":
-        _refuse(declarator, "a constant without a name or a value", "`const NAME = value`", source)
+        refuse(declarator, "a constant without a name or a value", "`const NAME = value`", source)
     read = _read(value, source)
     if isinstance(read, bool) or not isinstance(read, (str, int)):
-        _refuse(value, f"a constant of {_text(value)[:40]}", "a string or an integer", source)
-    return ConstantDeclaration(_text(name), read)
+        refuse(value, f"a constant of {text_of(value)[:40]}", "a string or an integer", source)
+    return ConstantDeclaration(text_of(name), read)
 
 
 def _refuse_parameters(node: Node, source: str) -> None:
     parameters = node.child_by_field_name("type_parameters")
     if parameters is not None:
-        _refuse(parameters, "a generic declaration", "one declaration for each use", source)
+        refuse(parameters, "a generic interface", "one interface for each use", source)
 
 
 def _object(node: Node, source: str) -> ObjectLiteral:
@@ -185,23 +168,23 @@ def _object(node: Node, source: str) -> ObjectLiteral:
     for child, tags in _with_tags(node):
         if child.type == "index_signature":
             if any(part.type == "mapped_type_clause" for part in child.children):
-                _refuse(child, *_REFUSED["mapped_type_clause"], source)
+                refuse(child, *REFUSED["mapped_type_clause"], source)
             index = _annotation(child, source)
         elif child.type == "property_signature":
             members.append(_member(child, tags, source))
         else:
-            _refuse_node(child, source)
+            refuse_node(child, source)
     names = [member.name for member in members]
     if double := [name for name in names if names.count(name) > 1]:
-        _refuse(node, f"the property {double[0]!r} twice", "it once", source)
+        refuse(node, f"the property {double[0]!r} twice", "it once", source)
     return ObjectLiteral(tuple(members), index)
 
 
 def _member(node: Node, tags: dict[str, str], source: str) -> Member:
     name = _field(node, "name", source)
     if name.type == "computed_property_name":
-        _refuse(name, "a computed name", "the name itself", source)
-    written = string_value(name) if name.type == "string" else _text(name)
+        refuse(name, "a computed name", "the name itself", source)
+    written = string_value(name) if name.type == "string" else text_of(name)
     optional = any(part.type == "?" for part in node.children)
     written_type = _annotation(node, source)
     if optional and isinstance(written_type, UnionOf):
@@ -213,32 +196,32 @@ def _member(node: Node, tags: dict[str, str], source: str) -> Member:
 def _annotation(node: Node, source: str) -> TsType:
     annotation = node.child_by_field_name("type")
     if annotation is None:
-        _refuse(node, "a property without a type", "its type after a colon", source)
+        refuse(node, "a property without a type", "its type after a colon", source)
     return _type(_children(annotation)[0], source)
 
 
 def _type(node: Node, source: str) -> TsType:
     reader = _TYPES.get(node.type)
-    return _refuse_node(node, source) if reader is None else reader(node, source)
+    return refuse_node(node, source) if reader is None else reader(node, source)
 
 
 def _keyword(node: Node, source: str) -> TsType:
-    name = _text(node)
+    name = text_of(node)
     if name == "never":
         return Keyword(name)  # `Record<string, never>` is an empty object; the normalizer refuses it elsewhere.
     if name not in _KEYWORDS:
-        _refuse(node, f"`{name}`", f"a type of JSON: {', '.join(sorted(_KEYWORDS))}", source)
+        refuse(node, f"`{name}`", f"a type of JSON: {', '.join(sorted(_KEYWORDS))}", source)
     return Keyword(name)
 
 
 def _literal(node: Node, source: str) -> TsType:
-    if _text(node) == "undefined":
+    if text_of(node) == "undefined":
         return Keyword("undefined")  # Nothing beside another type of an optional property, and refused elsewhere.
     value = _read(node, source)
     if value is None:
         return Keyword("null")
     if isinstance(value, float):
-        _refuse(node, f"the literal {value}", "`number`, or an integer", source)
+        refuse(node, f"the literal {value}", "`number`, or an integer", source)
     return Literal(value)
 
 
@@ -252,26 +235,26 @@ def _read(node: Node, source: str) -> str | int | float | bool | None:
 def _generic(node: Node, source: str) -> TsType:
     name = _field(node, "name", source)
     if name.type != "type_identifier":
-        _refuse_node(name, source)
+        refuse_node(name, source)
     arguments = tuple(_type(child, source) for child in _children(_field(node, "type_arguments", source)))
-    if _text(name) in ("Array", "ReadonlyArray"):
+    if text_of(name) in ("Array", "ReadonlyArray"):
         if len(arguments) != 1:
-            _refuse(node, f"`{_text(node)[:40]}`", "`Array<T>` with one type", source)
+            refuse(node, f"`{text_of(node)[:40]}`", "`Array<T>` with one type", source)
         return ArrayOf(arguments[0])
-    return Name(_text(name), arguments)
+    return Name(text_of(name), arguments)
 
 
 def _query(node: Node, source: str) -> TsType:
     (operand,) = _children(node)[:1] or [node]
     if operand.type != "identifier":
-        _refuse(node, f"`{_text(node)[:60]}`", "`typeof NAME` with a constant of this file", source)
-    return TypeOf(_text(operand))
+        refuse(node, f"`{text_of(node)[:60]}`", "`typeof NAME` with a constant of this file", source)
+    return TypeOf(text_of(operand))
 
 
 def _property_of(node: Node, source: str) -> TsType:
     owner, index = (_type(child, source) for child in _children(node)[:2])
     if not isinstance(index, Literal) or not isinstance(index.value, str):
-        _refuse(node, "an indexed access without a name", 'the name of a property, such as `X["params"]`', source)
+        refuse(node, "an indexed access without a name", 'the name of a property, such as `X["params"]`', source)
     return PropertyOf(owner, index.value)
 
 
@@ -293,21 +276,53 @@ def _intersection(node: Node, source: str) -> TsType:
         part = _type(child, source)
         arms = part.arms if isinstance(part, UnionOf) else (part,)
         if not all(isinstance(arm, (AllOf, Name, ObjectLiteral, PropertyOf)) for arm in arms):
-            shown = " ".join(_text(child).split())[:40]
-            _refuse(node, f"an intersection with `{shown}`", "an intersection of objects, or the plain type", source)
+            shown = " ".join(text_of(child).split())[:40]
+            refuse(node, f"an intersection with `{shown}`", "an intersection of objects, or the plain type", source)
         parts.extend(part.parts if isinstance(part, AllOf) else [part])
     return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
+
+
+def _tuple(node: Node, source: str) -> TsType:
+    items: list[TsType] = []
+    minimum, rest = 0, None
+    for child in _children(node):
+        written = child.child_by_field_name("type")  # Of a named element.
+        inner = _children(written)[0] if written is not None else child
+        is_rest = child.type == "rest_type" or any(part.type == "rest_pattern" for part in child.children)
+        item = _type(_children(inner)[0] if inner.type in ("rest_type", "optional_type") else inner, source)
+        if is_rest and (not isinstance(item, ArrayOf) or child != _children(node)[-1]):
+            refuse(child, "a rest element that is not an array at the end", "`...T[]` as the last element", source)
+        if isinstance(item, ArrayOf) and is_rest:
+            rest = item.items
+        else:
+            items.append(item)
+            minimum += child.type not in ("optional_type", "optional_parameter")
+    return TupleOf(tuple(items), minimum, rest)
+
+
+def _template(node: Node, source: str) -> TsType:
+    parts: list[str] = []
+    for child in node.named_children:
+        if child.type != "template_type":
+            parts.append(_ESCAPED.sub(r"\\\g<0>", text_of(child)))
+        elif (pattern := _SUBSTITUTED.get(text_of(child))) is not None:
+            parts.append(pattern)
+        else:
+            refuse(child, "a template literal type with other types than string and number", "`string`", source)
+    return TemplateOf(f"^{''.join(parts)}$")
 
 
 _TYPES: Final[dict[str, Callable[[Node, str], TsType]]] = {
     "predefined_type": _keyword,
     "literal_type": _literal,
-    "type_identifier": lambda node, _: Name(_text(node)),
+    "type_identifier": lambda node, _: Name(text_of(node)),
     "generic_type": _generic,
     "type_query": _query,
     "lookup_type": _property_of,
     "readonly_type": _readonly,
     "array_type": lambda node, source: ArrayOf(_type(_children(node)[0], source)),
+    "tuple_type": _tuple,
+    "template_literal_type": _template,
     "parenthesized_type": lambda node, source: _type(_children(node)[0], source),
     "union_type": _union,
     "intersection_type": _intersection,
@@ -323,21 +338,5 @@ def _children(node: Node) -> list[Node]:
 def _field(node: Node, name: str, source: str) -> Node:
     child = node.child_by_field_name(name)
     if child is None:
-        _refuse(node, f"a {node.type.replace('_', ' ')} without {name}", "it in full", source)
+        refuse(node, f"a {node.type.replace('_', ' ')} without {name}", "it in full", source)
     return child
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode()
-
-
-def _refuse_node(node: Node, source: str) -> NoReturn:
-    construct = _REFUSED.get(node.type, (f"a {node.type.replace('_', ' ')}", "interfaces, type aliases and constants"))
-    _refuse(node, *construct, source)
-
-
-def _refuse(node: Node, construct: str, instead: str, source: str) -> NoReturn:
-    raise SchemaError(
-        f"{source}:{node.start_point.row + 1}: {construct} is outside of the TypeScript that schemas are read in; "
-        f"write {instead}"
-    )

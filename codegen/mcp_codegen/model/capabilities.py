@@ -22,8 +22,7 @@ def declared_path(types: NamedTypes, side: str, segments: list[str]) -> list[str
     path = [side]
     at: Type = Ref(CAPABILITIES[side])
     for segment in segments:
-        holder = types.get(at.name) if isinstance(at, Ref) else None
-        fields = holder.fields if isinstance(holder, Object) else ()
+        fields = (field for holder in _objects(types, at) for field in holder.fields)
         field = next((candidate for candidate in fields if candidate.name == snake(segment)), None)
         if field is None:
             break
@@ -67,6 +66,18 @@ class CapabilityRequirements:
                 CapabilityRequirement(name, use["capability"], attribute, values, implied_by_empty, sender_only)
             )
         return tuple(requirements)
+
+
+def _objects(types: NamedTypes, written: Type) -> Iterator[Object]:
+    """Yield the object types that a type may mean."""
+    if isinstance(written, Union):
+        for arm in written.arms:
+            yield from _objects(types, arm)
+    elif isinstance(written, Ref):
+        for name in _arms(types, written.name):
+            target = types[name]
+            if isinstance(target, Object):
+                yield target
 
 
 def _arms(types: NamedTypes, name: str | None) -> Iterator[str]:

@@ -215,6 +215,11 @@ class ReservedErrorCodes:
     replacement: int
 
 
+def module_name(revision: str) -> str:
+    """Return the name of the package of a revision."""
+    return "v" + revision.replace("-", "_").replace(".", "_")
+
+
 @dataclass(frozen=True, slots=True)
 class Revision:
     """One revision of the protocol. `client` and `server` are the names of the classes of its two sides."""
@@ -235,7 +240,7 @@ class Revision:
     @property
     def module(self) -> str:
         """Return the name of its package: the id with `v` in front and underscores inside."""
-        return "v" + self.id.replace("-", "_").replace(".", "_")
+        return module_name(self.id)
 
     def own_fields(self, type: Object) -> list[Field]:
         """Return the fields that no Python base of the object has."""

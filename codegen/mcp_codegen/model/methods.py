@@ -18,6 +18,7 @@ from typing import Final, Literal
 from ..errors import RuleError, combine
 from .capabilities import CAPABILITIES, CapabilityRequirements, declared_path, has_capability
 from .ir import Alias, Field, InterimResult, Map, Method, Object, Plain, Ref, Scalar, Type, Union, Values
+from .merged import merged_union
 from .names import snake
 from .overlay import Overlay, OverlayRow, OverlayRows
 from .types import NamedTypes
@@ -165,7 +166,7 @@ class MethodRules:
             )
         stem = message.name.removesuffix(_SUFFIXES[kind])
         params = message.field("params")
-        params_ref = None if params is None else _named(params.type)
+        params_ref = None if params is None else self._common(params.type, kind) or _named(params.type)
         if params is not None and params_ref is None:
             raise RuleError(
                 f"{self._revision}: the params of {message.name} are not an object type; make them one",
@@ -183,12 +184,18 @@ class MethodRules:
             params=params_type,
             params_required=params is not None and params.required,
             result=result,
-            interim=interim,
+            interim=() if kind == "input_request" else interim,  # Its result stands in the params of the next request.
             capability=self._capability(method, kind, direction),
             requirements=self._requirements.of(params_type),
             doc=message.doc,
             deprecated=message.deprecated,
         )
+
+    def _common(self, written: Type, kind: MethodKind) -> Ref | None:
+        """Return the params that all messages of a kind have in common, for params of any shape."""
+        name = "NotificationParams" if kind == "notification" else "RequestParams"
+        is_any = written in (Plain("any"), Map(Plain("any")))
+        return Ref(name) if is_any and isinstance(self._types.get(name), Object) else None
 
     def _results(self, stem: str, params: str | None) -> tuple[str, tuple[InterimResult, ...]]:
         """Return the result of a request, and its interim results."""
@@ -210,6 +217,8 @@ class MethodRules:
                 tried=[f"{stem}ResultResponse", f"{stem}Result", "EmptyResult"],
             )
         defined = self._types[result_name]
+        if isinstance(defined, Alias) and (merged := merged_union(defined, self._types)) is not None:
+            defined = self._types[result_name] = merged
         if isinstance(defined, Alias) and not isinstance(defined.type, Ref):
             raise RuleError(
                 f"{self._revision}: the result of {stem}Request is {result_name}, which is not an object type; make it "
@@ -277,6 +286,10 @@ class MethodRules:
         side = sender if kind == "notification" else receiver
         segments = [segment for segment in method.split("/") if segment != "notifications"]
         derived = ".".join(declared_path(self._types, side, segments))
+        if not derived and kind == "notification" and method not in self._unfit:
+            derived = ".".join(
+                declared_path(self._types, receiver, segments)
+            )  # It is about a feature of the other side.
         tried = [f"{side}.{segment}" for segment in segments[:1]]
         if method not in self._capability_rows and method in self._unfit and not derived:
             row = self._unfit[method]

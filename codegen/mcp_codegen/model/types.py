@@ -13,7 +13,7 @@ from pydantic_core import SchemaError as CoreSchemaError
 from pydantic_core import SchemaValidator
 
 from ..errors import SchemaError
-from ..importer.normalize import REF, Schema
+from ..importer.schema_references import REF, Schema
 from ..json_types import is_list, is_object
 from .docs import Docs
 from .ir import Alias, Array, Field, Map, Object, Plain, Ref, Scalar, Type, Union, Values

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,18 +12,20 @@ import black
 import jinja2
 from black.mode import TargetVersion
 
+from ..cache import cached
 from ..errors import CodegenError
 from ..paths import Templates, generator_version
 from .imports import tidy_imports
 
 MODE: Final = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
 GENERATOR: Final = generator_version()
+_BLACK: Final = version("black")
 
 
 def format_module(text: str, what: str) -> str:
     """Return the module without the imports it does not need, formatted by black."""
     try:
-        return black.format_str(tidy_imports(text), mode=MODE)
+        return _formatted(tidy_imports(text))
     except (SyntaxError, ValueError) as error:
         raise CodegenError(f"{what}: what the templates give is not Python: {error}") from error
 
@@ -37,7 +40,12 @@ def tidy_modules(files: Mapping[Path, str], folder: Path) -> dict[Path, str]:
 
 def format_modules(files: Mapping[Path, str]) -> dict[Path, str]:
     """Return tidy modules, formatted by black."""
-    return {path: black.format_str(text, mode=MODE) if path.suffix == ".py" else text for path, text in files.items()}
+    return {path: _formatted(text) if path.suffix == ".py" else text for path, text in files.items()}
+
+
+def _formatted(text: str) -> str:
+    """Return a module, formatted by black."""
+    return cached("module", [_BLACK, MODE.get_cache_key(), text], partial(black.format_str, text, mode=MODE))
 
 
 def _tidy(text: str, what: str) -> str:

@@ -16,7 +16,6 @@ from typing import Final
 
 from ..model.ir import Revision
 from .sections import dependencies_first, quote, sections
-from .source import format_module
 from .types import docstring
 
 _WHOLE: Final = "types.py"
@@ -38,12 +37,12 @@ def split_types(files: Mapping[str, str], revision: Revision) -> dict[str, str]:
     header, imports = _header(text), _imports(text)
     titles = _titles(by_section, home)
     result = {name: content for name, content in files.items() if name != _WHOLE}
-    result["types/__init__.py"] = format_module(_index(header, revision, modules), f"{revision.id}: types")
+    result["types/__init__.py"] = _index(header, revision, modules)
     for module, names in modules.items():
         parts = [header, docstring(_description(module, titles[module], revision), ""), "", imports]
         parts += _sibling_imports(module, names, needs, home)
         parts += ["", *_body(list(dependencies_first(_within(needs, names), names)), sources)]
-        result[f"types/{module}.py"] = format_module("\n".join(parts), f"{revision.id}: types/{module}.py")
+        result[f"types/{module}.py"] = "\n".join(parts)
     return result
 
 
@@ -157,7 +156,7 @@ def _header(text: str) -> str:
 
 
 def _imports(text: str) -> str:
-    """Return the imports of the whole module; those that a section does not use are removed when it is formatted."""
+    """Return the imports of the whole module; those that a section does not use are removed afterwards."""
     return "\n".join(ast.unparse(node) for node in ast.parse(text).body if isinstance(node, ast.ImportFrom))
 
 

@@ -7,16 +7,21 @@ Python literals afterwards, so that no schema text can become Python syntax.
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final, TypeGuard, cast
 
 from datamodel_code_generator import InputFileType, LiteralType, generate
 from datamodel_code_generator.enums import AllOfClassHierarchy, DataModelType, TargetPydanticVersion
 from datamodel_code_generator.format import PythonVersion
 
+from ..cache import cached, tree_digest
 from ..errors import CodegenError
 from ..model.ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, Scalar, Type, Union, Values
 from ..paths import Templates
@@ -29,6 +34,7 @@ _TOKEN: Final = re.compile(
     re.MULTILINE,
 )
 _WIDTH: Final = 116
+_VERSION: Final = version("datamodel-code-generator")
 _PUBLISHED: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -46,6 +52,19 @@ def render_types(revision: Revision, templates: Templates, unlinked: Collection[
         }
     }
     options = {definition.name: _class_options(definition, revision, tokens) for definition in revision.objects()}
+    folder = next(folder / "types" for folder in templates if (folder / "types").is_dir())
+    inputs = [schema, options, tokens.attributes]
+    parts: list[str | bytes] = [
+        _VERSION,
+        Path(__file__).read_bytes(),
+        tree_digest(folder),
+        json.dumps(inputs, sort_keys=False),
+    ]
+    return tokens.unmask(cached("types", parts, partial(_modules_text, revision.id, schema, options, tokens, folder)))
+
+
+def _modules_text(revision: str, schema: Schema, options: Schema, tokens: _Masker, folder: Path) -> str:
+    """Return the module that datamodel-code-generator writes for a schema, with tokens in the place of its texts."""
     source = generate(
         schema,
         input_file_type=InputFileType.JsonSchema,
@@ -57,7 +76,7 @@ def render_types(revision: Revision, templates: Templates, unlinked: Collection[
             "mcp_runtime.protocol.wire.wire_models.const",
             "mcp_runtime.protocol.wire.wire_models.MISSING",
         ],
-        custom_template_dir=next(folder / "types" for folder in templates if (folder / "types").is_dir()),
+        custom_template_dir=folder,
         extra_template_data=cast("Any", options),
         aliases=tokens.attributes,
         allof_class_hierarchy=AllOfClassHierarchy.Always,
@@ -76,8 +95,8 @@ def render_types(revision: Revision, templates: Templates, unlinked: Collection[
         use_type_alias=True,
     )
     if not isinstance(source, str):
-        raise CodegenError(f"{revision.id}: datamodel-code-generator gave no single module")
-    return tokens.unmask(source)
+        raise CodegenError(f"{revision}: datamodel-code-generator gave no single module")
+    return source
 
 
 def second_names(revision: Revision, unlinked: Collection[str] = ()) -> dict[str, str]:

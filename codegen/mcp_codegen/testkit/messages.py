@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from jsonschema import Draft202012Validator
 
 from ..errors import CodegenError
-from ..importer.normalize import Schema
+from ..importer.schema_references import REF, Schema
 from ..json_types import Json
 from ..model.ir import Method, Object, Revision
 from .instances import InstanceGenerator
@@ -20,10 +20,11 @@ _MAX_DESCRIPTION: Final = 300  # Characters.
 
 @dataclass(frozen=True, slots=True)
 class SchemaViolation:
-    """The path of an invalid value, and the message of the validator."""
+    """The path of an invalid value, the message of the validator, and the schema that the value violates."""
 
     path: tuple[Any, ...]
     message: str
+    schema: Any = None
 
     @property
     def describe(self) -> str:
@@ -55,20 +56,42 @@ class MessageFactory:
         return capabilities
 
     def _switch_on(self, name: str, capabilities: dict[str, Any]) -> None:
-        """Set capabilities that the schema declares as booleans to `true`."""
+        """Set capabilities that the schema declares as booleans to `true`, and those of which it requires properties to
+        the first valid object."""
         violation = self.first_violation(name, capabilities)
         while violation is not None:
+            if not violation.path:
+                raise CodegenError(
+                    f"{self.revision.id}: no valid {name} is known: {violation.describe}; correct the type"
+                )
             *path, last = violation.path
             holder = capabilities
             for segment in path:
                 holder = holder[segment]
-            if holder[last] is True:
+            before = holder[last]
+            for required in self._required_sets(violation.schema):
+                holder[last] = {wire: {} for wire in required}
+                further = self.first_violation(name, capabilities)
+                if further is None or further.path[: len(violation.path)] != violation.path:
+                    break
+                holder[last] = before
+            if before is True and holder[last] is True:
                 raise CodegenError(
                     f"{self.revision.id}: no valid {name} declares all capabilities that the methods need: "
                     f"{violation.describe}; correct [[capability]] in overlay.toml"
                 )
-            holder[last] = True
+            if not holder[last]:
+                holder[last] = True
             violation = self.first_violation(name, capabilities)
+
+    def _required_sets(self, schema: Any) -> Iterator[list[str]]:
+        """Yield the required properties of an object type, or of each arm of a union."""
+        while "$ref" in schema:
+            schema = self._definitions[schema["$ref"].removeprefix(REF)]
+        if "required" in schema:
+            yield schema["required"]
+        for arm in (*schema.get("anyOf", ()), *schema.get("allOf", ())):
+            yield from self._required_sets(arm)
 
     def request(self, row: Method, id: int | str) -> dict[str, Any]:
         """Return a request, or a notification, which has no id."""
@@ -88,7 +111,7 @@ class MessageFactory:
         schema = {"$ref": f"#/$defs/{self._check_defined(name)}", "$defs": self._definitions}
         validator: Any = Draft202012Validator(schema)
         for violation in validator.iter_errors(value):
-            return SchemaViolation(tuple(violation.absolute_path), violation.message)
+            return SchemaViolation(tuple(violation.absolute_path), violation.message, violation.schema)
         return None
 
     def _check_defined(self, name: str) -> str:

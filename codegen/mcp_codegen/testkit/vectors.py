@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ..importer.normalize import Schema
+from ..importer.schema_references import Schema
 from ..json_types import Json
 from ..model.ir import Revision
 from .instances import InstanceGenerator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ..errors import Finding
-from ..importer.normalize import Schema
+from ..importer.schema_references import Schema
 from ..json_types import Json
 from ..model.ir import Method, Object, Ref, Revision
 from ..render.calls import TABLES, MethodView, method_views

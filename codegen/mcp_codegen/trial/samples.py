@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ..json_types import Json
 from ..model.ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, Type, Union, Values
+from .patterns import matching_text
 
 _TEXTS: Final = (
     "text",
@@ -148,7 +149,8 @@ def _text(plain: Plain, wire: str) -> str:
     least, maximum_length = plain.min_length or 0, plain.max_length
     if maximum_length is not None and least > maximum_length:
         raise NoSampleError(f"no text has at least {least} and at most {maximum_length} characters")
-    sized = (text[:maximum_length].ljust(least, "x") for text in (*plain.open_values, *texts))
+    matching = () if plain.pattern is None else (matching_text(plain.pattern) or "",)
+    sized = (text[:maximum_length].ljust(least, "x") for text in (*plain.open_values, *texts, *matching))
     fitting: Any = next((text for text in sized if plain.pattern is None or re.search(plain.pattern, text)), None)
     if fitting is None:
         raise NoSampleError(f"no sample for the pattern {plain.pattern!r}")

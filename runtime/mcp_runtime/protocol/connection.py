@@ -87,6 +87,8 @@ class Connection:
 
     def _is_declared(self, capability: str) -> bool:
         side, path = parse_capability_path(capability)
+        if side == "client" and self.side == "server" and not isinstance(self.revision.lifecycle, Handshake):
+            return True  # Requests carry these capabilities, and the context of a request checks them.
         return is_declared(self.local_capabilities if side == self.side else self.remote_capabilities, path)
 
     # ---- sending ----------------------------------------------------------------------------------------------------
@@ -278,11 +280,9 @@ class Connection:
         """Return the capabilities of the other side: those of the request itself if the lifecycle is stateless."""
         meta = message.params.get("_meta") if is_object(message.params) else None
         declared = meta.get(f"{META}clientCapabilities") if is_object(meta) else None
-        return (
-            declared
-            if is_object(declared) and not isinstance(self.revision.lifecycle, Handshake)
-            else self.remote_capabilities
-        )
+        if is_object(declared) and not isinstance(self.revision.lifecycle, Handshake):
+            return declared
+        return self.remote_capabilities
 
     def _reject_missing_capability(
         self, message: RequestMessage, reason: str, requirement: CapabilityRequirement

@@ -15,13 +15,15 @@ from ..endpoint.context import LEVELS, Context
 from ..endpoint.requests import ResultT
 from ..errors import InvalidMessageError, InvalidResponseError, JSONRPCError, ProtocolViolationError
 from ..http.client_keys import ClientKey, address_of, client_key
+from ..protocol.capabilities import is_declared, parse_capability_path
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
 from ..protocol.models import is_object
-from ..protocol.revision import META, InputRequest, Request
+from ..protocol.revision import META, InputRequest, Notification, Request
 from ..session.identity import AuthenticatedUser
 from ..session.interfaces import Channel
 from ..session.options import Params, RequestKeywords, RequestOptions
+from ..usage.keywords import NoKeywords
 from .input_requests import MultiRoundTripRequest
 from .task_options import Deferrable, TaskOptions
 from .visibility import SessionVisibility, VisibilityControl
@@ -267,6 +269,16 @@ class ServerContext(VisibilityControl, Context):
             return await self._mrtr.once(key, make)
         value = make()
         return from_json(to_json(await value if isawaitable(value) else value))
+
+    async def _send_notification(
+        self, row: Notification, params: Params, options: RequestOptions | None, keywords: NoKeywords | None = None
+    ) -> None:
+        side, path = parse_capability_path(row.capability) if row.capability else ("", ())
+        if side == "client" and not is_declared(self.capabilities, path):
+            raise ProtocolViolationError(
+                f"{row.method!r} in {self.revision.id} needs the capability {row.capability!r}, which was not declared"
+            )
+        await super()._send_notification(row, params, options, keywords)
 
     async def _send_request(
         self,

@@ -127,7 +127,9 @@ class ServerDispatcher(ConnectionState):
         handler = server._feature_handlers.get(message.row.method)  # pyright: ignore[reportPrivateUsage]
         if handler is None:
             return self._handle(channel, message)
-        if isinstance(message, RequestReceived) and type(server.revision.lifecycle) is Stateless:
+        if isinstance(message, RequestReceived) and (
+            type(server.revision.lifecycle) is Stateless or message.row.input_required is not None
+        ):
             return self._run_handler(handler, channel, message)
         result: Coroutine[Any, Any, Any] = handler(server.context(self, channel, message), message.params)
         return result
@@ -178,12 +180,14 @@ class ServerDispatcher(ConnectionState):
         return result
 
     async def _run_handler(self, handler: Handler, channel: Channel, request: RequestReceived) -> Any:
-        """Return the result of a stateless request; requests of its handler to the client become its input requests.
+        """Return the result of a request; if it has interim results with input requests, those of its handler are sent
+        in one.
 
         See https://modelcontextprotocol.io/specification/draft/basic/patterns/mrtr
         """
         server = self._server
-        if request.params.meta.protocol_version != server.revision.id:
+        is_stateless = type(server.revision.lifecycle) is Stateless
+        if is_stateless and request.params.meta.protocol_version != server.revision.id:
             raise self._reject_version(request)
         if request.row.input_required is None:
             result = await handler(server.context(self, channel, request), request.params)

@@ -61,23 +61,23 @@ def check_input_requests(
 
     Raises JSONRPCError that names the missing capabilities.
     """
-    missing = [
-        capability for row, params in input_requests for capability in _missing_capabilities(row, params, capabilities)
-    ]
+    missing = [name for row, params in input_requests for name in _missing_capabilities(row, params, capabilities)]
     _raise_missing_capabilities(revision, missing)
 
 
 def input_request_params(
     revision: Revision, capabilities: Capabilities, row: InputRequest[Any], params: dict[str, Any] | BaseModel
-) -> dict[str, Any]:
-    """Return the params of an input request as JSON. Raises InvalidMessageError if they do not fit the schema, and
-    JSONRPCError if they need a capability that the client has not declared."""
+) -> dict[str, Any] | None:
+    """Return the params of an input request as JSON; None if they are empty, and the schema allows only absent ones.
+    Raises InvalidMessageError if they do not fit the schema, and JSONRPCError for an undeclared capability."""
     try:
-        value: dict[str, Any] = from_json(serialize(params))
+        value: dict[str, Any] | None = from_json(serialize(params))
         model = validator(row.params)(value)
     except ValueError as error:
         reason = format_validation_error(error) if isinstance(error, ValidationError) else str(error)
-        raise InvalidMessageError(f"{row.method!r}: params: {reason} ({revision.id})") from None
+        if params or row.params_required:
+            raise InvalidMessageError(f"{row.method!r}: params: {reason} ({revision.id})") from None
+        value = model = None
     check_input_requests(revision, capabilities, [(row, model)])
     return value
 
@@ -94,7 +94,7 @@ def _raise_missing_capabilities(revision: Revision, missing: list[str]) -> None:
     if missing:
         names = ", ".join(dict.fromkeys(repr(capability) for capability in missing))
         raise JSONRPCError(
-            int(revision.constants[MISSING_CAPABILITY_ERROR]),
+            int(revision.constants.get(MISSING_CAPABILITY_ERROR, INVALID_PARAMS)),
             f"the request requires the capability {names}, which the client has not declared ({revision.id})",
             {"requiredCapabilities": capabilities_object(missing)},
         )
@@ -208,14 +208,13 @@ class MultiRoundTripRequest(ChannelProxy):
         if response is None and key in state["requested"]:
             response = self._responses().get(key)
         if response is None:
-            current.input_requests[key] = {"method": row.method, "params": value}
+            current.input_requests[key] = {"method": row.method} | ({} if value is None else {"params": value})
             return cast(BaseModel, await self._suspend(current))
         try:
             result: BaseModel = validator(cast(Any, row).result)(response)
         except ValidationError as error:
-            raise JSONRPCError(
-                INVALID_PARAMS, f"the input response {key!r} is invalid: {format_validation_error(error)}"
-            ) from None
+            text = f"the input response {key!r} is invalid: {format_validation_error(error)}"
+            raise JSONRPCError(INVALID_PARAMS, text) from None
         state["responses"][key] = response
         return result
 
@@ -331,9 +330,11 @@ def _input_request_key(current: _Round, row: InputRequest[Any], params: dict[str
     return key if count == 1 else f"{key}-{count}"
 
 
-def _of_schema(row: InputRequest[Any], params: dict[str, Any]) -> dict[str, Any]:
-    """Return the params without properties that the schema does not have: an `elicitationId` of earlier versions, for
-    example, is new in every round."""
+def _of_schema(row: InputRequest[Any], params: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the params without properties that the schema does not have, such as an `elicitationId` of earlier
+    versions, which is new in every round."""
+    if params is None:
+        return {}
     model: BaseModel = validator(cast(Any, row).params)(params)
     names = {field.alias or name for name, field in type(model).model_fields.items()}
     return {name: value for name, value in params.items() if name in names}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,33 +12,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from support.project import ROOT
+from support.schemas.drafts import NEWEST, REF, TEXT, Types, draft, require
 
-from mcp_codegen.catalog import Candidate, SchemaCatalog
+from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.importer.pins import Pins
 from mcp_codegen.model.ir import Alias, Array, Field, Object, Plain, Ref, Union
 from mcp_codegen.trial import trial
+from mcp_codegen.trial.patterns import matching_text
 from mcp_codegen.trial.samples import NoSampleError, Samples
 from mcp_codegen.trial.trial import try_revision
-
-REF = "#/$defs/"
-NEWEST = next(reversed(SchemaCatalog(ROOT / "schema").pins))
-TEXT = {"type": "string"}
-Types = dict[str, Any]
-
-
-def draft(change: Callable[[Types], object], base: str = NEWEST) -> SchemaCatalog:
-    """The catalog with a draft after the newest revision: a copy of a release, with a change of its definitions."""
-    schemas = SchemaCatalog(ROOT / "schema")
-    normalized, _ = schemas.normalized(base)
-    change(normalized["$defs"])
-    return SchemaCatalog(ROOT / "schema", Candidate(Pins("draft", NEWEST, "test", "0", {}), json.dumps(normalized)))
-
-
-def require(types: Types, name: str, **properties: Any) -> None:
-    types[name]["properties"] |= properties
-    types[name].setdefault("required", []).extend(properties)
 
 
 def run(*arguments: str | Path) -> Result:
@@ -89,6 +73,29 @@ def test_a_copy_of_a_release_talks(base: str) -> None:
     assert try_revision(draft(lambda types: None, base), "draft", type_check=False) == ()
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^https://static\.example\.org/schemas/v1/[^/]+\.schema\.json$",
+        "^data:.*;base64,.*$",
+        r"^v[0-9]*\..*$",
+        r"^(?:[a-z]{2,3}|x)-(\d{4}\s)?[A-Z]+$",
+        r"^[^\]a-f]{3}\w\S+\$$",
+        "a|b",
+        "(ab)+",
+        "(ab){2}c",
+    ],
+)
+def test_a_text_is_made_for_a_pattern(pattern: str) -> None:
+    text = matching_text(pattern)
+    assert text is not None and re.search(pattern, text)
+
+
+@pytest.mark.parametrize("pattern", ["^(?=b)a$", "a(?<!a)", "^b$a"])
+def test_no_text_is_made_for_a_pattern_that_cannot_be_followed(pattern: str) -> None:
+    assert matching_text(pattern) is None
+
+
 @pytest.mark.long
 def test_what_mypy_refuses_is_a_finding_and_so_is_a_mypy_that_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -122,7 +129,7 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
 
 def test_a_draft_with_findings_is_kept_apart(apart: tuple[Path, Result]) -> None:
     schemas, result = apart
-    assert result.exit_code == 2 and "kept apart in" in result.output
+    assert result.exit_code == 2 and "set aside in" in result.output
     assert not (schemas / "draft").exists() and (schemas / "unclear" / "draft" / "pins.toml").is_file()
 
 

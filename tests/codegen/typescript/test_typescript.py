@@ -15,6 +15,7 @@ from mcp_codegen.catalog import Candidate, SchemaCatalog
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.importer.importer import import_revision
 from mcp_codegen.importer.normalize import normalize
+from mcp_codegen.importer.official import as_official, differences, generic_names, published
 from mcp_codegen.importer.pins import Pins
 from mcp_codegen.importer.typescript import parse
 
@@ -33,6 +34,29 @@ export interface Thing extends Omit<Base, "a"> {
 }
 export type Either = Thing | (Base & { b?: number });
 """
+
+
+# Definitions as the official tool writes them for the declarations below.
+TEXT = {"type": "string"}
+X = {"type": "object", "properties": {"a": TEXT}, "required": ["a"]}
+XY = {"type": "object", "properties": {"a": TEXT, "b": TEXT}, "required": ["a", "b"]}
+HOLDS = {"type": "object", "required": ["b"]}
+OBJECT = {"type": "object"}
+REF_A = {"$ref": "#/definitions/A"}
+LOOP = {"type": "object", "properties": {"a": REF_A}}
+EMPTY = {"type": "object", "properties": {}}
+ARMS = [{"$ref": "#/definitions/B"}, {"$ref": "#/definitions/C"}]
+DISTRIBUTED = {
+    "A": {"anyOf": ARMS},
+    "B": EMPTY,
+    "C": EMPTY,
+    "X": {"anyOf": [{"allOf": [X, arm]} for arm in ARMS]},
+}
+TUPLE = {"type": "array", "items": [TEXT], "minItems": 1, "additionalItems": {"type": "integer"}}
+TEXTS = {"type": "array", "items": TEXT}
+GENERIC = {"M": {"type": "array", "items": {"$ref": "#/definitions/T"}}, "T": {}}
+RECORD = "Record<string,unknown>"
+REF_RECORD = {"$ref": "#/definitions/Record%3Cstring%2Cunknown%3E"}
 
 
 def defined(text: str) -> dict[str, Any]:
@@ -55,6 +79,17 @@ def defined(text: str) -> dict[str, Any]:
         ('X["a"]', {"type": "integer"}),
         ('X["b"]["c"]', {"type": "boolean"}),
         ("X & Y & Z", {"allOf": [{"$ref": f"#/$defs/{name}"} for name in "XYZ"]}),
+        ("[string]", {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 1}),
+        ("[a: string, b?: string, ...c: string[]]", {"type": "array", "items": {"type": "string"}, "minItems": 1}),
+        ("Many<string>", {"type": "array", "items": {"type": "string"}, "minItems": 1}),
+        (
+            "[string, number]",
+            {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}
+            | {"minItems": 2, "maxItems": 2},
+        ),
+        ("`v${number}.${string}`", {"type": "string", "pattern": r"^v[0-9]*\..*$"}),
+        ('NonNullable<X["b"] | null>["c"]', {"type": "boolean"}),
+        ("string | never", {"type": "string"}),
         (
             "Record<string, Record<string, string>>",
             {
@@ -65,8 +100,37 @@ def defined(text: str) -> dict[str, Any]:
     ],
 )
 def test_a_type_is_read_as_the_language_defines_it(written: str, schema: dict[str, Any]) -> None:
-    others = "interface X { a: number; b: { c: boolean } } interface Y {} interface Z {}"
-    assert defined(f"{others} export type T = {written};")["T"] == schema
+    others = "interface X { a: number; b: { c: boolean } } interface Y {} interface Z {} type Many<I> = [I, ...I[]];"
+    read = defined(f"{others} export type T = {written};")["T"]
+    assert without_official(read) == schema
+
+
+def without_official(schema: Any) -> Any:
+    """The schema without what the official tool makes of it."""
+    if not isinstance(schema, dict):
+        return schema
+    return {key: without_official(value) for key, value in schema.items() if key != "x-official"}
+
+
+@pytest.mark.parametrize(
+    ("text", "official"),
+    [
+        ("interface X { a: string; b: never }", {"X": X}),
+        ("interface Y { a: string; b: string } interface X extends Y { b: never }", {"Y": XY, "X": X}),
+        ("type A = { a: string }; interface X { b: A }", {"A": X, "X": {**HOLDS, "properties": {"b": X}}}),
+        ("type A = { a?: A }; interface X { b: A }", {"A": LOOP, "X": {**HOLDS, "properties": {"b": REF_A}}}),
+        ("type A = B | C; interface B {} interface C {} type X = { a: string } & A;", DISTRIBUTED),
+        ("interface X { b: [string, ...number[]] }", {"X": {**HOLDS, "properties": {"b": TUPLE}}}),
+        ("type M<T> = T[]; interface X { b: M<string> }", {**GENERIC, "X": {**HOLDS, "properties": {"b": TEXTS}}}),
+        (
+            "interface X { b: Record<string, unknown> }",
+            {RECORD: OBJECT, "X": {**HOLDS, "properties": {"b": REF_RECORD}}},
+        ),
+    ],
+)
+def test_what_is_read_agrees_with_what_the_official_tool_writes(text: str, official: dict[str, Any]) -> None:
+    normalized = normalize(parse(text, "schema.ts"), "one")
+    assert differences(as_official(normalized), published({"definitions": official}, generic_names(normalized))) == []
 
 
 @pytest.mark.parametrize(
@@ -94,12 +158,14 @@ def test_two_declarations_of_an_interface_are_merged_as_typescript_does() -> Non
 @pytest.mark.parametrize(
     ("text", "construct"),
     [
-        ("type T = [string, number];", "a tuple"),
+        ("type T = [...string];", "a rest element that is not an array"),
         ("type T = 10n;", "a bigint"),
         ("type T = number & { a: string };", "an intersection with `number`"),
-        ("interface X { a: never }", "`never`"),
+        ("type T = never[];", "`never`"),
         ("interface X { a: undefined }", "`undefined`"),
-        ("type T = `a${string}`;", "a template literal type"),
+        ("type T = `a${X}`;", "a template literal type"),
+        ("type A<B> = B; type T = A;", "type parameters"),
+        ("type A<B> = A<B[]>; type T = A<string>;", "beyond the limit"),
         ("interface X { a(): void }", "a method"),
         ("interface X { (): void }", "a call signature"),
         ("type T = () => void;", "a function type"),
@@ -116,7 +182,7 @@ def test_two_declarations_of_an_interface_are_merged_as_typescript_does() -> Non
         ("export const X = { a: 1 };", "is no literal"),
         ("export const X = `a${1}`;", "has a substitution"),
         ("export let x = 1;", "`let`"),
-        ("interface X<T> { a: T }", "a generic declaration"),
+        ("interface X<T> { a: T }", "a generic interface"),
         ("interface X { a }", "a property without a type"),
         ("interface X { [y]: string }", "a computed name"),
         ("interface X { a: string; a: number }", "the property 'a' twice"),

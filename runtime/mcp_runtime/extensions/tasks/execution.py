@@ -83,9 +83,8 @@ class TaskExecution:
         value = input_request_params(self._revision, self._capabilities, row, params)
         self._requested += 1
         key = f"{row.name.removeprefix('on_')}-{self._requested}"
-        request = _InputRequest(
-            row, {"method": row.method, "params": value}, asyncio.get_running_loop().create_future()
-        )
+        sent = {"method": row.method} | ({} if value is None else {"params": value})
+        request = _InputRequest(row, sent, asyncio.get_running_loop().create_future())
         self._input_requests[key] = request
         try:
             await self._update_input_status()

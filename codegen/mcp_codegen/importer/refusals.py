@@ -1,0 +1,53 @@
+"""The constructs of TypeScript that are refused: what they are called, and what to write instead."""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn
+
+from tree_sitter import Node
+
+from ..errors import SchemaError
+
+# Constructs that are refused, by the name of their node: what they are called, and what to write instead.
+REFUSED: Final = {
+    "abstract_class_declaration": ("a class", "an interface"),
+    "ambient_declaration": ("`declare`", "the declaration with `export`"),
+    "call_signature": ("a call signature", "a property with a type of JSON"),
+    "class_declaration": ("a class", "an interface"),
+    "conditional_type": ("a conditional type", "the type that it gives"),
+    "construct_signature": ("a constructor", "a property with a type of JSON"),
+    "constructor_type": ("a constructor type", "a type of JSON"),
+    "enum_declaration": ("an enum", 'a union of literals, such as `type X = "a" | "b"`'),
+    "expression_statement": ("an expression", "interfaces, type aliases and constants only"),
+    "function_declaration": ("a function", "interfaces, type aliases and constants only"),
+    "function_type": ("a function type", "a type of JSON"),
+    "import_statement": ("an import", "the imported declarations into this file"),
+    "index_type_query": ("`keyof`", "a union of the names, as literals"),
+    "internal_module": ("a namespace", "its declarations at the top of the file"),
+    "intrinsic_type": ("an intrinsic type", "the type that it gives"),
+    "mapped_type_clause": ("a mapped type", "an interface with the properties, or `Record<string, T>`"),
+    "method_signature": ("a method", "a property with a type of JSON"),
+    "module": ("a module", "its declarations at the top of the file"),
+    "nested_type_identifier": ("a name in a namespace", "a name of this file"),
+    "this_type": ("`this`", "the name of the interface"),
+    "variable_declaration": ("`var`", "`const`"),
+}
+
+
+def refuse_node(node: Node, source: str) -> NoReturn:
+    """Refuse a construct by the name of its node."""
+    construct = REFUSED.get(node.type, (f"a {node.type.replace('_', ' ')}", "interfaces, type aliases and constants"))
+    refuse(node, *construct, source)
+
+
+def refuse(node: Node, construct: str, instead: str, source: str) -> NoReturn:
+    """Raise the SchemaError that names a construct, its line, and what to write instead."""
+    raise SchemaError(
+        f"{source}:{node.start_point.row + 1}: {construct} is outside of the TypeScript that schemas are read in; "
+        f"write {instead}"
+    )
+
+
+def text_of(node: Node) -> str:
+    """Return the text of a node."""
+    return (node.text or b"").decode()

@@ -113,6 +113,29 @@ async def test_a_repeated_append_of_the_only_writer_appends_nothing_twice(place:
         assert await other.read("lost", 0) == [(5, b"5")]
 
 
+async def test_a_repeated_append_of_one_of_several_writers_appends_nothing_twice(place: Any) -> None:
+    async with stores(place) as (one, other):
+        assert await one.append("s", [b"1", b"2"], LONG, token="a") == 2
+        assert await other.append("s", [b"3"], LONG, after=0, token="b") == 3
+        assert await one.append("s", [b"1", b"2"], LONG, token="a") == 2
+        assert await other.append("s", [b"3"], LONG, after=2, token="b") == 3
+        assert await one.append("s", [b"4"], LONG, after=2, token="c") == 4
+        assert await one.append("s", [b"5"], LONG, after=4) == 5
+        assert await other.read("s", 0) == [(number, b"%d" % number) for number in range(1, 6)]
+
+
+async def test_a_second_subscription_of_a_function_changes_nothing(place: Any) -> None:
+    async with stores(place, 1) as (one,):
+        received: list[bytes] = []
+        for _ in range(2):
+            await one.subscribe("news", received.append)
+        for number in range(3):
+            await one.publish("news", b"%d" % number)
+        while b"2" not in received:
+            await asyncio.sleep(0.001)
+        assert received == [b"0", b"1", b"2"]
+
+
 async def test_of_a_long_stream_the_last_entries_are_stored(place: Any) -> None:
     async with stores(place) as (one, other):
         await one.append("s", [b"%d" % number for number in range(1, STREAM_LIMIT + 1)], LONG)

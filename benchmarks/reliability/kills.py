@@ -41,7 +41,8 @@ class Campaign:
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
         """Create what the options name."""
         self.options, self.folder = options, folder
-        self.random, self.findings = Random(f"{options.seed} instants"), Findings()
+        self.random, self.victims = Random(f"{options.seed} instants"), Random(f"{options.seed} victims")
+        self.findings = Findings()
         self.redis = RedisServer(folder)
         self.link = Link(self.redis.port)
         self.injected: Counter[str] = Counter()
@@ -101,7 +102,7 @@ class Campaign:
     async def _inject(self, kind: str) -> None:
         self.injected[kind] += 1
         if kind == "worker":
-            self.server.kill(self.random.choice(await self.server.several_serving()))
+            self.server.kill(self.victims.choice(await self.server.several_serving()))
         elif kind == "restart":
             await self.redis.restart(signal.SIGTERM)
         elif kind == "crash":

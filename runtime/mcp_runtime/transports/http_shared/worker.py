@@ -12,7 +12,7 @@ from weakref import WeakSet, WeakValueDictionary
 from pydantic_core import from_json, to_json
 
 from ...stores.patient_store import PatientStore, insist
-from ...stores.primitives import NumberedEntry, Store, StoreUnavailableError
+from ...stores.primitives import NumberedEntry, Store, StoreClosedError, StoreUnavailableError
 
 _log: Final = logging.getLogger(__name__)
 
@@ -156,6 +156,8 @@ class Worker:
                     if not await self.is_alive(stream.id[:_ID_LENGTH]):
                         self.watched.discard(stream)
                         await stream.end_orphaned()
+            except StoreClosedError:
+                return
             except StoreUnavailableError as error:
                 _log.warning("the store of the workers cannot be reached: %s", error)
 

@@ -39,11 +39,11 @@ class Findings:
     reasons: Counter[str] = field(default_factory=Counter[str])
     notes: list[str] = field(default_factory=list[str])
 
-    def add(self, fault: str, note: str) -> None:
-        """Count a fault, with a note of what it was."""
-        self.counts[fault] += 1
+    def add(self, problem: str, note: str) -> None:
+        """Count a problem, with a note of what it was."""
+        self.counts[problem] += 1
         if len(self.notes) < 40:
-            self.notes.append(f"{fault}: {note}")
+            self.notes.append(f"{problem}: {note}")
 
 
 @dataclass
@@ -66,8 +66,8 @@ class CountingClient:
         self.session: dict[str, str] = {}
         self.web = httpx2.AsyncClient(timeout=httpx2.Timeout(TIMEOUT, connect=5))
         self._last = 0
-        self.said: set[str] = set()  # The tokens of messages that a worker has stored.
-        self.heard: Counter[str] = Counter()
+        self.stored: set[str] = set()  # The tokens of messages that a worker has stored.
+        self.received: Counter[str] = Counter()
         self.changes = 0
         self.announced, self.perhaps_announced = 0, 0
         self.is_listening = asyncio.Event()
@@ -118,8 +118,8 @@ class CountingClient:
         if call.progress != expected:
             foreign = any(not item.startswith(f"{call.token}:") for item in call.progress)
             doubled = len({*call.progress}) < len(call.progress)
-            fault = "events delivered to another" if foreign else "events doubled" if doubled else "events lost"
-            self.findings.add(fault, f"{call.token}: {call.progress}")
+            problem = "events delivered to another" if foreign else "events doubled" if doubled else "events lost"
+            self.findings.add(problem, f"{call.token}: {call.progress}")
         if len({*call.elicited}) < len(call.elicited):
             self.findings.add("events doubled", f"{tool} {call.token}: {call.elicited}")
 
@@ -149,8 +149,8 @@ class CountingClient:
                 if answer.status_code != 200:
                     return await self._refused(method, answer)
                 if answer.headers["content-type"] == "application/json":
-                    found: Message = json.loads(await answer.aread())
-                    return found
+                    body: Message = json.loads(await answer.aread())
+                    return body
                 return await self._read(answer, call)
         except httpx2.TransportError:
             return None
@@ -218,16 +218,16 @@ class CountingClient:
                             last = event.id or last
                             self.is_listening.set()
                             if event.data:
-                                self._hear(json.loads(event.data))
+                                self._take(json.loads(event.data))
             except httpx2.TransportError:
                 pass
             await asyncio.sleep(PAUSE)
 
-    def _hear(self, message: Message) -> None:
+    def _take(self, message: Message) -> None:
         if message["method"].endswith("list_changed"):
             self.changes += 1
         elif (token := str(message["params"].get("elicitationId"))).startswith(f"{self.name}-"):
-            self.heard[token] += 1
+            self.received[token] += 1
         else:
             self.findings.add("events delivered to another", json.dumps(message))
 
@@ -249,14 +249,14 @@ class CountingClient:
             await asyncio.sleep(0.1)
 
     def _is_complete(self, announced: int) -> bool:
-        return self.changes >= announced and all(self.heard[token] for token in self.said)
+        return self.changes >= announced and all(self.received[token] for token in self.stored)
 
     def judge(self, announced: int, perhaps_announced: int) -> None:
         """Count what of the session's own stream was lost or doubled."""
-        for token in self.said:
-            if not self.heard[token]:
+        for token in self.stored:
+            if not self.received[token]:
                 self.findings.add("events lost", f"say {token}")
-        for token, times in self.heard.items():
+        for token, times in self.received.items():
             self.findings.counts["events of sessions"] += times
             if times > 1:
                 self.findings.add("events doubled", f"say {token}: {times}")

@@ -26,7 +26,7 @@ from counting_client import CountingClient, Findings
 from link import Link
 from processes import LoadServer, RedisServer
 
-FAULTS = (
+PROBLEMS = (
     *("events lost", "events doubled", "events delivered to another", "answers to another call", "sessions lost"),
     *("calls that failed without a reason", "calls neither answered nor failed in time"),
 )
@@ -54,7 +54,7 @@ class Campaign:
             await self.redis.start()
             await self.link.open()
             store = f"redis://127.0.0.1:{self.link.port}"
-        self.server = LoadServer(store, self.options.workers, self.folder / "said")
+        self.server = LoadServer(store, self.options.workers, self.folder / "stored")
         await self.server.start()
         try:
             await self._load()
@@ -83,9 +83,9 @@ class Campaign:
         ended.set()
         await asyncio.gather(*loads)
         await asyncio.sleep(1)  # Messages after results are stored by then, or their workers are dead.
-        said = (self.folder / "said").read_text().split()
+        notes = (self.folder / "stored").read_text().split()
         for client in clients:
-            client.said = {token for token in said if token.startswith(f"{client.name}-")}
+            client.stored = {token for token in notes if token.startswith(f"{client.name}-")}
         announced = sum(client.announced for client in clients)
         until = time.monotonic() + DRAIN
         for client in clients:
@@ -131,18 +131,18 @@ def main(words: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         campaign = Campaign(options, Path(folder))
         findings = asyncio.run(campaign.run())
-    faults = {fault: findings.counts[fault] for fault in FAULTS}
-    counts = {name: count for name, count in sorted(findings.counts.items()) if name not in FAULTS}
+    problems = {problem: findings.counts[problem] for problem in PROBLEMS}
+    counts = {name: count for name, count in sorted(findings.counts.items()) if name not in PROBLEMS}
     report = {"store": options.store, "seed": options.seed, "seconds": round(time.monotonic() - started)}
     report |= {
         "injected": dict(campaign.injected),
         "counts": counts,
         "reasons": findings.reasons,
-        "faults": faults,
+        "problems": problems,
         "notes": findings.notes,
     }
     print(json.dumps(report, indent=1))
-    return 1 if any(faults.values()) else 0
+    return 1 if any(problems.values()) else 0
 
 
 if __name__ == "__main__":

@@ -55,13 +55,13 @@ class Link:
         self._connections.add(writer)
         try:
             await self._passes.wait()
-            there, back = await asyncio.open_connection("127.0.0.1", self.target)
+            source, back = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:
             self._connections.discard(writer)
             return writer.transport.abort()
         self._connections.add(back)
         try:
-            await asyncio.gather(self._pass(reader, back, None), self._pass(there, writer, self.cut_after))
+            await asyncio.gather(self._pass(reader, back, None), self._pass(source, writer, self.cut_after))
         finally:
             for end in (writer, back):
                 self._connections.discard(end)

@@ -16,7 +16,7 @@ AFTER_THE_RESULT = 0.05  # Seconds.
 
 def note(token: str) -> None:
     """Note that a message is stored."""
-    with Path(os.environ["SAID"]).open("a") as file:
+    with Path(os.environ["STORED"]).open("a") as file:
         file.write(f"{token}\n")
 
 

@@ -141,7 +141,7 @@ async def run(options: argparse.Namespace, folder: Path) -> dict[str, int]:
     if options.store == "redis":
         await redis.start()
     store = f"redis://127.0.0.1:{redis.port}" if options.store == "redis" else f"sqlite:///{folder}/store.db"
-    server = LoadServer(store, options.workers, folder / "said")
+    server = LoadServer(store, options.workers, folder / "stored")
     await server.start()
     try:
         return await injections(server, options)

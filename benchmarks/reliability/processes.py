@@ -57,9 +57,9 @@ class RedisServer:
 class LoadServer:
     """The processes of load_server.py."""
 
-    def __init__(self, store: str, workers: int, said: Path) -> None:
+    def __init__(self, store: str, workers: int, stored: Path) -> None:
         """Remember the store, the number of workers and the file of stored messages; `start` starts the workers."""
-        self.store, self.workers, self.said = store, workers, said
+        self.store, self.workers, self.stored = store, workers, stored
         self.url = ""
         self._ages: dict[int, float] = {}
 
@@ -68,8 +68,8 @@ class LoadServer:
         command = [sys.executable, str(HERE / "load_server.py"), self.store, str(self.workers)]
         self._log = Path(os.environ.get("KILLS_LOG", os.devnull))
         self._log.write_bytes(b"")
-        self.said.touch()
-        environment = {**os.environ, "SAID": str(self.said)}
+        self.stored.touch()
+        environment = {**os.environ, "STORED": str(self.stored)}
         self._process = await asyncio.create_subprocess_exec(*command, stderr=subprocess.PIPE, env=environment)
         assert self._process.stderr is not None
         async with asyncio.timeout(STARTS):

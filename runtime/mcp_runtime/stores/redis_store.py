@@ -14,7 +14,7 @@ from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, Receive
 _log: Final = logging.getLogger(__name__)
 
 _RECONNECT_SECONDS: Final = 0.2  # Seconds between two attempts to subscribe again.
-_SILENCE_SECONDS: Final = 2.5  # Seconds without a message after which a ping is sent, and those for its answer.
+_IDLE_SECONDS: Final = 2.5  # Seconds without a message after which a ping is sent, and those for its answer.
 _PUT_IF: Final = """
 local value = redis.call('GET', KEYS[1])
 if value ~= ARGV[1] then return 0 end
@@ -182,10 +182,10 @@ class RedisStore:
         while True:
             try:
                 began = loop.time()
-                message = await self._pubsub.get_message(timeout=_SILENCE_SECONDS)
+                message = await self._pubsub.get_message(timeout=_IDLE_SECONDS)
                 if message is not None:
                     self._receive(message)
-                if message is not None or loop.time() < began + 0.9 * _SILENCE_SECONDS:
+                if message is not None or loop.time() < began + 0.9 * _IDLE_SECONDS:
                     silent = False  # The answers to pings and subscriptions are None, too.
                 elif silent:
                     raise TimeoutError("Redis does not answer")

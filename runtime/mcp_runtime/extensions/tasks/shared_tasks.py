@@ -15,8 +15,8 @@ from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from ...protocol.models import format_validation_error, validator
 from ...protocol.revision import InputRequest, Revision
-from ...stores.patient_store import PatientStore
 from ...stores.primitives import Store
+from ...stores.retrying_store import RetryingStore
 from ...transports.http_shared.worker import Worker
 from .execution import CancelReason, TaskExecution
 from .store import TERMINAL_STATUSES, TaskRecord
@@ -43,7 +43,7 @@ class SharedTasks:
             executions: The tasks whose handlers run here, by their ids.
         """
         self.source = store
-        self._worker = Worker(store.store if isinstance(store, PatientStore) else store, f"{namespace}:{revision.id}")
+        self._worker = Worker(store.store if isinstance(store, RetryingStore) else store, f"{namespace}:{revision.id}")
         self._rows = {row.method: row for row in revision.rows if isinstance(row, InputRequest)}
         self._executions = executions
         self._created: dict[str, TaskRecord] = {}
@@ -79,7 +79,7 @@ class SharedTasks:
     async def update(self, record: TaskRecord) -> None:
         """Replace the record of a task; do nothing if it does not exist any more."""
         if await self._worker.store.get(self._key(record.id)) is not None:
-            await self._worker.insist(lambda: self._put(record, self._worker.id))
+            await self._worker.retry(lambda: self._put(record, self._worker.id))
 
     async def _put(self, record: TaskRecord, runner: str) -> None:
         seconds = _FOREVER if record.ttl is None else max(record.expires - time.time(), _ANSWER_PAUSE)

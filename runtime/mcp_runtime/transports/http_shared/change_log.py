@@ -48,7 +48,7 @@ class ChangeLog:
         """Store a change, and deliver it here and at the other workers."""
         entry, token, worker = to_json([method, params]), self._worker.new_token(), self._worker
         key, after = worker.key("changes"), self.last
-        number = await worker.insist(lambda: worker.store.append(key, [entry], _TTL, after, token))
+        number = await worker.retry(lambda: worker.store.append(key, [entry], _TTL, after, token))
         try:
             await worker.broadcast("change", number=number)
             await self.read()

@@ -10,8 +10,8 @@ from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...http.asgi import Send
 from ...session.interfaces import Candidate, Service, SessionSharing
-from ...stores.patient_store import insist
 from ...stores.primitives import Store, StoreUnavailableError
+from ...stores.retrying_store import retry
 from ..http_server.http_limits import HTTPLimits
 from ..http_server.responders import SessionResponder
 from ..http_server.sessions import SessionStore
@@ -88,7 +88,7 @@ class SharedEndpoint:
 
     async def start(self) -> None:
         """Connect to the store, and wait for one that cannot be reached yet. Raises StoreUnavailableError."""
-        await insist(self.open, _START_SECONDS)
+        await retry(self.open, _START_SECONDS)
 
     async def serve(self, send: Send) -> bool:
         """Connect to the store for a request. Return False if the request was answered: it cannot be reached."""

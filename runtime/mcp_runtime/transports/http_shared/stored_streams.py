@@ -98,7 +98,7 @@ class StoredStream(SSEStream):
         self._notify()
         if self._is_writer:
             stream, store = self._worker.key("stream", self.id), self._worker.store
-            self._worker.spawn(self._worker.insist(lambda: store.drop(stream)))
+            self._worker.spawn(self._worker.retry(lambda: store.drop(stream)))
 
     @property
     def is_lost(self) -> bool:
@@ -120,7 +120,7 @@ class StoredStream(SSEStream):
         try:
             while self._unstored:
                 batch, self._unstored = self._unstored, []
-                await self._worker.insist(partial(self._store_prepared, batch))
+                await self._worker.retry(partial(self._store_prepared, batch))
                 self._make_room()
                 if self._attached is not None:
                     self._notify()

@@ -11,13 +11,13 @@ from weakref import WeakSet, WeakValueDictionary
 
 from pydantic_core import from_json, to_json
 
-from ...stores.patient_store import PatientStore, insist
 from ...stores.primitives import NumberedEntry, Store, StoreClosedError, StoreUnavailableError
+from ...stores.retrying_store import RetryingStore, retry
 
 _log: Final = logging.getLogger(__name__)
 
-_PATIENCE: Final = 2.0  # Seconds for which a request waits for a store that cannot be reached.
-_STREAM_PATIENCE: Final = 15.0  # Seconds for which what a stream sends waits for it.
+_REQUEST_SECONDS: Final = 2.0  # Seconds for which a request waits for a store that cannot be reached.
+_STREAM_SECONDS: Final = 15.0  # Seconds for which what a stream sends waits for it.
 _TICK: Final = 2.0  # Seconds between two signs of life.
 _ALIVE_SECONDS: Final = 10.0  # Seconds after its last sign of life at which a worker counts as ended.
 _MAIL_SECONDS: Final = 60.0  # Seconds for which messages to a worker are stored.
@@ -55,7 +55,7 @@ class Worker:
             store: The store of all workers.
             namespace: The name of the server; servers of other names do not share their sessions.
         """
-        self.store = PatientStore(store, _PATIENCE)
+        self.store = RetryingStore(store, _REQUEST_SECONDS)
         self.id = secrets.token_hex(_ID_LENGTH // 2)
         self._namespace = namespace
         self._receivers: dict[str, Receive] = {}
@@ -188,9 +188,9 @@ class Worker:
 
     # ---- streams -----------------------------------------------------------------------------------------------------
 
-    async def insist(self, work: Callable[[], Awaitable[_ResultT]]) -> _ResultT:
+    async def retry(self, work: Callable[[], Awaitable[_ResultT]]) -> _ResultT:
         """Return the result of work for a stream, which waits for some seconds while the store cannot be reached."""
-        return await insist(work, _STREAM_PATIENCE)
+        return await retry(work, _STREAM_SECONDS)
 
     async def append(
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str = ""
@@ -200,4 +200,4 @@ class Worker:
 
     async def read(self, stream: str, after: int, limit: int) -> list[NumberedEntry]:
         """Return entries of a stream that follow a number."""
-        return await self.insist(lambda: self.store.read(self.key("stream", stream), after, limit))
+        return await self.retry(lambda: self.store.read(self.key("stream", stream), after, limit))

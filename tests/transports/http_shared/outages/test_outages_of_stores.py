@@ -15,13 +15,13 @@ from mcp_generated import App, Context
 from mcp_runtime.transports.http_shared import worker
 
 NEWEST = HANDSHAKE[-1]
-PATIENCE = 0.1
+WAIT = 0.1
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests wait for the store for a tenth of a second, and workers look after each other often."""
-    monkeypatch.setattr(worker, "_PATIENCE", PATIENCE)
+    monkeypatch.setattr(worker, "_REQUEST_SECONDS", WAIT)
     monkeypatch.setattr(worker, "_TICK", 0.05)
     monkeypatch.setattr(worker, "_ALIVE_SECONDS", 0.2)
 
@@ -117,7 +117,7 @@ async def test_a_short_outage_is_not_noticed() -> None:
     async with workers(NEWEST, Server().make, store) as client:
         store.outage.is_down = True
         calling = client.request(body=call(1), at=1)
-        await asyncio.sleep(PATIENCE / 4)
+        await asyncio.sleep(WAIT / 4)
         store.outage.is_down = False
         assert (await calling.whole()).status == 200
 
@@ -134,7 +134,7 @@ async def test_a_stream_waits_for_its_store(resumed: bool) -> None:
             await answer.until(lambda started: started.status == 200)
         store.outage.is_down = True
         server.go.set()
-        await asyncio.sleep(3 * PATIENCE)
+        await asyncio.sleep(3 * WAIT)
         assert steps(first) == [1] and steps(answer) == ([] if resumed else [1])
         store.outage.is_down = False
         await answer.whole()
@@ -163,7 +163,7 @@ async def test_a_lost_answer_of_the_store_doubles_no_change() -> None:
             store.outage.lost_answers.add("append")
             await client.servers[0].server.notify_tool_list_changed()
         await listening.messages(3)
-        await asyncio.sleep(PATIENCE)
+        await asyncio.sleep(WAIT)
         assert len(listening.json_messages) == 3
         await listening.leave()
 

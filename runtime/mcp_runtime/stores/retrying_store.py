@@ -21,7 +21,7 @@ _DELAYS: Final = (0.02, 0.05, 0.1, 0.2, 0.4)  # Seconds between attempts; the la
 _ResultT = TypeVar("_ResultT")
 
 
-async def insist(work: Callable[[], Awaitable[_ResultT]], seconds: float) -> _ResultT:
+async def retry(work: Callable[[], Awaitable[_ResultT]], seconds: float) -> _ResultT:
     """Return the result of work on a store; repeat it for some seconds while the store cannot be reached.
 
     Raises the StoreUnavailableError of the last attempt.
@@ -41,7 +41,7 @@ async def insist(work: Callable[[], Awaitable[_ResultT]], seconds: float) -> _Re
         await asyncio.sleep(delay)
 
 
-class PatientStore:
+class RetryingStore:
     """Another store, whose commands are repeated for some seconds where a second time changes nothing."""
 
     def __init__(self, store: Store, seconds: float) -> None:
@@ -50,7 +50,7 @@ class PatientStore:
 
     async def get(self, key: str) -> bytes | None:
         """Return the value of a record."""
-        return await insist(lambda: self.store.get(key), self._seconds)
+        return await retry(lambda: self.store.get(key), self._seconds)
 
     async def put(self, key: str, value: bytes, ttl: float, expected: Expected = ANYTHING) -> bool:
         """Store a record if its value is the expected one, or if a failed attempt has stored it."""
@@ -62,11 +62,11 @@ class PatientStore:
             is_stored = await self.store.put(key, value, ttl, expected)
             return is_stored or (attempts > 1 and await self.store.get(key) == value)
 
-        return await insist(work, self._seconds)
+        return await retry(work, self._seconds)
 
     async def touch(self, key: str, ttl: float) -> bytes | None:
         """Let the time to live of a record begin anew; return its value."""
-        return await insist(lambda: self.store.touch(key, ttl), self._seconds)
+        return await retry(lambda: self.store.touch(key, ttl), self._seconds)
 
     async def delete(self, key: str) -> bool:
         """Delete a record; True also if a failed attempt may have done so."""
@@ -77,7 +77,7 @@ class PatientStore:
             attempts += 1
             return await self.store.delete(key) or attempts > 1
 
-        return await insist(work, self._seconds)
+        return await retry(work, self._seconds)
 
     async def count(self, key: str, amount: int, ttl: float) -> int:
         """Add to a counter, once: a failed attempt may have counted."""
@@ -89,27 +89,27 @@ class PatientStore:
         """Append entries to a stream; without `after` and `token`, once."""
         if after is None and not token:
             return await self.store.append(stream, entries, ttl)
-        return await insist(lambda: self.store.append(stream, entries, ttl, after, token), self._seconds)
+        return await retry(lambda: self.store.append(stream, entries, ttl, after, token), self._seconds)
 
     async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
         """Return the stored entries of a stream that follow a number."""
-        return await insist(lambda: self.store.read(stream, after, limit), self._seconds)
+        return await retry(lambda: self.store.read(stream, after, limit), self._seconds)
 
     async def last(self, stream: str) -> int:
         """Return the number of the last entry of a stream."""
-        return await insist(lambda: self.store.last(stream), self._seconds)
+        return await retry(lambda: self.store.last(stream), self._seconds)
 
     async def drop(self, stream: str) -> None:
         """Delete a stream."""
-        await insist(lambda: self.store.drop(stream), self._seconds)
+        await retry(lambda: self.store.drop(stream), self._seconds)
 
     async def publish(self, channel: str, message: bytes) -> None:
         """Pass a message to the subscribers of a channel, perhaps twice."""
-        await insist(lambda: self.store.publish(channel, message), self._seconds)
+        await retry(lambda: self.store.publish(channel, message), self._seconds)
 
     async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
         """Call a function with the messages of a channel."""
-        await insist(lambda: self.store.subscribe(channel, receive), self._seconds)
+        await retry(lambda: self.store.subscribe(channel, receive), self._seconds)
 
     async def close(self) -> None:
         """Close the store."""

@@ -152,4 +152,5 @@ class RemoteExecution:
 def _read(value: bytes) -> tuple[str, TaskRecord]:
     """Return the worker of a task, and its record."""
     runner, fields = from_json(value)
-    return runner, TaskRecord(**{**fields, "scopes": tuple(fields["scopes"])})
+    fields["scopes"] = tuple(fields["scopes"])
+    return runner, TaskRecord(**fields)

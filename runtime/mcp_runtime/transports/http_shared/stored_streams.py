@@ -15,6 +15,7 @@ from pydantic_core import from_json, to_json
 from ...aio.keepalive import KeepAliveTimer
 from ...protocol import jsonrpc
 from ...protocol.jsonrpc import INTERNAL_ERROR, Id
+from ...protocol.models import is_object
 from ...protocol.sse import encode
 from ...stores.primitives import STREAM_LIMIT, StoreUnavailableError
 from ..http_server.event_store import InMemoryEventStore
@@ -198,7 +199,7 @@ class StoredStream(SSEStream):
         if entries and entries[-1][1] == _END:
             return self._notify()
         answers = [from_json(entry) for _, entry in entries]
-        answered = [item["id"] for item in answers if isinstance(item, dict) and "method" not in item]
+        answered = [item["id"] for item in answers if is_object(item) and "method" not in item]
         failed = [id for id in (await self._registration())[1] if id not in answered]
         rest = [*(jsonrpc.error(id, INTERNAL_ERROR, _ORPHANED, None) for id in failed), _END]
         self.last = await self._worker.append(self.id, rest, _FINISHED_SECONDS, entries[-1][0] if entries else 0)

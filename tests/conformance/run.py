@@ -30,6 +30,7 @@ def options() -> Namespace:
     parser.add_argument("--revision", action="append", help="such as 2025-11-25; may be given several times")
     parser.add_argument("--only", action="append", help="part of a scenario's name; may be given several times")
     parser.add_argument("--jobs", type=int, default=2, help="how many run at a time")
+    parser.add_argument("--url", help="origin of a server that runs already, such as a proxy in front of several")
     parser.add_argument("--times", type=int, default=1, help="how often; the results are compared check by check")
     return parser.parse_args()
 
@@ -67,10 +68,11 @@ async def _answers(port: int) -> bool:
     return True
 
 
-async def work(suite: Suite, queue: asyncio.Queue[Run], verdicts: dict[Run, Verdict]) -> None:
-    """Run what is in the queue, one after the other; what needs a server gets one that is of this worker alone."""
+async def work(suite: Suite, queue: asyncio.Queue[Run], verdicts: dict[Run, Verdict], url: str | None) -> None:
+    """Run what is in the queue, one after the other; what needs a server gets one that is of this worker alone, or that
+    of a URL."""
     async with AsyncExitStack() as stack:
-        origins: dict[str, str] = {}
+        origins: dict[str, str] = {} if url is None else {"server": url}
         while not queue.empty():
             run = queue.get_nowait()
             if run.side in PROGRAMS and run.side not in origins:
@@ -96,14 +98,14 @@ def target(run: Run, origin: str) -> tuple[str, ...]:
             return "--url", origin, "--client-id", CLIENT, "--port", str(free_port())
 
 
-async def once(suite: Suite, runs: list[Run], jobs: int) -> dict[Run, Verdict]:
+async def once(suite: Suite, runs: list[Run], jobs: int, url: str | None) -> dict[Run, Verdict]:
     queue: asyncio.Queue[Run] = asyncio.Queue()
     for run in runs:
         queue.put_nowait(run)
     verdicts: dict[Run, Verdict] = {}
     async with asyncio.TaskGroup() as group:
         for _ in range(jobs):
-            group.create_task(work(suite, queue, verdicts))
+            group.create_task(work(suite, queue, verdicts, url))
     failed = sum(bool(verdict.problems) for verdict in verdicts.values())
     print(f"{len(verdicts) - failed} passed, {failed} failed", flush=True)
     return verdicts
@@ -128,7 +130,7 @@ def main() -> int:
     if not runs:
         print("there is no such scenario")
         return 2
-    rounds = [asyncio.run(once(suite, runs, chosen.jobs)) for _ in range(chosen.times)]
+    rounds = [asyncio.run(once(suite, runs, chosen.jobs, chosen.url)) for _ in range(chosen.times)]
     differing = sorted(run for run in runs if len({verdicts[run] for verdicts in rounds}) > 1)
     for run in differing:
         print(f"not the same each time: {run}")

@@ -78,9 +78,10 @@ async def test_records_and_streams_and_counters_expire(place: Any) -> None:
 
 async def test_a_touched_record_lives_on(place: Any) -> None:
     async with stores(place) as (one, other):
-        await one.put("a", b"1", BRIEF)
+        await other.get("a")  # It is open by then: the record below lives shortly.
+        await one.put("a", b"1", 10 * BRIEF)
         assert await other.touch("a", LONG) == b"1"
-        await asyncio.sleep(2 * BRIEF)
+        await asyncio.sleep(11 * BRIEF)
         assert (await one.get("a"), await one.touch("b", LONG)) == (b"1", None)
 
 
@@ -111,6 +112,29 @@ async def test_a_repeated_append_of_the_only_writer_appends_nothing_twice(place:
         assert await other.read("s", 0) == [(1, b"1"), (2, b"2"), (3, b"3")]
         assert await one.append("lost", [b"5"], LONG, after=4) == 5
         assert await other.read("lost", 0) == [(5, b"5")]
+
+
+async def test_a_repeated_append_of_one_of_several_writers_appends_nothing_twice(place: Any) -> None:
+    async with stores(place) as (one, other):
+        assert await one.append("s", [b"1", b"2"], LONG, token="a") == 2
+        assert await other.append("s", [b"3"], LONG, after=0, token="b") == 3
+        assert await one.append("s", [b"1", b"2"], LONG, token="a") == 2
+        assert await other.append("s", [b"3"], LONG, after=2, token="b") == 3
+        assert await one.append("s", [b"4"], LONG, after=2, token="c") == 4
+        assert await one.append("s", [b"5"], LONG, after=4) == 5
+        assert await other.read("s", 0) == [(number, b"%d" % number) for number in range(1, 6)]
+
+
+async def test_a_second_subscription_of_a_function_changes_nothing(place: Any) -> None:
+    async with stores(place, 1) as (one,):
+        received: list[bytes] = []
+        for _ in range(2):
+            await one.subscribe("news", received.append)
+        for number in range(3):
+            await one.publish("news", b"%d" % number)
+        while b"2" not in received:
+            await asyncio.sleep(0.001)
+        assert received == [b"0", b"1", b"2"]
 
 
 async def test_of_a_long_stream_the_last_entries_are_stored(place: Any) -> None:

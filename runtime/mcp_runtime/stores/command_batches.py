@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from .primitives import StoreUnavailableError
+from .primitives import StoreClosedError
 
 CommandT = TypeVar("CommandT")
 _BATCH: Final = 512  # Commands of one batch.
@@ -22,9 +22,9 @@ class CommandBatches(Generic[CommandT]):
         self._closed = False
 
     def add(self, command: CommandT) -> asyncio.Future[Any]:
-        """Return the future result of a command. Raises StoreUnavailableError after `close`."""
+        """Return the future result of a command. Raises StoreClosedError after `close`."""
         if self._closed:
-            raise StoreUnavailableError("the store is closed")
+            raise StoreClosedError("the store is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._waiting.append((command, future))

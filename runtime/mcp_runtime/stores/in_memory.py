@@ -20,7 +20,8 @@ class InMemoryStore:
         self._clock = clock
         self._records: dict[str, tuple[bytes, float]] = {}  # Values, and the times at which they expire.
         self._counters: dict[str, tuple[int, float]] = {}
-        self._streams: dict[str, tuple[int, list[bytes], float]] = {}  # The number of the last entry comes first.
+        # The number of the last entry comes first, then the entries with their tokens.
+        self._streams: dict[str, tuple[int, list[tuple[bytes, str]], float]] = {}
         self._receivers: dict[str, list[ReceiveHint]] = {}
         self._changes = 0
 
@@ -59,14 +60,21 @@ class InMemoryStore:
         self._counters[key] = (value + amount, expires)
         return value + amount
 
-    async def append(self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None) -> int:
+    async def append(
+        self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
+    ) -> int:
         """Append entries to a stream."""
         self._sweep()
         last, stored, _ = self._live_stream(stream)
-        if after is not None and last < after:
+        if token:
+            numbers = range(last - len(stored) + 1, last + 1)
+            same = [number for number, entry in zip(numbers, stored, strict=True) if entry[1] == token]
+            if same and same[-1] > (after or 0):
+                return same[-1]
+        elif after is not None and last < after:
             last, stored = after, []  # The stream has expired meanwhile.
-        new = entries if after is None else entries[last - after :]
-        last, stored = last + len(new), [*stored, *new][-STREAM_LIMIT:]
+        new = entries if after is None or token else entries[last - after :]
+        last, stored = last + len(new), [*stored, *((entry, token) for entry in new)][-STREAM_LIMIT:]
         self._streams[stream] = (last, stored, self._clock() + ttl)
         return last
 
@@ -74,7 +82,8 @@ class InMemoryStore:
         """Return the stored entries of a stream that follow a number."""
         last, stored, _ = self._live_stream(stream)
         first = last - len(stored) + 1
-        return list(enumerate(stored, first))[max(after + 1 - first, 0) :][:limit]
+        bodies = [body for body, _ in stored]
+        return list(enumerate(bodies, first))[max(after + 1 - first, 0) :][:limit]
 
     async def last(self, stream: str) -> int:
         """Return the number of the last entry of a stream."""
@@ -92,12 +101,14 @@ class InMemoryStore:
 
     async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
         """Call a function with the messages of a channel."""
-        self._receivers.setdefault(channel, []).append(receive)
+        receivers = self._receivers.setdefault(channel, [])
+        if receive not in receivers:
+            receivers.append(receive)
 
     async def close(self) -> None:
         """Do nothing: other applications may still use the store."""
 
-    def _live_stream(self, stream: str) -> tuple[int, list[bytes], float]:
+    def _live_stream(self, stream: str) -> tuple[int, list[tuple[bytes, str]], float]:
         item = self._streams.get(stream)
         return (0, [], 0.0) if item is None or item[2] <= self._clock() else item
 

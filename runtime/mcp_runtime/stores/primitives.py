@@ -28,6 +28,10 @@ class StoreUnavailableError(MCPError):
     """The store cannot be reached, or has refused a command. What was to be changed may have been changed or not."""
 
 
+class StoreClosedError(StoreUnavailableError):
+    """The store was closed by this process, and takes no commands any more."""
+
+
 class Store(Protocol):
     """Records, counters, streams and channels of one or more processes. Keys are texts, values are bytes.
 
@@ -59,7 +63,9 @@ class Store(Protocol):
         """Add to a counter, and return its value. A new counter begins with 0, and is deleted `ttl` seconds later."""
         ...
 
-    async def append(self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None) -> int:
+    async def append(
+        self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
+    ) -> int:
         """Append entries to a stream, and return the number of the last one; numbers begin with 1 and have no gaps.
 
         Of the entries of a stream the last 1,024 are stored.
@@ -70,6 +76,8 @@ class Store(Protocol):
             ttl: Seconds for which the stream exists after its last entry.
             after: The number of the last entry before these, as the only writer of a stream knows it. A command that
                 is repeated after a failure then appends nothing twice. Default None: after whatever there is.
+            token: For a stream of several writers, a text that no other command has: a command that is repeated after a
+                failure appends nothing if entries after the number `after` have its token. Default "": there is none.
         """
         ...
 
@@ -91,7 +99,10 @@ class Store(Protocol):
         ...
 
     async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
-        """Call a function with the messages of a channel, in this event loop, from now on."""
+        """Call a function with the messages of a channel, in this event loop, from now on.
+
+        An empty message says that messages may have been lost. A second subscription of a function changes nothing.
+        """
         ...
 
     async def close(self) -> None:

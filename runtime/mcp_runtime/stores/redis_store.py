@@ -14,6 +14,7 @@ from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, Receive
 _log: Final = logging.getLogger(__name__)
 
 _RECONNECT_SECONDS: Final = 0.2  # Seconds between two attempts to subscribe again.
+_IDLE_SECONDS: Final = 2.5  # Seconds without a message after which a ping is sent, and those for its answer.
 _PUT_IF: Final = """
 local value = redis.call('GET', KEYS[1])
 if value ~= ARGV[1] then return 0 end
@@ -31,15 +32,25 @@ if redis.call('EXISTS', KEYS[1]) == 1 then
   local id = redis.call('XINFO', 'STREAM', KEYS[1])[8]
   last = tonumber(string.match(id, '%-(%d+)$'))
 end
-local after = tonumber(ARGV[3])
+local after, token = tonumber(ARGV[3]), ARGV[4]
 local skip = 0
-if after >= 0 then
+if token ~= '' then
+  local rows = redis.call('XRANGE', KEYS[1], '(0-' .. string.format('%d', math.max(after, 0)), '+')
+  for i = #rows, 1, -1 do
+    if rows[i][2][4] == token then return tonumber(string.match(rows[i][1], '%-(%d+)$')) end
+  end
+elseif after >= 0 then
   if last < after then last = after end
   skip = last - after
 end
-for i = 4 + skip, #ARGV do
+for i = 5 + skip, #ARGV do
   last = last + 1
-  redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], '0-' .. string.format('%d', last), 'm', ARGV[i])
+  local id = '0-' .. string.format('%d', last)
+  if token == '' then
+    redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[i])
+  else
+    redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[i], 't', token)
+  end
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return last
@@ -99,9 +110,11 @@ class RedisStore:
         """Add to a counter."""
         return int(await self._run("EVAL", _COUNT, 1, self._prefix + key, amount, _milliseconds(ttl)))
 
-    async def append(self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None) -> int:
+    async def append(
+        self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
+    ) -> int:
         """Append entries to a stream."""
-        options = (_milliseconds(ttl), STREAM_LIMIT, -1 if after is None else after)
+        options = (_milliseconds(ttl), STREAM_LIMIT, -1 if after is None else after, token)
         return int(await self._run("EVAL", _APPEND, 1, self._prefix + stream, *options, *entries))
 
     async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
@@ -124,13 +137,15 @@ class RedisStore:
 
     async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
         """Call a function with the messages of a channel."""
-        self._receivers.setdefault(channel, []).append(receive)
         if self._pubsub is None:
             self._pubsub = self._client.pubsub(ignore_subscribe_messages=True)
         try:
             await self._pubsub.subscribe(self._prefix + channel)
         except Exception as error:
             raise _unavailable(error) from error
+        receivers = self._receivers.setdefault(channel, [])
+        if receive not in receivers:
+            receivers.append(receive)
         if self._listening is None:
             self._listening = asyncio.get_running_loop().create_task(self._listen())
 
@@ -162,22 +177,48 @@ class RedisStore:
         return [_unavailable(result) if isinstance(result, Exception) else result for result in results]
 
     async def _listen(self) -> None:
-        """Call the receivers of messages. redis-py subscribes again when the connection is lost."""
-        start = len(self._prefix)
+        """Call the receivers of messages; connect again when the connection is lost, or is silent for some seconds."""
+        loop, silent = asyncio.get_running_loop(), False
         while True:
             try:
-                message = await self._pubsub.get_message(timeout=None)
+                began = loop.time()
+                message = await self._pubsub.get_message(timeout=_IDLE_SECONDS)
+                if message is not None:
+                    self._receive(message)
+                if message is not None or loop.time() < began + 0.9 * _IDLE_SECONDS:
+                    silent = False  # The answers to pings and subscriptions are None, too.
+                elif silent:
+                    raise TimeoutError("Redis does not answer")
+                else:
+                    silent = True
+                    await self._pubsub.ping()
             except Exception as error:
                 _log.warning("the connection to the channels of the store was lost: %s", error)
-                await asyncio.sleep(_RECONNECT_SECONDS)
-                continue
-            if message is None:
-                continue
-            for receive in self._receivers.get(message["channel"].decode()[start:], ()):
-                try:
-                    receive(message["data"])
-                except Exception:
-                    _log.exception("a message of the store was not handled")
+                await self._connect_again()
+                silent = False
+
+    async def _connect_again(self) -> None:
+        """Connect to the channels again, and tell the receivers that messages may have been lost."""
+        while True:
+            await asyncio.sleep(_RECONNECT_SECONDS)
+            try:
+                await self._pubsub.connection.disconnect(nowait=True)
+                await self._pubsub.connect()
+                break
+            except Exception as error:
+                _log.debug("the channels of the store cannot be reached: %s", error)
+        for channel in list(self._receivers):
+            self._receive({"type": "message", "channel": f"{self._prefix}{channel}".encode(), "data": b""})
+
+    def _receive(self, message: Any) -> None:
+        if message["type"] != "message":
+            return  # The answer to a ping.
+        channel = message["channel"].decode().removeprefix(self._prefix)
+        for receive in self._receivers.get(channel, ()):
+            try:
+                receive(message["data"])
+            except Exception:
+                _log.exception("a message of the store was not handled")
 
 
 def _unavailable(error: Exception) -> StoreUnavailableError:

@@ -24,7 +24,7 @@ _QUICK, _SLOW = 0.002, 0.02  # Seconds between two looks at the file for message
 _QUICK_SECONDS: Final = 0.5  # Seconds after a message for which more are likely.
 _MESSAGE_SECONDS: Final = 60.0  # Seconds for which a message is stored: processes read it long before.
 _CLEAN_SECONDS: Final = 30.0  # Seconds between two deletions of what has expired.
-_FORMAT: Final = 1  # The `user_version` of the file; raise it with each change of the tables.
+_FORMAT: Final = 2  # The `user_version` of the file; raise it with each change of the tables.
 _TABLES: Final = f"""
 BEGIN IMMEDIATE;
 PRAGMA user_version = {_FORMAT};
@@ -32,7 +32,8 @@ CREATE TABLE IF NOT EXISTS records (key TEXT PRIMARY KEY, value BLOB NOT NULL, e
 CREATE TABLE IF NOT EXISTS counters (key TEXT PRIMARY KEY, value INTEGER NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS streams (name TEXT PRIMARY KEY, last INTEGER NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS entries (
-    stream TEXT NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (stream, number)
+    stream TEXT NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, token TEXT NOT NULL,
+    PRIMARY KEY (stream, number)
 );
 CREATE TABLE IF NOT EXISTS messages (
     number INTEGER PRIMARY KEY AUTOINCREMENT, channel TEXT NOT NULL, body BLOB NOT NULL, expires REAL NOT NULL
@@ -134,9 +135,11 @@ class SQLiteStore:
         value: int = row[0]
         return value
 
-    async def append(self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None) -> int:
+    async def append(
+        self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
+    ) -> int:
         """Append entries to a stream."""
-        last: int = await self._write(partial(_append, stream, entries, ttl, after))
+        last: int = await self._write(partial(_append, stream, entries, ttl, after, token))
         return last
 
     async def drop(self, stream: str) -> None:
@@ -154,7 +157,9 @@ class SQLiteStore:
         if self._timer is None:
             self._last_message = self._rows("SELECT coalesce(max(number), 0) FROM messages")[0][0]
             self._timer = asyncio.get_running_loop().call_later(_SLOW, self._poll)
-        self._receivers.setdefault(channel, []).append(receive)
+        receivers = self._receivers.setdefault(channel, [])
+        if receive not in receivers:
+            receivers.append(receive)
 
     async def close(self) -> None:
         """End subscriptions, and close the file."""
@@ -260,19 +265,25 @@ class SQLiteStore:
                 receive(body)
 
 
-def _append(stream: str, entries: Sequence[bytes], ttl: float, after: int | None, file: sqlite3.Connection) -> int:
+def _append(
+    stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str, file: sqlite3.Connection
+) -> int:
     now = time.time()
     row = file.execute("SELECT last, expires FROM streams WHERE name = ?", (stream,)).fetchone()
     if row is not None and row[1] <= now:
         _drop(stream, file)
         row = None
     last = 0 if row is None else row[0]
-    if after is not None:
+    if token:
+        statement = "SELECT max(number) FROM entries WHERE stream = ? AND number > ? AND token = ?"
+        if (number := file.execute(statement, (stream, after or 0, token)).fetchone()[0]) is not None:
+            return int(number)
+    elif after is not None:
         last = max(last, after)
         entries = entries[last - after :]
     file.executemany(
-        "INSERT INTO entries VALUES (?, ?, ?)",
-        [(stream, number, body) for number, body in enumerate(entries, last + 1)],
+        "INSERT INTO entries VALUES (?, ?, ?, ?)",
+        [(stream, number, body, token) for number, body in enumerate(entries, last + 1)],
     )
     last += len(entries)
     file.execute("INSERT OR REPLACE INTO streams VALUES (?, ?, ?)", (stream, last, now + ttl))

@@ -11,6 +11,7 @@ from ..usage.rules import shown
 from .primitives import Store
 
 _METHODS: Final = ("get", "put", "touch", "delete", "count", "append", "read", "last", "drop", "publish", "subscribe")
+_SOCKET_SECONDS: Final = 3.0  # Seconds for Redis to answer, unless the URL has `socket_timeout`.
 _EXAMPLES: Final = '"memory", "sqlite:///path" or "redis://host"'
 
 
@@ -52,11 +53,15 @@ def _redis_store(function: str, url: str) -> Store:
     if find_spec("redis") is None:
         raise LocalError(f"{function}(): a store in Redis needs redis-py: pip install 'mcp-generated[redis]'")
     import redis.asyncio
+    from redis.asyncio.retry import Retry
+    from redis.backoff import NoBackoff
 
     from .redis_store import RedisStore
 
     client_class: Any = redis.asyncio.Redis
     try:
-        return RedisStore(client_class.from_url(url))
+        # redis-py would repeat commands of which it does not know whether they were run.
+        client = client_class.from_url(url, retry=Retry(NoBackoff(), 0), socket_timeout=_SOCKET_SECONDS)
+        return RedisStore(client)
     except ValueError as error:
         raise LocalError(f"{function}(): store= is no URL that redis-py reads: {error}") from None

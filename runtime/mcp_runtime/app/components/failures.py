@@ -14,8 +14,11 @@ def failure_message(error: Exception, shown_exceptions: ShownExceptions, descrip
     """Return the text of an exception if its class is shown, else only that the tool failed; then log the exception."""
     if isinstance(error, shown_exceptions):
         return str(error)
+    from ...stores.primitives import StoreUnavailableError
+
     _log.error("%s failed", description, exc_info=error)
-    return f"{description} failed"
+    unavailable = ": the store of this server cannot be reached; call it again later"
+    return f"{description} failed{unavailable if isinstance(error, StoreUnavailableError) else ''}"
 
 
 class ToolFailures:

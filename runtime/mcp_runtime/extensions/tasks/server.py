@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
 
@@ -23,6 +23,9 @@ from ...server.task_options import TaskOptions
 from .deferral import DeferrableCall
 from .execution import TaskExecution
 from .store import TERMINAL_STATUSES, InMemoryTaskStore, TaskRecord, TaskStore
+
+if TYPE_CHECKING:
+    from .shared_tasks import RemoteExecution, SharedTasks
 
 _log: Final = logging.getLogger(__name__)
 
@@ -44,7 +47,7 @@ class TaskServerMixin(BaseServer):
         """Create a server with tasks.
 
         Args:
-            tasks: The store of the tasks, by default in memory.
+            tasks: The store of the tasks, by default that which the workers of an endpoint share, or else in memory.
             max_result_bytes: The limit of a serialized task result, in bytes; larger results fail the task.
             settings: The arguments of the server class.
 
@@ -52,6 +55,8 @@ class TaskServerMixin(BaseServer):
         """
         super().__init__(**settings)
         self._tasks: TaskStore = InMemoryTaskStore() if tasks is None else tasks
+        self._has_own_store = tasks is not None
+        self._shared_tasks: SharedTasks | None = None
         self._max_result_bytes = max_result_bytes
         self._executions: dict[str, TaskExecution] = {}
         rows = {row.name: row for row in self.revision.rows}
@@ -94,7 +99,7 @@ class TaskServerMixin(BaseServer):
 
     async def _find_record(self, ctx: ServerContext, id: str) -> TaskRecord | None:
         execution = self._executions.get(id)
-        record = await self._tasks.get(id) if execution is None else execution.record
+        record = await self._store_of().get(id) if execution is None else execution.record
         is_visible = record is not None and record.owner == self.principal(ctx) and record.expires > time.time()
         return record if is_visible else None
 
@@ -105,11 +110,25 @@ class TaskServerMixin(BaseServer):
         ctx.require_scopes(*record.scopes)
         return record
 
-    async def _get_running_execution(self, ctx: ServerContext, id: str) -> TaskExecution | None:
-        """Return the execution of a task, None if it has ended. Raises JSONRPCError if it runs in another process."""
+    def _store_of(self) -> TaskStore:
+        """Return the store of the server, or else that of all workers, or else the one in memory."""
+        shared = self._origin._shared_store
+        if self._has_own_store or shared is None:
+            return self._tasks
+        if self._shared_tasks is None or self._shared_tasks.source is not shared:
+            from .shared_tasks import SharedTasks
+
+            self._shared_tasks = SharedTasks(shared, self.name, self.revision, self._executions)
+        return self._shared_tasks
+
+    async def _get_running_execution(self, ctx: ServerContext, id: str) -> TaskExecution | RemoteExecution | None:
+        """Return the execution of a task, None if it has ended. Raises JSONRPCError if it runs in another process that
+        shares no store with this one."""
         record = await self._require_record(ctx, id)
         execution = self._executions.get(id)
         if execution is None and record.status not in TERMINAL_STATUSES:
+            if self._store_of() is self._shared_tasks and self._shared_tasks is not None:
+                return await self._shared_tasks.elsewhere(id)
             raise JSONRPCError(INTERNAL_ERROR, f"the task {id!r} runs in another process")
         return execution
 
@@ -148,7 +167,7 @@ class TaskServerMixin(BaseServer):
             poll_interval=options.poll_interval,
         )
         try:
-            await self._tasks.add(record)
+            await self._store_of().add(record)
         except LocalError as error:
             raise JSONRPCError(INTERNAL_ERROR, str(error)) from None
         except Exception:
@@ -172,12 +191,12 @@ class TaskServerMixin(BaseServer):
     async def _save(self, ctx: ServerContext, record: TaskRecord) -> None:
         """Save the record of a task, and notify its subscribers."""
         try:
-            await self._tasks.update(record)
+            await self._store_of().update(record)
         except Exception:
             _log.exception("the task store failed to update a task")
             self._executions[record.id].is_unsaved = True
         params = record.to_wire()
-        if self._subscription_bus.has_subscriber(self._status_notification, params):
+        if self._shared_tasks is not None or self._subscription_bus.has_subscriber(self._status_notification, params):
             ctx.connection_state.background_tasks.add(
                 asyncio.ensure_future(self._subscription_bus.publish(self._status_notification, params))
             )

@@ -233,15 +233,15 @@ class MCPASGIApp:
         if self._probes is not None and path_of(scope) in self._probes:
             await self._probe(self._probes[path_of(scope)], send)
             return None
-        if self._shared is not None and not self._shared.is_open:
-            await self._shared.open()
+        if self._shared is not None and not self._shared.is_open and not await self._shared.serve(send):
+            return None
         send = closing_sender(send) if self._is_leaving else send
         return send if self._cors is None else self._cors.sender(scope["headers"], send)
 
     async def open(self) -> None:
         """Start the lifespans of the servers, which otherwise start with the first request."""
         if self._shared is not None:
-            await self._shared.open()
+            await self._shared.start()
         for lifespan in self._lifespans.values():
             await lifespan.state()
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
+from ...http.asgi import Send
 from ...session.interfaces import Candidate, Service
 from .http_limits import HTTPLimits
 from .legacy_sse import LegacySSEHandler
@@ -38,8 +39,12 @@ class EndpointSharing(Protocol):
         """Return the handler of HTTP+SSE."""
         ...
 
-    async def open(self) -> None:
-        """Connect to the other workers, once."""
+    async def start(self) -> None:
+        """Connect to the other workers, when the process starts."""
+        ...
+
+    async def serve(self, send: Send) -> bool:
+        """Connect to the other workers, if that is still to be done. Return False if the request was answered."""
         ...
 
     async def is_ready(self) -> bool:

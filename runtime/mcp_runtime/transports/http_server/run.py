@@ -35,6 +35,7 @@ _THIS_MACHINE: Final = "127.0.0.1"
 _DRAIN_SECONDS: Final = 1  # Seconds for responses to complete after SIGINT or SIGTERM.
 _WORKER_DRAIN_SECONDS: Final = 10  # The same for one of several workers: the others serve meanwhile.
 _LEAVE_SECONDS: Final = 0.5  # Seconds for requests to arrive on connections that were accepted before.
+_TURNS_OF_ACCEPTING: Final = 2  # Iterations of the event loop in which it accepts all connections that wait.
 _NEEDS_UVICORN: Final = "a server over HTTP needs uvicorn: pip install 'mcp-generated[http]'"
 _EXIT_SECONDS: Final = 0.75  # Further seconds after which the process exits whatever its handlers do.
 
@@ -129,16 +130,18 @@ def _prepare(
 
     if place is None:
         _warn_about_hosts(host, settings.get("hosts"))
-    application = MCPASGIApp(servers, path=path, shared=_shared(servers, settings), **settings)
+    shared = _shared(servers, settings)
+    application = MCPASGIApp(servers, path=path, shared=shared, **settings)
     config: dict[str, Any] = {
         "log_level": "warning",
-        "timeout_graceful_shutdown": _DRAIN_SECONDS if place is None else _WORKER_DRAIN_SECONDS,
+        "timeout_graceful_shutdown": _DRAIN_SECONDS if shared is None else _WORKER_DRAIN_SECONDS,
         "server_header": False,
         **(uvicorn or {}),
     }
     listener = _listen_or_exit(host, port) if place is None else place.listener
     urls = _urls(listener, host, path, settings)
-    return _server_class(application, exit_timer, place, urls)(Config(application, **config)), listener
+    server_class = _server_class(application, exit_timer, place, urls, shared is not None)
+    return server_class(Config(application, **config)), listener
 
 
 def _shared(servers: Sequence[Service], settings: dict[str, Any]) -> EndpointSharing | None:
@@ -149,7 +152,7 @@ def _shared(servers: Sequence[Service], settings: dict[str, Any]) -> EndpointSha
 
 
 def _server_class(
-    application: MCPASGIApp, exit_timer: ExitTimer, place: WorkerPlace | None, urls: Sequence[str]
+    application: MCPASGIApp, exit_timer: ExitTimer, place: WorkerPlace | None, urls: Sequence[str], is_shared: bool
 ) -> type[Server]:
     from uvicorn import Server
 
@@ -171,16 +174,22 @@ def _server_class(
                 exit_timer.start(seconds + _EXIT_SECONDS, 128 + sig)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            if place is not None:
+            if is_shared:
                 await self._leave()
             await application.close()
             await super().shutdown(sockets)
 
         async def _leave(self) -> None:
             """Accept nothing new, close the streams that other workers can go on with, and wait for calls."""
+            application.hand_over()  # From now on responses close their connections, so that proxies use others.
+            if place is None:
+                # A proxy notices by then that this process is not ready. Connections that nobody has accepted are reset
+                # when the socket is closed; workers leave them to the others.
+                await asyncio.sleep(_LEAVE_SECONDS)
+                for _ in range(_TURNS_OF_ACCEPTING):
+                    await asyncio.sleep(0)
             for accepting in self.servers:
                 accepting.close()
-            application.hand_over()  # From now on responses close their connections, so that proxies use others.
             await asyncio.sleep(_LEAVE_SECONDS)
             for connection in list(self.server_state.connections):
                 connection.shutdown()

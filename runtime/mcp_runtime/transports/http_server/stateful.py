@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from ...aio.eager import TaskStarter, task_starter
 from ...aio.keepalive import KeepAliveTimer
@@ -23,14 +23,23 @@ from ...session.identity import RequestAuth
 from ...session.interfaces import Service
 from ...session.session import Session
 from .responders import IncomingPost, PostResponder, SessionResponder
-from .sessions import HTTPSession, SessionStore
+from .sessions import SessionStore
 from .stream_response import begin_stream, end_stream, send_stream
+from .streams import SSEStream
 
 _SESSION: Final = SESSION_ID.encode()
 _MAX_RUNNING: Final = 4096  # Requests of one user that wait for their results at the same time, in all sessions.
 _MAX_RUNNING_OF_ADDRESS: Final = 16_384  # The same of one address without a user.
 TOO_MANY: Final = HTTPError(503, "too many requests of this client run: wait for results first", INTERNAL_ERROR)
 UNKNOWN_SESSION: Final = HTTPError(404, "there is no such session")
+
+
+class StreamSource(Protocol):
+    """What opens the stream of a response: a session, in one process."""
+
+    def open_stream(self) -> SSEStream:
+        """Return a new stream."""
+        ...
 
 
 class StatefulHandler:
@@ -134,10 +143,10 @@ class StatefulHandler:
         if self._starter is not None:
             await self._starter.close()
 
-    def _dispatch(self, session: Session, post: IncomingPost, http_session: HTTPSession) -> PostResponder | None:
+    def _dispatch(self, session: Session, post: IncomingPost, streams: StreamSource) -> PostResponder | None:
         """Let a session handle a posted message; return None if the message gets no response."""
         message, head, auth, scope, _, _ = post
-        responder = self._responder_class(session, auth, http_session.open_stream, scope)
+        responder = self._responder_class(session, auth, streams.open_stream, scope)
         if not head.accepts_json:
             responder.open_stream()
         token = CALLER.set(responder.client_key)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any, Final, Protocol
 
 from pydantic_core import from_json, to_json
 
 from ...session.interfaces import SessionSharing
+from ...stores.primitives import StoreUnavailableError
 from .worker import Worker
+
+_log: Final = logging.getLogger(__name__)
 
 _TTL: Final = 30 * 86_400.0  # Seconds for which changes are stored after the last one.
 
@@ -32,19 +36,24 @@ class ChangeLog:
         self._reading = asyncio.Lock()
         self._delivers = False
         self.last = 0
+        worker.on("gap", lambda _: self._on_hint(self.last + 1))
         worker.on("change", lambda fields: self._on_hint(fields["number"]))
 
     async def open(self) -> None:
         """Begin after the last change of the store, and pass announcements of the server to all workers."""
         self.last = await self._worker.store.last(self._worker.key("changes"))
-        self._delivers = self._sharing.relay(self.announce)
+        self._delivers = self._sharing.relay(self.announce) or self._delivers
 
     async def announce(self, method: str, params: Any) -> None:
         """Store a change, and deliver it here and at the other workers."""
-        entry = to_json([method, params])
-        number = await self._worker.store.append(self._worker.key("changes"), [entry], _TTL)
-        await self._worker.broadcast("change", number=number)
-        await self.read()
+        entry, token, worker = to_json([method, params]), self._worker.new_token(), self._worker
+        key, after = worker.key("changes"), self.last
+        number = await worker.retry(lambda: worker.store.append(key, [entry], _TTL, after, token))
+        try:
+            await worker.broadcast("change", number=number)
+            await self.read()
+        except StoreUnavailableError as error:
+            _log.warning("a change is stored, and is read later: %s", error)
 
     async def read(self) -> None:
         """Deliver the changes that are new."""

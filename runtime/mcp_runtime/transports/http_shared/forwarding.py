@@ -42,7 +42,7 @@ class MessageForwarding:
         worker = await self._worker_of(replica, message)
         if worker is None:
             return message
-        await self._worker.send(worker, "message", session=replica.id, message=to_json(_fields(message)).decode())
+        await self._worker.deliver(worker, "message", session=replica.id, message=to_json(_fields(message)).decode())
         return None
 
     async def _worker_of(self, replica: SessionReplica, message: Message) -> str | None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
 from ...http.client_keys import ClientKey
-from ...protocol.jsonrpc import INTERNAL_ERROR, Id
+from ...protocol.jsonrpc import INTERNAL_ERROR, Id, Message, RequestMessage
 from ...protocol.lifecycle import Phase
 from ...protocol.revision import Request
 from ...session.interfaces import Dispatcher, SessionSharing
@@ -61,6 +61,23 @@ class ReplicatedSession(Session):
         """Answer the requests whose handlers run with an error."""
         for running in [*self.running.values()]:
             running.reply(self.connection.send_error(running.request, INTERNAL_ERROR, error), 0)
+
+
+class StreamOpener:
+    """Opens the stream for the answers to one posted message."""
+
+    __slots__ = ("_replica", "_message")
+
+    def __init__(self, replica: SessionReplica, message: Message | list[Message]) -> None:
+        self._replica, self._message = replica, message
+
+    def open_stream(self) -> SSEStream:
+        """Return a new stream that knows which requests it answers."""
+        stream, message = self._replica.open_stream(), self._message
+        if isinstance(stream, StoredStream):
+            messages = message if isinstance(message, list) else [message]
+            stream.requests = [item.id for item in messages if isinstance(item, RequestMessage)]
+        return stream
 
 
 class SessionReplica(HTTPSession):
@@ -181,6 +198,10 @@ class SessionReplica(HTTPSession):
         number, method, params = change
         self.standalone.put_change(number, self._sharing.change(self.dispatcher, self._connection, method, params))
 
+    def opener(self, message: Message | list[Message]) -> StreamOpener:
+        """Return what opens the stream for the answers to a message."""
+        return StreamOpener(self, message)
+
     def _new_stream(self) -> SSEStream:
         self._own_streams += 1
         number = f"{self._worker.id}{self._own_streams}"
@@ -192,7 +213,7 @@ class SessionReplica(HTTPSession):
         """Return the stream of an id, which another worker may have opened; None if there is none."""
         own = (self._streams or {}).get(id)
         if isinstance(own, StoredStream):
-            return own
+            return None if own.is_lost else own
         number, _, digest = id.partition("_")
         if digest != session_digest(self.id, number):
             return None
@@ -272,10 +293,16 @@ class Replicas:
         loop = asyncio.get_running_loop()
         for replica in self:
             if replica.is_busy:
-                self._worker.spawn(self._worker.store.touch(replica.key, self._ttl))
+                self._worker.spawn(self._touch(replica))
                 self._worker.spawn(
                     self._worker.store.touch(self._worker.key("holder", replica.standalone.id), self._ttl)
                 )
             elif loop.time() - replica.last_used > _UNUSED_SECONDS:
                 self._end(replica)
         self._timer = loop.call_later(self._interval, self._sweep) if self._open else None
+
+    async def _touch(self, replica: SessionReplica) -> None:
+        """Let a session live; end it here if another worker has ended it, whose message was lost."""
+        if await self._worker.store.touch(replica.key, self._ttl) is None and replica.record is not None:
+            replica.has_ended = True
+            self._end(replica)

@@ -8,17 +8,21 @@ from typing import Final
 
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
+from ...http.asgi import Send
 from ...session.interfaces import Candidate, Service, SessionSharing
 from ...stores.primitives import Store, StoreUnavailableError
+from ...stores.retrying_store import retry
 from ..http_server.http_limits import HTTPLimits
 from ..http_server.responders import SessionResponder
 from ..http_server.sessions import SessionStore
 from .change_log import ChangeLog
+from .refusals import refuse
 from .shared_keys import REFRESH_SECONDS, SharedKeys
 from .shared_legacy_sse import SharedLegacySSEHandler
 from .shared_stateful import SharedStatefulHandler
 from .worker import Worker
 
+_START_SECONDS: Final = 20.0  # Seconds for which a worker that starts waits for the store.
 _POLL_SECONDS: Final = 15.0  # Seconds between two looks for changes whose hints were lost.
 
 
@@ -82,11 +86,24 @@ class SharedEndpoint:
             self._opening = None
             raise
 
+    async def start(self) -> None:
+        """Connect to the store, and wait for one that cannot be reached yet. Raises StoreUnavailableError."""
+        await retry(self.open, _START_SECONDS)
+
+    async def serve(self, send: Send) -> bool:
+        """Connect to the store for a request. Return False if the request was answered: it cannot be reached."""
+        try:
+            await self.open()
+        except StoreUnavailableError as error:
+            await refuse(send, error)
+            return False
+        return True
+
     async def is_ready(self) -> bool:
         """Return True if the store answers."""
         try:
             await self.open()
-            await self.worker.store.get(self.worker.key("keys"))
+            await self.worker.store.store.get(self.worker.key("keys"))
         except StoreUnavailableError:
             return False
         return True

@@ -69,7 +69,7 @@ class SharedLegacySSEHandler(LegacySSEHandler):
         self._posts[number] = accepted
         try:
             fields = {"connection": id, "message": text, "sender": self._worker.id, "number": number}
-            await self._worker.send(worker, "post", **fields)
+            await self._worker.deliver(worker, "post", **fields)
             async with asyncio.timeout(_POST_SECONDS):
                 return await accepted
         except TimeoutError:
@@ -85,7 +85,7 @@ class SharedLegacySSEHandler(LegacySSEHandler):
         error = HTTPError(404, "there is no such session")
         refusal = error if transport is None else await transport.post(message.encode())
         failed = None if refusal is None else [refusal.status, refusal.reason]
-        await self._worker.send(sender, "posted", number=number, failed=failed)
+        await self._worker.deliver(sender, "posted", number=number, failed=failed)
 
     def _on_posted(self, fields: dict[str, Any]) -> None:
         accepted, failed = self._posts.get(fields["number"]), fields["failed"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...aio.eager import task_starter
@@ -21,12 +21,14 @@ from ...protocol.lifecycle import Phase
 from ...session.identity import RequestAuth
 from ...session.interfaces import Service, SessionSharing
 from ...session.session import Session
+from ...stores.primitives import StoreUnavailableError
 from ..http_server.responders import IncomingPost, PostResponder, SessionResponder
 from ..http_server.sessions import SessionStore
 from ..http_server.stateful import TOO_MANY, UNKNOWN_SESSION, StatefulHandler
 from ..http_server.stream_response import send_stream
 from .change_log import ChangeLog
 from .forwarding import MessageForwarding
+from .refusals import refuse
 from .session_replicas import Replicas, ReplicatedSession, SessionReplica, owner_digest
 from .standalone import StandaloneStream
 from .stored_streams import StoredStream
@@ -65,13 +67,22 @@ class SharedStatefulHandler(StatefulHandler):
 
     async def open(self, post: IncomingPost) -> None:
         """Open a session with the newest server; end it at once if `initialize` fails."""
-        _, _, auth, scope, _, _ = post
+        message, _, auth, scope, _, send = post
         replica = self._new_replica(secrets.token_urlsafe(24), auth, scope)
         replica.set_state(self._changes.last)
+        try:
+            responding = await self._open(replica, post)
+        except StoreUnavailableError as error:
+            self._forget(replica)
+            return await refuse(send, error, id_of(message))
+        await responding
+
+    async def _open(self, replica: SessionReplica, post: IncomingPost) -> Sending:
+        auth = post[2]
         session = await self._connect(replica, auth, None)
         assert session is not None, "a new session has a service"
         self._replicas.add(replica)
-        responder = self._dispatch(session, post, replica)
+        responder = self._dispatch(session, post, replica.opener(post[0]))
         headers: Raw = ((_SESSION, replica.id.encode()),)
         if session.connection.phase is Phase.NEW:
             await self._end(replica)
@@ -79,7 +90,7 @@ class SharedStatefulHandler(StatefulHandler):
         else:
             self._sharing.leave_bus(replica.dispatcher)
             await replica.save()
-        await self._respond(session, responder, post, headers)
+        return self._respond(session, responder, post, headers)
 
     def _new_replica(self, id: str, auth: RequestAuth, scope: Any) -> SessionReplica:
         client = client_key(auth.owner, address_of(scope))
@@ -130,17 +141,25 @@ class SharedStatefulHandler(StatefulHandler):
 
     async def serve(self, post: IncomingPost) -> None:
         """Serve a POST that belongs to a session."""
+        try:
+            responding = await self._serve(post)
+        except StoreUnavailableError as error:
+            return await refuse(post[5], error, id_of(post[0]))
+        await responding
+
+    async def _serve(self, post: IncomingPost) -> Sending:
         message, head, auth, scope, _, send = post
         replica = await self._find(head.headers, auth, scope)
         if replica is None or replica.session is None:
-            return await send_error(send, UNKNOWN_SESSION, id_of(message))
+            return send_error(send, UNKNOWN_SESSION, id_of(message))
         if self._is_crowded(replica.client) and isinstance(message, (RequestMessage, list)):
-            return await send_error(send, TOO_MANY, id_of(message))
+            return send_error(send, TOO_MANY, id_of(message))
         rest = await self._forwarding.forward(replica, message)
         if rest is None:
-            return await respond(send, 202)
+            return respond(send, 202)
         session, post = replica.session, (rest, *post[1:])
-        await self._respond(session, self._dispatch(session, post, replica), post, client=replica.client)
+        responder = self._dispatch(session, post, replica.opener(rest))
+        return self._respond(session, responder, post, client=replica.client)
 
     def _respond(
         self,
@@ -151,41 +170,53 @@ class SharedStatefulHandler(StatefulHandler):
         client: Any = None,
     ) -> Sending:
         replica: SessionReplica = session.transport
-        respond_now = super()._respond(session, responder, post, more, client)
         is_decided = responder is None or responder.response is not None
-        return self._respond_after(replica, respond_now) if is_decided and replica.has_changed else respond_now
+        if is_decided and replica.has_changed:
+            return self._respond_after(replica, session, responder, post, more, client)
+        return super()._respond(session, responder, post, more, client)
 
-    async def _respond_after(self, replica: SessionReplica, responding: Awaitable[None]) -> None:
+    async def _respond_after(self, replica: SessionReplica, *arguments: Any) -> None:
         """Store the state before the client can send its next request, to any worker."""
-        await replica.save()
-        await responding
+        post: IncomingPost = arguments[2]
+        try:
+            await replica.save()
+        except StoreUnavailableError as error:
+            return await refuse(post[5], error, id_of(post[0]))
+        await super()._respond(*arguments)
 
     # ---- streams -----------------------------------------------------------------------------------------------------
 
     async def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> None:
         """Serve a GET: send the standalone stream, or resume the stream that `Last-Event-ID` names."""
+        try:
+            responding = await self._attach(headers, auth, receive, send)
+        except StoreUnavailableError as error:
+            return await refuse(send, error)
+        await responding
+
+    async def _attach(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
         position = resume_position(headers)
         replica = await self._find(headers, auth)
         if replica is None or replica.session is None:
-            return await send_error(send, UNKNOWN_SESSION)
+            return send_error(send, UNKNOWN_SESSION)
         if isinstance(position, HTTPError):
-            return await send_error(send, position)
+            return send_error(send, position)
         name, after = ("", None) if position is None else position
         base, _, change = name.partition(".")
         if not base or base == replica.standalone.id:
             stream: StoredStream = replica.standalone
             after = await self._listen(replica, replica.standalone, after, change)
         elif (resumed := await replica.find_stream(name)) is None:
-            return await send_error(send, _NO_STREAM)
+            return send_error(send, _NO_STREAM)
         else:
             stream = resumed
             if (refusal := await self._refusal(stream, auth)) is not None:
-                return await send_error(send, refusal, headers=tuple(auth.challenge_headers))
+                return send_error(send, refusal, headers=tuple(auth.challenge_headers))
             await stream.take_over()
         primed = replica.session.connection.revision.http.priming_event
         client = disconnect_task(receive, auth.expires_in)
         client.add_done_callback(lambda _: self._released(replica))
-        await send_stream(stream, client, send, self._keep_alive, after=after, priming_event=primed)
+        return send_stream(stream, client, send, self._keep_alive, after=after, priming_event=primed)
 
     async def _listen(self, replica: SessionReplica, stream: StandaloneStream, after: int | None, change: str) -> int:
         """Let a GET have the standalone stream from a position on: that of its header, or else the last one."""
@@ -213,11 +244,13 @@ class SharedStatefulHandler(StatefulHandler):
 
     async def end(self, headers: Headers, auth: RequestAuth, send: Send) -> None:
         """Serve a DELETE: end the session at all workers."""
-        replica = await self._find(headers, auth)
-        if replica is None:
-            return await send_error(send, UNKNOWN_SESSION)
-        await self._end(replica)
-        await respond(send, 204)
+        try:
+            replica = await self._find(headers, auth)
+            if replica is not None:
+                await self._end(replica)
+        except StoreUnavailableError as error:
+            return await refuse(send, error)
+        await (send_error(send, UNKNOWN_SESSION) if replica is None else respond(send, 204))
 
     async def _end(self, replica: SessionReplica) -> None:
         store, worker = self._worker.store, self._worker
@@ -235,7 +268,7 @@ class SharedStatefulHandler(StatefulHandler):
 
     def _forget(self, replica: SessionReplica) -> None:
         self._replicas.remove(replica.id)
-        self._worker.spawn(self._stop(replica, has_ended=False))
+        self._worker.spawn(self._stop(replica, has_ended=replica.has_ended))
 
     async def _stop(self, replica: SessionReplica, has_ended: bool) -> None:
         replica.has_ended = has_ended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 
 from pydantic_core import to_json
@@ -23,13 +24,14 @@ class StandaloneStream(StoredStream):
     that of the last message and that of the last change.
     """
 
-    __slots__ = ("change", "_changes", "is_listening")
+    __slots__ = ("change", "_changes", "is_listening", "_token")
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY) -> None:
         super().__init__(worker, id, ttl, retry, _ready)
         self.change = 0  # The number of the last change that the client has got.
         self._changes: deque[tuple[int, bytes | None]] = deque()
         self.is_listening = False
+        self._token: tuple[list[bytes], str] | None = None  # The batch that is being stored, and its token.
 
     def event_id(self, number: int) -> str:
         """Return the id of an event: where the client is in its messages, and in the changes."""
@@ -45,6 +47,12 @@ class StandaloneStream(StoredStream):
         if self.is_listening and number > (self._changes[-1][0] if self._changes else self.change):
             self._changes.append((number, message))
             self._notify()
+
+    async def drain(self) -> None:
+        """Wait until the messages are stored, and few of them unsent."""
+        if self._storing is not None:
+            await asyncio.wait([self._storing])
+        await super().drain()
 
     def finish(self) -> None:
         """End the connection; the stream itself ends with its session."""
@@ -69,8 +77,14 @@ class StandaloneStream(StoredStream):
             self.is_listening = False
         super().release(connection)
 
+    def _give_up(self) -> None:
+        self.finished = True  # The connection ends.
+        self._notify()
+
     async def _store_batch(self, batch: list[bytes]) -> None:
-        self._stored = await self._worker.append(self.id, batch, self._ttl, None)
+        if self._token is None or self._token[0] is not batch:
+            self._token = (batch, self._worker.new_token())
+        self._stored = await self._worker.append(self.id, batch, self._ttl, self._stored, self._token[1])
         self.last = self._stored
         self._was_attached = True  # Another worker may have the connection.
 

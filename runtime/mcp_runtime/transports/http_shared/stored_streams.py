@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
 from ...aio.keepalive import KeepAliveTimer
+from ...protocol import jsonrpc
+from ...protocol.jsonrpc import INTERNAL_ERROR, Id
+from ...protocol.models import is_object
 from ...protocol.sse import encode
-from ...stores.primitives import StoreUnavailableError
+from ...stores.primitives import STREAM_LIMIT, StoreUnavailableError
 from ..http_server.event_store import InMemoryEventStore
 from ..http_server.streams import RETRY, SSEStream, Write
 from .worker import Worker
@@ -21,6 +25,7 @@ from .worker import Worker
 _log: Final = logging.getLogger(__name__)
 
 _END: Final = b""  # The last entry of a stream that has ended.
+_ORPHANED: Final = "the worker that ran this call has ended; it may have run in part"
 _PAGE: Final = 64  # Entries that are read at once.
 _MAX_UNSTORED: Final = 256  # Messages above which `drain` waits.
 _NO_EVENTS: Final = InMemoryEventStore()
@@ -42,7 +47,7 @@ class StoredStream(SSEStream):
     """
 
     __slots__ = ("_worker", "_ttl", "_is_writer", "_prepare", "_unstored", "_recent", "_stored", "_storing", "_ending",
-                 "_dropped", "_scopes", "__weakref__")  # fmt: skip
+                 "_dropped", "_scopes", "_is_registered", "requests", "__weakref__")  # fmt: skip
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None) -> None:
         """Create the local end of a stream.
@@ -64,6 +69,8 @@ class StoredStream(SSEStream):
         self._storing: asyncio.Task[Any] | None = None
         self._ending = self._dropped = False
         self._scopes: frozenset[str] = frozenset()
+        self._is_registered = False
+        self.requests: Sequence[Id] = ()  # The ids of the requests that the stream answers.
         worker.streams[id] = self
 
     # ---- writing -----------------------------------------------------------------------------------------------------
@@ -91,7 +98,13 @@ class StoredStream(SSEStream):
         self._attached = None
         self._notify()
         if self._is_writer:
-            self._worker.spawn(self._worker.store.drop(self._worker.key("stream", self.id)))
+            stream, store = self._worker.key("stream", self.id), self._worker.store
+            self._worker.spawn(self._worker.retry(lambda: store.drop(stream)))
+
+    @property
+    def is_lost(self) -> bool:
+        """True if the stream was dropped."""
+        return self._dropped
 
     def close_connection(self) -> None:
         """Close the connection, wherever it is, but not the stream."""
@@ -108,11 +121,7 @@ class StoredStream(SSEStream):
         try:
             while self._unstored:
                 batch, self._unstored = self._unstored, []
-                if self._prepare is not None:
-                    await self._prepare()
-                if self.auth is not None and self.auth.checked_scopes != self._scopes:
-                    await self.register()
-                await self._store_batch(batch)
+                await self._worker.retry(partial(self._store_prepared, batch))
                 self._make_room()
                 if self._attached is not None:
                     self._notify()
@@ -122,22 +131,40 @@ class StoredStream(SSEStream):
                     if self._was_attached:
                         await self._send_to_holder("news")
         except StoreUnavailableError:
-            self.finished = True  # The client gets no response, and reconnects or fails.
-            self._notify()
+            self._give_up()
             raise
         finally:
             self._storing = None
 
+    async def _store_prepared(self, batch: list[bytes]) -> None:
+        if self._prepare is not None:
+            await self._prepare()
+        storing = self._store_batch(batch)
+        needs_scopes = self.auth is not None and self.auth.checked_scopes != self._scopes
+        if needs_scopes or (self.requests and not self._is_registered):
+            await asyncio.gather(self.register(), storing)
+        else:
+            await storing
+
+    def _give_up(self) -> None:
+        """End the stream without a response: a client that resumes it gets to know that there is no such stream."""
+        self.drop()
+
     async def _store_batch(self, batch: list[bytes]) -> None:
-        last = await self._worker.append(self.id, batch, self._ttl, self._stored)
-        self._recent.extend(enumerate(batch, self._stored + 1))
-        self._stored = last
+        before = self._stored
+        last = await self._worker.append(self.id, batch, self._ttl, before)
+        if self._stored == before:  # Otherwise an attempt that seemed to have failed was faster.
+            self._recent.extend(enumerate(batch, before + 1))
+            self._stored = last
 
     async def _send_to_holder(self, hint: str) -> None:
         """Send a hint to the worker that has the connection, if it is another one."""
-        holder = (await self._position())[0]
-        if holder and holder != self._worker.id:
-            await self._worker.send(holder, "stream", stream=self.id, hint=hint)
+        try:
+            holder = (await self._position())[0]
+            if holder and holder != self._worker.id:
+                await self._worker.send(holder, "stream", stream=self.id, hint=hint)
+        except StoreUnavailableError as error:
+            _log.warning("the worker with the connection of a stream reads it later: %s", error)
 
     def _is_full(self) -> bool:
         return len(self._unstored) > _MAX_UNSTORED or super()._is_full()
@@ -148,15 +175,35 @@ class StoredStream(SSEStream):
         """Store that the stream exists, and the scopes that its reader needs. It may be resumed before its first
         message."""
         self._scopes = frozenset() if self.auth is None else self.auth.checked_scopes
-        await self._worker.store.put(self._worker.key("registered", self.id), to_json(sorted(self._scopes)), self._ttl)
+        record = to_json([sorted(self._scopes), self.requests])
+        await self._worker.store.put(self._worker.key("registered", self.id), record, self._ttl)
+        self._is_registered = True
 
     async def required_scopes(self) -> list[str]:
         """Return the scopes that the request of this stream has needed."""
         if self._is_writer:
             return [] if self.auth is None else sorted(self.auth.checked_scopes)
+        return (await self._registration())[0]
+
+    async def _registration(self) -> tuple[list[str], list[Id]]:
+        """Return the scopes that the reader needs, and the ids of the requests that the stream answers."""
         value = await self._worker.store.get(self._worker.key("registered", self.id))
-        scopes: list[str] = [] if value is None else from_json(value)
-        return scopes
+        if value is None:
+            return [], []
+        scopes, requests = from_json(value)
+        return scopes, requests
+
+    async def end_orphaned(self) -> None:
+        """End the stream of a worker that has ended: its requests fail, unless they were answered before."""
+        entries = await self._worker.read(self.id, 0, STREAM_LIMIT)
+        if entries and entries[-1][1] == _END:
+            return self._notify()
+        answers = [from_json(entry) for _, entry in entries]
+        answered = [item["id"] for item in answers if is_object(item) and "method" not in item]
+        failed = [id for id in (await self._registration())[1] if id not in answered]
+        rest = [*(jsonrpc.error(id, INTERNAL_ERROR, _ORPHANED, None) for id in failed), _END]
+        self.last = await self._worker.append(self.id, rest, _FINISHED_SECONDS, entries[-1][0] if entries else 0)
+        self._notify()
 
     async def is_stored(self) -> bool:
         """Return True if there is such a stream."""
@@ -202,12 +249,15 @@ class StoredStream(SSEStream):
     def attach(self, connection: object) -> None:
         """Attach a connection; it gets the messages of a finished stream, too."""
         self.finished = self._dropped
+        if not self._is_writer:
+            self._worker.watched.add(self)
         super().attach(connection)
 
     def release(self, connection: object) -> None:
         """Detach a connection."""
         if self._attached is connection:
             self._recent.clear()
+            self._worker.watched.discard(self)
         super().release(connection)
 
     async def pump(
@@ -221,7 +271,12 @@ class StoredStream(SSEStream):
         """Send messages over an attached connection; see `SSEStream.pump`."""
         if priming_event and self._is_writer and not self.last:
             await self.register()
-        await super().pump(connection, write, keep_alive, after, priming_event)
+        try:
+            await super().pump(connection, write, keep_alive, after, priming_event)
+        except StoreUnavailableError as error:
+            # The connection ends; its client resumes the stream, here or at another worker.
+            _log.warning("a stream was closed, because its messages cannot be read: %s", error)
+            self.release(connection)
 
     async def _send_from(self, connection: object, write: Write, cursor: int) -> int:
         while self._attached is connection and not self._dropped:

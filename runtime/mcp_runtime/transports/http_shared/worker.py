@@ -5,20 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, Protocol
-from weakref import WeakValueDictionary
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final, Protocol, TypeVar
+from weakref import WeakSet, WeakValueDictionary
 
 from pydantic_core import from_json, to_json
 
-from ...stores.primitives import NumberedEntry, Store, StoreUnavailableError
+from ...stores.primitives import NumberedEntry, Store, StoreClosedError, StoreUnavailableError
+from ...stores.retrying_store import RetryingStore, retry
 
 _log: Final = logging.getLogger(__name__)
 
-_RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 2.0, 2.0, 4.0, 4.0)  # Between two attempts to append.
+_REQUEST_SECONDS: Final = 2.0  # Seconds for which a request waits for a store that cannot be reached.
+_STREAM_SECONDS: Final = 15.0  # Seconds for which what a stream sends waits for it.
+_TICK: Final = 2.0  # Seconds between two signs of life.
+_ALIVE_SECONDS: Final = 10.0  # Seconds after its last sign of life at which a worker counts as ended.
+_MAIL_SECONDS: Final = 60.0  # Seconds for which messages to a worker are stored.
 _ID_LENGTH: Final = 8  # Characters of the id of a worker.
 
 Receive = Callable[[dict[str, Any]], None]
+_ResultT = TypeVar("_ResultT")
 
 
 class LocalStream(Protocol):
@@ -26,6 +32,16 @@ class LocalStream(Protocol):
 
     def on_hint(self, hint: str) -> None:
         """Look for "news", "release" the connection for that of another worker, or "close" it."""
+        ...
+
+
+class WatchedStream(Protocol):
+    """A stream with a connection here that another worker writes."""
+
+    id: str
+
+    async def end_orphaned(self) -> None:
+        """End the stream: the worker that writes it has ended."""
         ...
 
 
@@ -39,13 +55,18 @@ class Worker:
             store: The store of all workers.
             namespace: The name of the server; servers of other names do not share their sessions.
         """
-        self.store = store
+        self.store = RetryingStore(store, _REQUEST_SECONDS)
         self.id = secrets.token_hex(_ID_LENGTH // 2)
         self._namespace = namespace
         self._receivers: dict[str, Receive] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._last_request = 0
         self.streams: WeakValueDictionary[str, LocalStream] = WeakValueDictionary()
+        self.watched: WeakSet[WatchedStream] = WeakSet()
+        self._mail = 0  # The number of the last message to this worker that was read.
+        self._reading = asyncio.Lock()
+        self._last_token = 0
+        self._ticking: asyncio.Task[None] | None = None
 
     def key(self, kind: str, name: str = "") -> str:
         """Return the key of a record, a stream or a channel."""
@@ -71,20 +92,74 @@ class Worker:
         """Receive messages from now on."""
         await self.store.subscribe(self.key("worker", self.id), self._receive)
         await self.store.subscribe(self.key("workers"), self._receive)
+        await self._show_life()
+        if self._ticking is None:
+            self._ticking = asyncio.get_running_loop().create_task(self._tick())
 
     async def send(self, worker: str, kind: str, **fields: Any) -> None:
-        """Send a message to another worker."""
+        """Send a message to another worker, which may be lost."""
         await self.store.publish(self.key("worker", worker), to_json({"kind": kind, **fields}))
 
     async def broadcast(self, kind: str, **fields: Any) -> None:
         """Send a message to all workers, this one as well."""
         await self.store.publish(self.key("workers"), to_json({"kind": kind, **fields}))
 
+    async def deliver(self, worker: str, kind: str, **fields: Any) -> None:
+        """Send a message to another worker, which gets it once."""
+        entry = to_json({"kind": kind, **fields})
+        await self.store.append(self.key("mail", worker), [entry], _MAIL_SECONDS, token=self.new_token())
+        await self.send(worker, "mail")
+
+    def new_token(self) -> str:
+        """Return a text that no other command has."""
+        self._last_token += 1
+        return f"{self.id}{self._last_token}"
+
     def _receive(self, message: bytes) -> None:
+        if not message:  # Messages may have been lost.
+            for stream in list(self.streams.values()):
+                stream.on_hint("news")
+            self.spawn(self._read_mail())
+            if (receive := self._receivers.get("gap")) is not None:
+                receive({})
+            return
         fields = from_json(message)
-        receive = self._receivers.get(fields.pop("kind"))
-        if receive is not None:
+        kind = fields.pop("kind")
+        if kind == "mail":
+            self.spawn(self._read_mail())
+        elif (receive := self._receivers.get(kind)) is not None:
             receive(fields)
+
+    async def _read_mail(self) -> None:
+        async with self._reading:
+            for number, entry in await self.store.read(self.key("mail", self.id), self._mail):
+                self._mail = number
+                self._receive(entry)
+
+    # ---- signs of life -----------------------------------------------------------------------------------------------
+
+    async def is_alive(self, worker: str) -> bool:
+        """Return True if a worker has lately shown that it runs."""
+        return worker == self.id or await self.store.get(self.key("alive", worker)) is not None
+
+    async def _show_life(self) -> None:
+        await self.store.put(self.key("alive", self.id), b"1", _ALIVE_SECONDS)
+
+    async def _tick(self) -> None:
+        """Show that this worker runs, read what hints were lost of, and end the streams whose workers have ended."""
+        while True:
+            await asyncio.sleep(_TICK)
+            try:
+                await self._show_life()
+                await self._read_mail()
+                for stream in list(self.watched):
+                    if not await self.is_alive(stream.id[:_ID_LENGTH]):
+                        self.watched.discard(stream)
+                        await stream.end_orphaned()
+            except StoreClosedError:
+                return
+            except StoreUnavailableError as error:
+                _log.warning("the store of the workers cannot be reached: %s", error)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run a coroutine in a task of its own; what it raises is logged."""
@@ -102,24 +177,27 @@ class Worker:
         """Wait for what is still to be written, and close the store."""
         while self._tasks:
             await asyncio.wait(list(self._tasks))
+        if self._ticking is not None:
+            self._ticking.cancel()
+            await asyncio.wait([self._ticking])
+            try:
+                await self.store.store.delete(self.key("alive", self.id))
+            except StoreUnavailableError as error:
+                _log.debug("a worker could not take its leave: %s", error)
         await self.store.close()
 
     # ---- streams -----------------------------------------------------------------------------------------------------
 
-    async def append(self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None) -> int:
-        """Append entries to a stream; try for some seconds if the store cannot be reached.
+    async def retry(self, work: Callable[[], Awaitable[_ResultT]]) -> _ResultT:
+        """Return the result of work for a stream, which waits for some seconds while the store cannot be reached."""
+        return await retry(work, _STREAM_SECONDS)
 
-        Without `after`, a failed attempt is not repeated: the entries might stand there twice.
-        """
-        for delay in (*_RETRY_SECONDS, None):
-            try:
-                return await self.store.append(self.key("stream", stream), entries, ttl, after)
-            except StoreUnavailableError:
-                if delay is None or after is None:
-                    raise
-                await asyncio.sleep(delay)
-        raise AssertionError("the last attempt returns or raises")
+    async def append(
+        self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str = ""
+    ) -> int:
+        """Append entries to a stream; see `Store.append`."""
+        return await self.store.append(self.key("stream", stream), entries, ttl, after, token)
 
     async def read(self, stream: str, after: int, limit: int) -> list[NumberedEntry]:
         """Return entries of a stream that follow a number."""
-        return await self.store.read(self.key("stream", stream), after, limit)
+        return await self.retry(lambda: self.store.read(self.key("stream", stream), after, limit))

@@ -1,0 +1,149 @@
+"""Kill workers, restart Redis and cut the link to it under load, and count what is lost, doubled or left hanging.
+
+    python benchmarks/reliability/kills.py [--store sqlite|redis] [--instants N] [--seed N] [--workers N] [--clients N]
+
+Clients with sessions call tools that report progress, request answers, send messages of the session and announce
+changes. At seeded instants one of these happens: a worker gets SIGKILL, Redis (append-only file on) is restarted or
+killed, or the link to Redis is cut for five seconds, with a reset or in silence. The program prints what was counted as
+JSON, and ends with 1 if anything was lost, doubled, delivered to another, or neither answered nor failed with a reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+from counting_client import CountingClient, Findings
+from link import Link
+from processes import LoadServer, RedisServer
+
+PROBLEMS = (
+    *("events lost", "events doubled", "events delivered to another", "answers to another call", "sessions lost"),
+    *("calls that failed without a reason", "calls neither answered nor failed in time"),
+)
+KINDS = {"sqlite": ("worker",), "redis": ("worker", "worker", "restart", "crash", "reset", "silence")}
+CUT = 5.0  # Seconds.
+DRAIN = 40.0  # Seconds for the last events to arrive.
+
+
+class Campaign:
+    """One run: a server, its clients, and what happens to it."""
+
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        """Create what the options name."""
+        self.options, self.folder = options, folder
+        self.random, self.victims = Random(f"{options.seed} instants"), Random(f"{options.seed} victims")
+        self.findings = Findings()
+        self.redis = RedisServer(folder)
+        self.link = Link(self.redis.port)
+        self.injected: Counter[str] = Counter()
+
+    async def run(self) -> Findings:
+        """Run the campaign; return what was counted."""
+        store = f"sqlite:////{str(self.folder).lstrip('/')}/store.db"
+        if self.options.store == "redis":
+            await self.redis.start()
+            await self.link.open()
+            store = f"redis://127.0.0.1:{self.link.port}"
+        self.server = LoadServer(store, self.options.workers, self.folder / "stored")
+        await self.server.start()
+        try:
+            await self._load()
+        finally:
+            await self.server.stop()
+            if self.options.store == "redis":
+                await self.link.close()
+                await self.redis.stop()
+        return self.findings
+
+    async def _load(self) -> None:
+        clients = [
+            CountingClient(self.server.url, number, Random(f"{self.options.seed} {number}"), self.findings)
+            for number in range(self.options.clients)
+        ]
+        listeners = []
+        for client in clients:
+            await client.open()
+            listeners.append(asyncio.create_task(client.listen()))
+            await client.is_listening.wait()
+        ended = asyncio.Event()
+        loads = [asyncio.create_task(client.load(ended)) for client in clients]
+        for _ in range(self.options.instants):
+            await asyncio.sleep(self.random.random() * self.options.pause)
+            await self._inject(self.random.choice(self.options.kinds or KINDS[self.options.store]))
+        ended.set()
+        await asyncio.gather(*loads)
+        await asyncio.sleep(1)  # Messages after results are stored by then, or their workers are dead.
+        notes = (self.folder / "stored").read_text().split()
+        for client in clients:
+            client.stored = {token for token in notes if token.startswith(f"{client.name}-")}
+        announced = sum(client.announced for client in clients)
+        until = time.monotonic() + DRAIN
+        for client in clients:
+            await client.completed(announced, until)
+        for client in clients:
+            client.judge(announced, sum(item.perhaps_announced for item in clients))
+        for task in listeners:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        for client in clients:
+            await client.web.aclose()
+
+    async def _inject(self, kind: str) -> None:
+        self.injected[kind] += 1
+        if kind == "worker":
+            self.server.kill(self.victims.choice(await self.server.several_serving()))
+        elif kind == "restart":
+            await self.redis.restart(signal.SIGTERM)
+        elif kind == "crash":
+            await self.redis.restart(signal.SIGKILL)
+        else:
+            await self.link.cut(self.options.cut, silent=kind == "silence")
+
+
+def options_of(words: list[str]) -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--store", choices=[*KINDS], default="redis")
+    parser.add_argument("--kinds", nargs="*", choices=sorted({*KINDS["redis"]}), help="what happens; default: all")
+    parser.add_argument("--instants", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--clients", type=int, default=6)
+    parser.add_argument("--pause", type=float, default=1.0, help="seconds between two instants, at most")
+    parser.add_argument("--cut", type=float, default=CUT, help="seconds for which the link is cut")
+    return parser.parse_args(words)
+
+
+def main(words: list[str]) -> int:
+    """Run a campaign, and print what was counted."""
+    options, started = options_of(words), time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        campaign = Campaign(options, Path(folder))
+        findings = asyncio.run(campaign.run())
+    problems = {problem: findings.counts[problem] for problem in PROBLEMS}
+    counts = {name: count for name, count in sorted(findings.counts.items()) if name not in PROBLEMS}
+    report = {"store": options.store, "seed": options.seed, "seconds": round(time.monotonic() - started)}
+    report |= {
+        "injected": dict(campaign.injected),
+        "counts": counts,
+        "reasons": findings.reasons,
+        "problems": problems,
+        "notes": findings.notes,
+    }
+    print(json.dumps(report, indent=1))
+    return 1 if any(problems.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,68 @@
+"""A server of several processes whose tools send what the clients of kills.py count: `load_server.py STORE WORKERS`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from mcp_generated import App, Context
+
+app = App("reliability")
+TASKS: set[asyncio.Task[None]] = set()
+AFTER_THE_RESULT = 0.05  # Seconds.
+
+
+def note(token: str) -> None:
+    """Note that a message is stored."""
+    with Path(os.environ["STORED"]).open("a") as file:
+        file.write(f"{token}\n")
+
+
+@app.tool
+async def echo(token: str) -> str:
+    return token
+
+
+@app.tool
+async def count(ctx: Context, token: str, steps: int) -> str:
+    """Report progress before the result."""
+    for step in range(steps):
+        await ctx.report_progress(step + 1, message=f"{token}:{step + 1}")
+        await asyncio.sleep(0.01)
+    return token
+
+
+@app.tool
+async def order(ctx: Context, token: str) -> str:
+    """Request an answer of the client, which returns the token."""
+    answer = await ctx.elicit(token, str)
+    return str(getattr(answer, "data", answer.action))
+
+
+@app.tool
+async def say(ctx: Context, token: str) -> str:
+    """Send a message after the result, which goes to the stream of the session; note when it is stored."""
+
+    async def later() -> None:
+        await asyncio.sleep(AFTER_THE_RESULT)
+        await ctx.session.send_elicit_complete(token)
+        await asyncio.to_thread(note, token)
+
+    task = asyncio.create_task(later())
+    TASKS.add(task)
+    task.add_done_callback(TASKS.discard)
+    return token
+
+
+@app.tool
+async def announce(token: str) -> str:
+    """Announce a change to all sessions."""
+    await app.server.notify_tool_list_changed()
+    return token
+
+
+if __name__ == "__main__":
+    store, workers = sys.argv[1:]
+    app.run("http", port=0, workers=int(workers), store=store, health_path="/healthz", ready_path="/readyz")

@@ -1,0 +1,116 @@
+"""A store that repeats commands which have failed because the store could not be reached for a moment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+from .primitives import (
+    ANYTHING,
+    STREAM_LIMIT,
+    Expected,
+    NumberedEntry,
+    ReceiveHint,
+    Store,
+    StoreClosedError,
+    StoreUnavailableError,
+)
+
+_DELAYS: Final = (0.02, 0.05, 0.1, 0.2, 0.4)  # Seconds between attempts; the last one goes on.
+_ResultT = TypeVar("_ResultT")
+
+
+async def retry(work: Callable[[], Awaitable[_ResultT]], seconds: float) -> _ResultT:
+    """Return the result of work on a store; repeat it for some seconds while the store cannot be reached.
+
+    Raises the StoreUnavailableError of the last attempt.
+    """
+    loop = asyncio.get_running_loop()
+    until, attempts = loop.time() + seconds, 0
+    while True:
+        try:
+            return await work()
+        except StoreClosedError:
+            raise
+        except StoreUnavailableError:
+            delay = _DELAYS[min(attempts, len(_DELAYS) - 1)]
+            if loop.time() + delay > until:
+                raise
+        attempts += 1
+        await asyncio.sleep(delay)
+
+
+class RetryingStore:
+    """Another store, whose commands are repeated for some seconds where a second time changes nothing."""
+
+    def __init__(self, store: Store, seconds: float) -> None:
+        """Repeat the commands of a store for so many seconds."""
+        self.store, self._seconds = store, seconds
+
+    async def get(self, key: str) -> bytes | None:
+        """Return the value of a record."""
+        return await retry(lambda: self.store.get(key), self._seconds)
+
+    async def put(self, key: str, value: bytes, ttl: float, expected: Expected = ANYTHING) -> bool:
+        """Store a record if its value is the expected one, or if a failed attempt has stored it."""
+        attempts = 0
+
+        async def work() -> bool:
+            nonlocal attempts
+            attempts += 1
+            is_stored = await self.store.put(key, value, ttl, expected)
+            return is_stored or (attempts > 1 and await self.store.get(key) == value)
+
+        return await retry(work, self._seconds)
+
+    async def touch(self, key: str, ttl: float) -> bytes | None:
+        """Let the time to live of a record begin anew; return its value."""
+        return await retry(lambda: self.store.touch(key, ttl), self._seconds)
+
+    async def delete(self, key: str) -> bool:
+        """Delete a record; True also if a failed attempt may have done so."""
+        attempts = 0
+
+        async def work() -> bool:
+            nonlocal attempts
+            attempts += 1
+            return await self.store.delete(key) or attempts > 1
+
+        return await retry(work, self._seconds)
+
+    async def count(self, key: str, amount: int, ttl: float) -> int:
+        """Add to a counter, once: a failed attempt may have counted."""
+        return await self.store.count(key, amount, ttl)
+
+    async def append(
+        self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
+    ) -> int:
+        """Append entries to a stream; without `after` and `token`, once."""
+        if after is None and not token:
+            return await self.store.append(stream, entries, ttl)
+        return await retry(lambda: self.store.append(stream, entries, ttl, after, token), self._seconds)
+
+    async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
+        """Return the stored entries of a stream that follow a number."""
+        return await retry(lambda: self.store.read(stream, after, limit), self._seconds)
+
+    async def last(self, stream: str) -> int:
+        """Return the number of the last entry of a stream."""
+        return await retry(lambda: self.store.last(stream), self._seconds)
+
+    async def drop(self, stream: str) -> None:
+        """Delete a stream."""
+        await retry(lambda: self.store.drop(stream), self._seconds)
+
+    async def publish(self, channel: str, message: bytes) -> None:
+        """Pass a message to the subscribers of a channel, perhaps twice."""
+        await retry(lambda: self.store.publish(channel, message), self._seconds)
+
+    async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
+        """Call a function with the messages of a channel."""
+        await retry(lambda: self.store.subscribe(channel, receive), self._seconds)
+
+    async def close(self) -> None:
+        """Close the store."""
+        await self.store.close()

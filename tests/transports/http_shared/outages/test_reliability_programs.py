@@ -1,0 +1,55 @@
+"""A small seeded share of the programs of benchmarks/reliability: kills, restarts, cuts, and cuts at byte offsets."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAMS = Path(__file__).parents[4] / "benchmarks" / "reliability"
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the programs find workers in /proc"),
+]
+STORES = [
+    "sqlite",
+    pytest.param(
+        "redis",
+        marks=pytest.mark.skipif(
+            shutil.which("redis-server") is None or find_spec("redis") is None,
+            reason="there is no redis-server here (apt-get install redis-server), or no redis-py",
+        ),
+    ),
+]
+
+
+def report(program: str, *options: str) -> dict[str, Any]:
+    """Run a program that ends with 0 if nothing was lost; return what it has counted."""
+    command = [sys.executable, str(PROGRAMS / program), *options]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=110)
+    assert run.returncode == 0, run.stdout + run.stderr
+    counted: dict[str, Any] = json.loads(run.stdout)
+    return counted
+
+
+@pytest.mark.deadline(120)
+@pytest.mark.parametrize("store", STORES)
+def test_nothing_is_lost_when_workers_are_killed_and_redis_goes_away(store: str) -> None:
+    kinds = {"sqlite": ["worker"], "redis": ["worker", "crash", "reset"]}[store]
+    options = ("--instants", "4", "--seed", "1", "--clients", "3", "--workers", "3", "--cut", "1", "--kinds", *kinds)
+    counted = report("kills.py", "--store", store, *options)
+    assert sum(counted["injected"].values()) == 4 and {*counted["injected"]} == {*kinds}
+    assert counted["counts"]["calls that were answered"] > 0
+
+
+@pytest.mark.deadline(120)
+@pytest.mark.parametrize("store", STORES)
+def test_a_stream_that_is_cut_at_any_byte_is_resumed_whole(store: str) -> None:
+    counted = report("offsets.py", "--store", store, "--injections", "150", "--first", "300")
+    assert counted["injections"] == 150

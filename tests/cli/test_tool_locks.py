@@ -177,6 +177,12 @@ def test_reordering_and_white_space_are_no_change() -> None:
         assert changes({"tools": tools}, {"tools": shuffled(rnd, tools)}) == []
 
 
+def test_the_order_of_arguments_is_no_difference_and_that_of_other_lists_is() -> None:
+    parts = [{"name": "a", "required": True}, {"name": "b"}]
+    for name, is_same in (("arguments", True), ("execution", False), ("x-steps", False)):
+        assert (digest({"name": "x", name: parts}) == digest({"name": "x", name: parts[::-1]})) is is_same
+
+
 NESTED: Json = {
     "properties": {"x": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "null"}]}},
     "$defs": {

@@ -63,6 +63,14 @@ def names_of(path: Path) -> frozenset[str]:
     return frozenset(name for name in names if len(name) > 4 and not name.startswith("__"))
 
 
+def text_of(path: Path) -> str:
+    """Return the text of a file of tests, and of the tables that it reads: text files in a folder that it names."""
+    text = path.read_text(encoding="utf-8")
+    folders = {path.parent / name for name in re.findall(r'"([a-z_]+)"', text)}
+    tables = [table for folder in sorted(folders) if folder.is_dir() for table in sorted(folder.glob("*.txt"))]
+    return "\n".join([text, *(table.read_text(encoding="utf-8") for table in tables)])
+
+
 class NearestTests:
     """The files of tests of a tree, and how near they are to a module."""
 
@@ -70,7 +78,7 @@ class NearestTests:
         paths = [path for path in sorted((root / "tests").rglob("test_*.py"))]
         self.root = root
         self.tests = {
-            path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
+            path.relative_to(root).as_posix(): text_of(path)
             for path in paths
             if path.relative_to(root).parts[1] not in OTHER_FOLDERS
         }

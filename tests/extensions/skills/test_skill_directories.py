@@ -198,6 +198,13 @@ def test_a_skill_that_breaks_a_rule_cannot_be_added(tmp_path: Path, name: str, t
         SkillDirectory(tmp_path)
 
 
+@pytest.mark.parametrize(("name", "description"), [("walk", "x"), ("a" * 64, "x" * 1024), ("a-1-b", "é" * 1024)])
+def test_names_and_descriptions_may_be_as_long_as_the_limit(tmp_path: Path, name: str, description: str) -> None:
+    skill(tmp_path, name, f"---\nname: {name}\ndescription: {description}\n---\n")
+    entry = SkillDirectory(tmp_path).entry(f"skill://{name}/SKILL.md")
+    assert entry is not None and entry["frontmatter"]["description"] == description
+
+
 def test_a_skill_with_too_many_files_or_bytes_cannot_be_added(tmp_path: Path) -> None:
     large = skill(tmp_path / "large")
     with open(large / "zeros", "wb") as file:

@@ -184,9 +184,6 @@ def _from_3_0(schema: Mapping[str, Any], converted: dict[str, Any]) -> dict[str,
     return converted
 
 
-_BY_NAME: Final = ("properties", "$defs", "definitions", "dependentSchemas")
-
-
 def usable(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema if a validator accepts it; else without what it rejects: patterns, then constraints."""
     if _is_usable(schema):
@@ -220,7 +217,7 @@ def _without(value: Any, keywords: Iterable[str], *, by_name: bool = False) -> A
     if is_object(value):
         is_left_out = set() if by_name else {key for key in keywords if isinstance(value.get(key), (str, dict))}
         return {
-            key: _without(item, keywords, by_name=not by_name and key in _BY_NAME)
+            key: _without(item, keywords, by_name=not by_name and key in _MAPS)
             for key, item in value.items()
             if key not in is_left_out
         }

@@ -54,20 +54,20 @@ def instructions(python: Path, server: Path, paths: str, revision: str, calls: i
     sending = threading.Thread(target=lambda: child.stdin.write(b"\n".join(messages(revision, calls)) + b"\n"))
     reading.start()
     sending.start()
-    left = calls + (revision != REVISIONS[-1])
-    while left:
+    remaining = calls + (revision != REVISIONS[-1])
+    while remaining:
         line = child.stdout.readline()
         if not line or b'"error"' in line:
-            raise SystemExit(f"{server}: {line!r} with {left} calls left")
-        left -= 1
+            raise SystemExit(f"{server}: {line!r} with {remaining} calls remaining")
+        remaining -= 1
     sending.join()
     child.stdin.close()
     child.wait()
     reading.join()
-    found = COUNTED.search(error_output[0])
-    if found is None:
+    counted = COUNTED.search(error_output[0])
+    if counted is None:
         raise SystemExit(f"{server}: {error_output[0][-500:]!r}")
-    return int(found[1])
+    return int(counted[1])
 
 
 def of_a_call(checkout: Path, revision: str, low: int, high: int) -> float:

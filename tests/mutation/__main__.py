@@ -127,7 +127,7 @@ class Copy:
             compiled.unlink()  # Two versions of one size in one second would share it.
 
 
-def wanted(chosen: argparse.Namespace) -> list[tuple[Drawn, Mutation]]:
+def selected(chosen: argparse.Namespace) -> list[tuple[Drawn, Mutation]]:
     """Return the part of the sample that the command line names, where it stands now."""
     results = chosen.output.read_text(encoding="utf-8").splitlines() if chosen.output.exists() else []
     verdicts = {row["number"]: row["verdict"] for row in map(json.loads, results)}  # The last one counts.
@@ -151,7 +151,7 @@ def main() -> None:
     if chosen.draw:
         write_sample(draw(*chosen.draw))
         return
-    mine, nearest = wanted(chosen), NearestTests(ROOT)
+    mine, nearest = selected(chosen), NearestTests(ROOT)
     if chosen.list:
         for item, place in mine:
             print(f"{item.number} {place.file}:{place.line} {place.operator}: {place.before!r} → {place.after!r}")

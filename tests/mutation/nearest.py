@@ -16,10 +16,10 @@ OTHER_FOLDERS = ("house", "interop", "conformance", "mutation")
 COMMON = {"mcp", "runtime", "codegen", "tests", "test", "init", "the", "and", "of", "py"}
 IMPORTED, USED, PLACED = 8.0, 3.0, 6.0  # Weights.
 BEYOND = 0.3  # A share of USED: names of the modules that import this one.
-SPOKEN = 3.0  # Stems of the module's and the function's name anywhere in a test.
+MENTIONED = 3.0  # Stems of the module's and the function's name anywhere in a test.
 STEM = 6  # Letters.
-USUAL = 150  # Names in a file of tests.
-ENCLOSING, BESIDE, QUOTED = 6.0, 1.0, 6.0  # The function of the place, what it uses, and the texts in it.
+TYPICAL = 150  # Names in a file of tests.
+ENCLOSING, NEARBY, QUOTED = 6.0, 1.0, 6.0  # The function of the place, what it uses, and the texts in it.
 
 
 def words_of(text: str) -> set[str]:
@@ -86,8 +86,10 @@ class NearestTests:
         self.placed = {test: words_of(test) for test in self.tests}
         self.name_counts = Counter(name for names in self.used.values() for name in names)
         self.word_counts = Counter(word for words in self.placed.values() for word in words)
-        self.spoken = {test: {stem for name in names for stem in words_of(name)} for test, names in self.used.items()}
-        self.spoken_counts = Counter(stem for stems in self.spoken.values() for stem in stems)
+        self.mentioned = {
+            test: {stem for name in names for stem in words_of(name)} for test, names in self.used.items()
+        }
+        self.mention_counts = Counter(stem for stems in self.mentioned.values() for stem in stems)
         self.modules = {
             path: path.read_text(encoding="utf-8")
             for folder in ("runtime", "codegen")
@@ -107,14 +109,14 @@ class NearestTests:
                 weights.setdefault(name, USED * BEYOND)
         nodes = around(path, place.line)
         for name in attributes_of(nodes):
-            weights[name] = weights.get(name, 0.0) + BESIDE
+            weights[name] = weights.get(name, 0.0) + NEARBY
         weights.update(dict.fromkeys(scope.split("."), ENCLOSING))
         phrases = phrases_of(nodes)
         scores = {test: self._score(test, module, weights) for test in self.tests}
         for test, text in self.tests.items():
             scores[test] += QUOTED * min(2, sum(phrase in text for phrase in phrases))
-            for word in words_of(f"{stem} {scope}") & self.spoken[test]:
-                scores[test] += SPOKEN * self._rarity(self.spoken_counts[word])
+            for word in words_of(f"{stem} {scope}") & self.mentioned[test]:
+                scores[test] += MENTIONED * self._rarity(self.mention_counts[word])
         return sorted(scores, key=lambda test: (-scores[test], test))[:count]
 
     def _score(self, test: str, module: str, weights: dict[str, float]) -> float:
@@ -123,7 +125,7 @@ class NearestTests:
         score += IMPORTED / 2 if "." in package and re.search(rf"\b{re.escape(package)}\b", self.tests[test]) else 0.0
         names = self.used[test] & weights.keys()
         common = sum(weights[name] * self._rarity(self.name_counts[name]) for name in names)
-        score += common / math.sqrt(len(self.used[test]) / USUAL)  # A long file has many names of each kind.
+        score += common / math.sqrt(len(self.used[test]) / TYPICAL)  # A long file has many names of each kind.
         for word in self.placed[test] & words_of(module):
             score += PLACED * self._rarity(self.word_counts[word])
         return score

@@ -42,8 +42,8 @@ OFFICIAL = {
 
 @pytest.mark.parametrize(("name", "class_name"), OFFICIAL.items())
 def test_a_name_of_the_official_sdk_is_its_class_and_not_ours(name: str, class_name: str) -> None:
-    found = getattr(compat, name)
-    assert found.__name__ == class_name and found.__module__.startswith("mcp_runtime.compat.")
+    value = getattr(compat, name)
+    assert value.__name__ == class_name and value.__module__.startswith("mcp_runtime.compat.")
 
 
 def test_progress_is_the_dependency_of_fastmcp() -> None:

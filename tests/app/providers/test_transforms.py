@@ -279,6 +279,7 @@ async def test_the_only_provider_completes_what_it_does_not_list_and_of_two_the_
 
     for providers in ([Silent()], [Other(), Listing()]):
         app = App("app")
+        app.add_prompt(lambda: "mine", "own")
         for provider in providers:
             app.add_provider(provider)
         async with connect(app) as client:

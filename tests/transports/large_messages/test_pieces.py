@@ -92,7 +92,7 @@ def unfrozen() -> Iterator[None]:
     assert gc.isenabled()
 
 
-def made(number: int) -> list[Any]:
+def created(number: int) -> list[Any]:
     """Return objects that were made without collections."""
     with without_collection():
         return [[[]] for _ in range(number)]
@@ -105,10 +105,10 @@ def are_old(items: list[Any]) -> bool:
 
 @pytest.mark.usefixtures("unfrozen")
 def test_what_was_made_without_collections_is_visited_by_none_of_young_objects() -> None:
-    assert are_old(made(30_000))
+    assert are_old(created(30_000))
     assert gc.get_freeze_count() == 0
     freeze_modules()
-    assert are_old(made(30_000)) and gc.get_freeze_count() == 0
+    assert are_old(created(30_000)) and gc.get_freeze_count() == 0
 
 
 @pytest.mark.usefixtures("unfrozen")
@@ -117,17 +117,17 @@ def test_what_a_program_has_frozen_stays_frozen() -> None:
     frozen = gc.get_freeze_count()
     freeze_modules()
     assert gc.get_freeze_count() >= frozen > 0
-    made(30_000)
+    created(30_000)
     assert gc.get_freeze_count() >= frozen
 
 
 @pytest.mark.usefixtures("unfrozen")
 def test_few_objects_stay_young_and_a_disabled_collection_stays_disabled() -> None:
     gc.collect()
-    assert not are_old(made(100))
+    assert not are_old(created(100))
     gc.disable()
     try:
-        made(30_000)
+        created(30_000)
         assert not gc.isenabled()
     finally:
         gc.enable()

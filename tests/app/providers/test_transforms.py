@@ -265,7 +265,7 @@ class Silent(Provider):
     """A provider that lists nothing, and completes what it does not list."""
 
     async def complete(self, ctx: Any, params: Any) -> t.CompleteResult:
-        return t.CompleteResult(completion=t.CompleteResultCompletion(values=[f"{params.argument.value}!"]))
+        return t.CompleteResult(completion=t.Completion(values=[f"{params.argument.value}!"]))
 
 
 async def test_the_only_provider_completes_what_it_does_not_list_and_of_two_the_one_that_lists_it() -> None:
@@ -275,7 +275,7 @@ async def test_the_only_provider_completes_what_it_does_not_list_and_of_two_the_
 
     class Other(Silent):
         async def complete(self, ctx: Any, params: Any) -> t.CompleteResult:
-            return t.CompleteResult(completion=t.CompleteResultCompletion(values=["the other"]))
+            return t.CompleteResult(completion=t.Completion(values=["the other"]))
 
     for providers in ([Silent()], [Other(), Listing()]):
         app = App("app")
@@ -283,9 +283,7 @@ async def test_the_only_provider_completes_what_it_does_not_list_and_of_two_the_
         for provider in providers:
             app.add_provider(provider)
         async with connect(app) as client:
-            got = await client.complete(
-                t.PromptReference(name="greet"), t.CompleteRequestParamsArgument(name="a", value="x")
-            )
+            got = await client.complete(t.PromptReference(name="greet"), t.CompletionArgument(name="a", value="x"))
             assert got.completion.values == ["x!"]
 
 

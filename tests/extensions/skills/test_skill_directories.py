@@ -188,6 +188,7 @@ def test_a_file_is_text_where_that_gives_the_same_bytes(
         ("a" * 65, HEAD, "1 to 64"),
         ("walk", "---\nname: walk\n---\n", "needs a description"),
         ("walk", f"---\nname: walk\ndescription: {'x' * 1025}\n---\n", "1 to 1024 characters"),
+        ("walk", "---\nname: walk\ndescription: ''\n---\n", "1 to 1024 characters"),
         ("walk", "---\nname: [walk]\ndescription: x\n---\n", r"has the name \['walk'\]"),
         ("walk", "Walk.", "must begin with front matter"),
     ],

@@ -1,10 +1,11 @@
 """What hostile and large messages cost our server and the official SDK, and what other clients notice of them.
 
-    python benchmarks/attacks [--quick] [--only costs|load] [--revision ID …]
+    python benchmarks/attacks [--quick] [--part NAME …] [--store DIR]
 
 A process of its own measures each version on each side; the sides alternate. CPU time is that of the process, memory
-the growth of its peak, both for each byte of the message. A full run writes the tables to
-benchmarks/results/attacks.md.
+the growth of its peak, both for each byte of the message. A run has parts, of which each can be run by itself, and
+stores its figures in build/attacks; when all parts have figures, the tables are written to
+benchmarks/results/attacks.md. All of them take about seven minutes on a quiet machine.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attack_load import Latencies, served, under_attack
+from attack_load import served, under_attack
 from attack_messages import LARGE_ONES, REVISIONS, attacks
 
 HERE = Path(__file__).resolve().parent
@@ -45,16 +48,21 @@ def measured(kind: str, python: Path, revision: str, sizes: Iterable[int]) -> li
     return rows
 
 
-def measurements(sdk: Path, quick: bool, revisions: Sequence[str]) -> Iterator[tuple[Row, Row | None]]:
-    """Yield the costs of ours and of the official SDK, message by message."""
-    for revision in revisions:
-        sizes = SMALL[:1] if quick else (*SMALL, LARGE) if revision in OF_LARGE else SMALL
-        ours = measured("ours", Path(sys.executable), revision, sizes)
-        theirs = measured("sdk", sdk, revision, sizes)
-        yield from zip(ours, theirs, strict=True)
-    if not quick and OF_LARGE[-1] in revisions:
-        for row in measured("ours", Path(sys.executable), OF_LARGE[-1], [LIMIT]):
-            yield row, None
+def costs(sdk: Callable[[], Path], quick: bool, revision: str) -> list[list[Row | None]]:
+    """Return the costs of ours and of the official SDK, message by message."""
+    sizes = SMALL[:1] if quick else SMALL
+    ours = measured("ours", Path(sys.executable), revision, sizes)
+    theirs = measured("sdk", sdk(), revision, sizes)
+    return [[row, other] for row, other in zip(ours, theirs, strict=True)]
+
+
+def large_costs(sdk: Callable[[], Path], quick: bool, revision: str) -> list[list[Row | None]]:
+    """Return the costs of large messages, and of the largest, which the official SDK need not accept."""
+    sizes = SMALL[1:] if quick else (LARGE,)
+    ours = measured("ours", Path(sys.executable), revision, sizes)
+    theirs = measured("sdk", sdk(), revision, sizes)
+    both: list[list[Row | None]] = [[row, other] for row, other in zip(ours, theirs, strict=True)]
+    return both if quick else both + [[row, None] for row in measured("ours", Path(sys.executable), revision, [LIMIT])]
 
 
 def is_dear(ours: Row, theirs: Row | None) -> str:
@@ -101,28 +109,27 @@ def table(rows: list[tuple[Row, Row | None]]) -> list[str]:
     return lines
 
 
-def loads(quick: bool, revisions: Sequence[str]) -> Iterator[tuple[str, str, str, Latencies]]:
-    """Yield the latencies of another client during each attack."""
+def loads(quick: bool, revision: str) -> list[list[Any]]:
+    """Return the latencies of another client during each attack."""
     paths = os.pathsep.join(str(ROOT / name) for name in ("runtime", "generated"))
+    rows: list[list[Any]] = []
     with served(Path(sys.executable), {"PYTHONPATH": paths}) as port:
-        for revision in [revision for revision in OF_LOAD if revision in revisions]:
-            for number, attack in enumerate(attacks(revision)):
-                if attack.name not in LARGE_ONES or (quick and number % 10):
-                    continue
-                latencies = asyncio.run(under_attack(port, revision, number, LOAD_SIZE, 1.0 if quick else 1.5))
-                yield revision, attack.name, attack.filling, latencies
+        for number, attack in enumerate(attacks(revision)):
+            if attack.name not in LARGE_ONES or (quick and number % 10):
+                continue
+            seen = asyncio.run(under_attack(port, revision, number, LOAD_SIZE, 0.5 if quick else 1.5))
+            figures = [len(seen.milliseconds), seen.at(0.5), seen.at(0.99), seen.refused]
+            rows.append([revision, attack.name, attack.filling, *figures])
+    return rows
 
 
-def load_table(results: Iterable[tuple[str, str, str, Latencies]]) -> list[str]:
+def load_table(rows: Iterable[list[Any]]) -> list[str]:
     """Return a line for each attack."""
     head = "| version | message | filled with | calls | p50 ms | p99 ms | refused | beyond |"
     lines = [head, "|---|---|---|---|---|---|---|---|"]
-    for revision, name, filling, latencies in results:
-        numbers = (
-            f"{len(latencies.milliseconds)} | {latencies.at(0.5):.1f} | {latencies.at(0.99):.1f} | {latencies.refused}"
-        )
-        beyond = "yes" if latencies.at(0.99) > P99 or latencies.refused else ""
-        lines.append(f"| {revision} | {name} | {filling} | {numbers} | {beyond} |")
+    for revision, name, filling, calls, median, p99, refused in rows:
+        beyond = "yes" if p99 > P99 or refused else ""
+        lines.append(f"| {revision} | {name} | {filling} | {calls} | {median:.1f} | {p99:.1f} | {refused} | {beyond} |")
     return lines
 
 
@@ -134,26 +141,51 @@ def sdk_environment() -> Path:
     return environment("mcp-2.3.0", "mcp==2.3.0")
 
 
+def parts(sdk: Callable[[], Path], quick: bool) -> dict[str, Callable[[], list[list[Any]]]]:
+    """Return what measures each part, by its name."""
+    measuring: dict[str, Callable[[], list[list[Any]]]] = {
+        f"costs-{revision}": partial(costs, sdk, quick, revision) for revision in REVISIONS
+    }
+    for revision in OF_LARGE:
+        measuring[f"large-{revision}"] = partial(large_costs, sdk, quick, revision)
+    for revision in OF_LOAD:
+        measuring[f"load-{revision}"] = partial(loads, quick, revision)
+    return measuring
+
+
+def report(figures: dict[str, list[list[Any]]]) -> str:
+    """Return the tables of the parts that have figures."""
+    text = ["# Attacks", "", f"Python {platform.python_version()}, {platform.machine()}; mcp is mcp 2.3.0."]
+    text += ["", "CPU is in microseconds, memory in bytes of the peak, both for each byte of the message.", ""]
+    text += table([(row[0], row[1]) for name, rows in figures.items() if not name.startswith("load") for row in rows])
+    text += ["", f"## Calls of another client while 16 attackers send messages of {LOAD_SIZE:,} bytes", ""]
+    text += load_table(row for name, rows in figures.items() if name.startswith("load") for row in rows)
+    return "\n".join(text) + "\n"
+
+
 def main() -> None:
-    """Measure, and write the tables."""
+    """Measure, store the figures, and write the tables of all that are stored."""
+    names = list(parts(sdk_environment, False))
     parser = argparse.ArgumentParser(prog="python benchmarks/attacks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the smallest size only; the results are not written")
-    parser.add_argument("--only", choices=("costs", "load"), help="one of the two tables; it is not written")
-    parser.add_argument("--revision", action="append", choices=REVISIONS, help="these versions; nothing is written")
+    parser.add_argument("--quick", action="store_true", help="the smallest sizes only; nothing is stored or written")
+    parser.add_argument("--part", action="append", choices=names, help="these parts only")
+    parser.add_argument("--store", type=Path, default=ROOT / "build" / "attacks", help="the folder of the figures")
     parser.add_argument("--sdk", type=Path, help="the interpreter of an environment with mcp 2.3.0 and uvicorn")
     options = parser.parse_args()
-    revisions = options.revision or REVISIONS
-    text = ["# Attacks", "", f"Python {platform.python_version()}, {platform.machine()}; mcp is mcp 2.3.0."]
-    if options.only != "load":
-        rows = list(measurements(options.sdk or sdk_environment(), options.quick, revisions))
-        text += ["", "CPU is in microseconds, memory in bytes of the peak, both for each byte of the message.", ""]
-        text += table(rows)
-    if options.only != "costs":
-        text += ["", f"## Calls of another client while 16 attackers send messages of {LOAD_SIZE:,} bytes", ""]
-        text += load_table(loads(options.quick, revisions))
-    print("\n".join(text))
-    if not (options.quick or options.only or options.revision):
-        RESULTS.write_text("\n".join(text) + "\n", encoding="utf-8")
+    measuring = parts(lambda: options.sdk or sdk_environment(), options.quick)
+    new: dict[str, list[list[Any]]] = {}
+    for name in options.part or names:
+        began = time.monotonic()
+        new[name] = measuring[name]()
+        print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+        if not options.quick:
+            options.store.mkdir(parents=True, exist_ok=True)
+            (options.store / f"{name}.json").write_text(json.dumps(new[name]), encoding="utf-8")
+    print(report(new))
+    stored = {name: options.store / f"{name}.json" for name in names}
+    if not options.quick and all(path.exists() for path in stored.values()):
+        figures = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in stored.items()}
+        RESULTS.write_text(report(figures), encoding="utf-8")
 
 
 if __name__ == "__main__":

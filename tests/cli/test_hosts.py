@@ -283,3 +283,12 @@ def test_what_a_host_starts_answers(home: Path) -> None:
     os.chdir("/")
     done = run("inspect", "--config", home / ".cursor" / "mcp.json", "--server", "My-weather")
     assert done.exit_code == 0 and done.output.startswith("My weather "), done.output
+
+
+def test_uninstalling_from_a_file_of_ones_own_needs_one_host(tmp_path: Path) -> None:
+    file = tmp_path / "own.json"
+    file.write_text(json.dumps({"mcpServers": {"x": {"command": "true"}, "y": {"command": "true"}}}), encoding="utf-8")
+    done = run("uninstall", "x", "--host", "cursor", "--host", "gemini", "--file", str(file))
+    assert done.exit_code == 2 and "--file needs one --host" in done.output and "x" in read(file)["mcpServers"]
+    assert run("uninstall", "x", "--host", "cursor", "--file", str(file)).exit_code == 0
+    assert [*read(file)["mcpServers"]] == ["y"]

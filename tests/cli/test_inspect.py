@@ -138,6 +138,17 @@ def test_inspecting_calls_a_tool_and_shows_what_the_server_tells_meanwhile() -> 
     assert (message["level"], message["data"]) == ("warning", {"text": "careful"})
 
 
+def test_inspecting_shows_the_text_and_the_structured_content_of_a_call() -> None:
+    script = "from mcp_generated import App\napp = App('x')\n@app.tool\ndef sum(a: int, b: int) -> dict[str, int]:\n"
+    script += "    return {'the sum': a + b}\n@app.tool(structured_output=False)\n"
+    script += "def text() -> str:\n    return 'x'\napp.run()"
+    called = run("inspect", "--tool", "sum", "--arg", "a=1", "--arg", "b=2", "--", sys.executable, "-c", script)
+    assert called.exit_code == 0 and called.output.rstrip().endswith('{\n  "the sum": 3\n}'), called.output
+    assert called.output.count("the sum") == 2, "the text, and the structured content below it"
+    without = run("inspect", "--tool", "text", "--", sys.executable, "-c", script)
+    assert without.exit_code == 0 and "{" not in without.output
+
+
 def test_inspecting_reads_a_resource_gets_a_prompt_and_tells_of_failure() -> None:
     server = ("--", sys.executable, EVERYTHING)
     read = run("inspect", "--read", "demo://text", *server)

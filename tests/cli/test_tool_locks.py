@@ -30,7 +30,7 @@ INPUT: Json = {
     "type": "object",
     "properties": {
         "state": {"type": "string", "description": "Two letters.", "maxLength": 2, "pattern": "^[A-Z]+$"},
-        "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10, "multipleOf": 5},
         "kind": {"enum": ["storm", "flood", "fire"]},
         "near": {"type": ["string", "null"]},
         "where": {"$ref": "#/$defs/place"},
@@ -110,6 +110,12 @@ CHANGES: list[tuple[Callable[[Json], Any], str, str]] = [
     (lambda o: put(PROPERTIES(o)["limit"], "maximum", 20), "type-narrowed", "breaking"),
     (lambda o: put(PROPERTIES(o)["limit"], "minimum", 0), "type-widened", "compatible"),
     (lambda o: put(PROPERTIES(o)["state"], "pattern", "^[a-z]+$"), "type-changed", "breaking"),
+    (lambda o: put(PROPERTIES(o)["limit"], "multipleOf", 2), "type-changed", "breaking"),
+    (lambda o: put(PROPERTIES(o)["limit"], "multipleOf", 10), "type-changed", "breaking"),
+    (lambda o: put(PROPERTIES(o)["limit"], "maximum", "50"), "type-changed", "breaking"),
+    (lambda o: PROPERTIES(o)["limit"].pop("multipleOf"), "type-widened", "compatible"),
+    (lambda o: PROPERTIES(o)["limit"].pop("maximum"), "type-widened", "compatible"),
+    (lambda o: put(PROPERTIES(o)["state"], "minLength", 1), "type-narrowed", "breaking"),
     (lambda o: put(PROPERTIES(o)["limit"], "default", 50), "default-changed", "review"),
     (lambda o: put(INPUT_SCHEMA(o), "additionalProperties", False), "type-narrowed", "breaking"),
     (lambda o: put(PROPERTIES(o)["tags"]["items"], "type", "integer"), "type-changed", "breaking"),
@@ -169,6 +175,12 @@ def test_reordering_and_white_space_are_no_change() -> None:
     for _ in range(3):
         assert changes(CONTRACT, shuffled(rnd, CONTRACT)) == []
         assert changes({"tools": tools}, {"tools": shuffled(rnd, tools)}) == []
+
+
+def test_the_order_of_arguments_is_no_difference_and_that_of_other_lists_is() -> None:
+    parts = [{"name": "a", "required": True}, {"name": "b"}]
+    for name, is_same in (("arguments", True), ("execution", False), ("x-steps", False)):
+        assert (digest({"name": "x", name: parts}) == digest({"name": "x", name: parts[::-1]})) is is_same
 
 
 NESTED: Json = {

@@ -179,10 +179,26 @@ def test_import_refuses_in_one_line_and_writes_nothing(tmp_path: Path, ts: str, 
     assert not (tmp_path / "schema" / "one").exists()
 
 
-def test_import_names_the_file_that_is_missing_or_broken(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "schema.json: is not JSON"),
+        (b"\xff", "schema.json: is not JSON"),
+        (b"[" * 100_000, "schema.json: is not JSON"),
+        (b"[]", "schema.json: must be a JSON object, not list"),
+        (b'"text"', "schema.json: must be a JSON object, not str"),
+        (b"null", "schema.json: must be a JSON object, not NoneType"),
+    ],
+)
+def test_import_refuses_a_published_schema_that_is_no_object(tmp_path: Path, content: bytes, message: str) -> None:
     source = checkout(tmp_path)
-    (source / "schema" / "one" / "schema.json").write_text("{")
-    assert "schema.json: is not JSON" in imported(tmp_path, source).output
+    (source / "schema" / "one" / "schema.json").write_bytes(content)
+    done = imported(tmp_path, source)
+    assert done.exit_code == 2 and message in done.output and done.output.count("\n") == 1
+
+
+def test_import_names_the_file_that_is_missing(tmp_path: Path) -> None:
+    source = checkout(tmp_path)
     (source / "schema" / "one" / "schema.ts").unlink()
     assert "schema.ts: cannot be read" in imported(tmp_path, source).output
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections import defaultdict
+from collections import Counter
 from pathlib import Path
 
 from mutation.nearest import NearestTests
-from mutation.places import Mutation, is_another_program, mutations
+from mutation.places import Mutation
+from mutation.sampling import ROOT, Drawn, draw, sample, write_sample
 
-ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("runtime", "codegen", "generated", "templates", "schema", "tests", "examples", "docs")
 # Regenerating hides what these compare with what is committed.
 COMPARING = "not committed and not up_to_date and not reproducible and not golden"
@@ -27,37 +26,18 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", re.MULTILINE)
 def options() -> argparse.Namespace:
     """Return what the command line says."""
     parser = argparse.ArgumentParser(prog="nox -s mutation --", description=__doc__)
-    parser.add_argument("--seed", type=int, default=19)
-    parser.add_argument("--count", type=int, default=150, help="how many mutations the sample has")
-    parser.add_argument("--limit", type=int, help="how many to try now, of those without a line in the output")
-    parser.add_argument("--tests", type=int, default=5, help="how many files of tests run for a mutation")
-    parser.add_argument("--timeout", type=float, default=60, help="seconds for the tests of a mutation")
+    parser.add_argument(
+        "--draw", type=int, nargs=2, metavar=("SEED", "COUNT"), help="write another sample; run nothing"
+    )
+    parser.add_argument("--again", action="store_true", help="those that survived, instead of those without a result")
+    parser.add_argument("--number", type=int, action="append", help="these of the sample, whatever their results")
+    parser.add_argument("--limit", type=int, help="how many to try now")
+    parser.add_argument("--tests", type=int, default=8, help="how many files of tests run for a mutation")
+    parser.add_argument("--timeout", type=float, default=90, help="seconds for the tests of a mutation")
     parser.add_argument("--only", help="part of the path of a file")
     parser.add_argument("--list", action="store_true", help="show the sample, run nothing")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "mutation.jsonl", help="a line for each result")
     return parser.parse_args()
-
-
-def sample(seed: int, count: int) -> list[Mutation]:
-    """Return a sample: from all folders, the larger the more; from all operators alike; one from a line."""
-    rng = random.Random(seed)
-    folders: dict[str, list[Mutation]] = defaultdict(list)
-    for package in ("runtime", "codegen"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            file = path.relative_to(ROOT).as_posix()
-            folders[path.parent.as_posix()] += mutations(file, path.read_bytes())
-    names = sorted(name for name, places in folders.items() if places)
-    draws = rng.sample(names, min(count, len(names)))
-    draws += rng.choices(names, [len(folders[name]) for name in names], k=count - len(draws))
-    chosen: dict[tuple[str, int], Mutation] = {}
-    for name in draws:
-        places = [place for place in folders[name] if (place.file, place.line) not in chosen]
-        if places:
-            operator = rng.choice(sorted({place.operator for place in places}))
-            place = rng.choice([place for place in places if place.operator == operator])
-            if is_another_program(place, (ROOT / place.file).read_bytes()):
-                chosen[place.file, place.line] = place
-    return list(chosen.values())
 
 
 class Copy:
@@ -113,8 +93,8 @@ class Copy:
                 code, output = self.pytest(tests)
             finally:
                 self._write(path, source)
-            if code is None:  # None has failed in that time; a test that hangs fails only at its own deadline.
-                return "survived", "the time was over"
+            if code is None:
+                return self._verdict_of_hang(tests)
             if code in (0, 5):
                 return "survived", ""
             failed = FAILED.search(output)
@@ -122,6 +102,14 @@ class Copy:
                 return "caught", output.strip().splitlines()[-1][:100]
             if self._passes(failed[1]):
                 return "caught", failed[1]
+
+    def _verdict_of_hang(self, tests: list[str]) -> tuple[str, str]:
+        """Return the verdict on a mutation with which the tests have not ended: without it they need half the time."""
+        began = time.monotonic()
+        code = self.pytest(tests)[0]
+        if code is not None and time.monotonic() - began < self.timeout / 2:
+            return "caught", "the tests do not end"
+        return "survived", "the time was over"
 
     def _passes(self, test: str) -> bool:
         """Tell whether a test passes without a mutation; one that does not is left out from now on."""
@@ -139,33 +127,51 @@ class Copy:
             compiled.unlink()  # Two versions of one size in one second would share it.
 
 
+def selected(chosen: argparse.Namespace) -> list[tuple[Drawn, Mutation]]:
+    """Return the part of the sample that the command line names, where it stands now."""
+    results = chosen.output.read_text(encoding="utf-8").splitlines() if chosen.output.exists() else []
+    verdicts = {row["number"]: row["verdict"] for row in map(json.loads, results)}  # The last one counts.
+    drawn = [item for item in sample() if chosen.only is None or chosen.only in item.file]
+    if chosen.number:
+        drawn = [item for item in drawn if item.number in chosen.number]
+    elif chosen.again:
+        drawn = [item for item in drawn if verdicts.get(item.number) == "survived"]
+    else:
+        drawn = [item for item in drawn if item.number not in verdicts]
+    located = [(item, item.located()) for item in drawn]
+    for item, place in located:
+        if place is None:
+            print(f"{item.number} {item.file}: the code is gone; write its new place into sample.jsonl")
+    return [(item, place) for item, place in located if place is not None][: chosen.limit]
+
+
 def main() -> None:
     """Run the part of the sample that the command line names."""
     chosen = options()
-    results = chosen.output.read_text(encoding="utf-8").splitlines() if chosen.output.exists() else []
-    done = {(row["file"], row["start"], row["after"]) for row in map(json.loads, results)}
-    mine = [place for place in sample(chosen.seed, chosen.count) if (place.file, place.start, place.after) not in done]
-    mine = [mutation for mutation in mine if chosen.only is None or chosen.only in mutation.file][: chosen.limit]
-    nearest = NearestTests(ROOT)
+    if chosen.draw:
+        write_sample(draw(*chosen.draw))
+        return
+    mine, nearest = selected(chosen), NearestTests(ROOT)
     if chosen.list:
-        for mutation in mine:
-            print(f"{mutation.file}:{mutation.line} {mutation.operator}: {mutation.before!r} → {mutation.after!r}")
-            print("   ", *nearest.of(mutation.file, chosen.tests))
+        for item, place in mine:
+            print(f"{item.number} {place.file}:{place.line} {place.operator}: {place.before!r} → {place.after!r}")
+            print("   ", *nearest.of(place, item.scope, chosen.tests))
         return
     copied = Copy(ROOT / "build" / "mutation" / f"{os.getpid()}", chosen.timeout)
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
-    counts: dict[str, int] = defaultdict(int)
+    counts: Counter[str] = Counter()
     try:
-        for mutation in mine:
+        for item, place in mine:
             begin = time.monotonic()
-            verdict, test = copied.try_out(mutation, nearest.of(mutation.file, chosen.tests))
+            verdict, test = copied.try_out(place, nearest.of(place, item.scope, chosen.tests))
             counts[verdict] += 1
-            row = vars(mutation) | {"verdict": verdict, "test": test, "seconds": round(time.monotonic() - begin, 1)}
+            seconds = round(time.monotonic() - begin, 1)
+            row = {"number": item.number, "file": item.file, "verdict": verdict, "test": test, "seconds": seconds}
             with chosen.output.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
+            before = place.before[:60]
             print(
-                f"{verdict:9} {mutation.file}:{mutation.line} {mutation.operator}: {mutation.before[:60]!r} {test}",
-                flush=True,
+                f"{verdict:9} {item.number} {place.file}:{place.line} {place.operator}: {before!r} {test}", flush=True
             )
     finally:
         shutil.rmtree(copied.folder)

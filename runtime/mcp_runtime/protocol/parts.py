@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-MAX_PARTS: Final = 1_000_000  # The default limit of one message.
+MAX_PARTS: Final = 750_000  # The default limit of one message: its text is parsed in one step.
 
 _OF_NAME: Final = 3  # What the name of a member counts: another name takes as long as a few numbers.
 _BLOCK: Final = 512 * 1024  # Bytes that are counted at once.

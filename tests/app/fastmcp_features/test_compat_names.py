@@ -23,6 +23,29 @@ def test_a_name_of_fastmcp_is_there(name: str) -> None:
     assert callable(getattr(compat, name))
 
 
+# Names that the official SDK has, and this project for something else: the class of each is that of the official SDK.
+OFFICIAL = {
+    "AccessToken": "OfficialAccessToken",
+    "AuthorizationCode": "StoredAuthorizationCode",
+    "CacheHint": "MillisecondCacheHint",
+    "EventStore": "StreamEventStore",
+    "MCPError": "McpError",
+    "Message": "RoleMessage",
+    "OAuthClientProvider": "OfficialOAuthClientProvider",
+    "OAuthToken": "OfficialOAuthToken",
+    "RefreshToken": "StoredRefreshToken",
+    "SubscriptionBus": "EventBus",
+    "TokenStorage": "OfficialTokenStorage",
+    "TokenVerifier": "OfficialTokenVerifier",
+}
+
+
+@pytest.mark.parametrize(("name", "class_name"), OFFICIAL.items())
+def test_a_name_of_the_official_sdk_is_its_class_and_not_ours(name: str, class_name: str) -> None:
+    value = getattr(compat, name)
+    assert value.__name__ == class_name and value.__module__.startswith("mcp_runtime.compat.")
+
+
 def test_progress_is_the_dependency_of_fastmcp() -> None:
     from mcp_generated import dependencies
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_generated import App, Context, LocalError, RemoteJSONRPCError, UserMessage, connect
+from mcp_generated import App, Context, JSONRPCError, LocalError, RemoteJSONRPCError, UserMessage, connect
 from mcp_generated.sampling import AnthropicSamplingHandler, GoogleGenaiSamplingHandler, OpenAISamplingHandler
 from mcp_generated.v2025_06_18 import Client as OldClient
 from mcp_generated.v2025_11_25 import Client as HandshakeClient
@@ -267,6 +267,13 @@ async def test_content_that_a_provider_does_not_accept_is_named(provider: str) -
     async with with_handler(HandshakeClient, handler_class("model", Recorded())).memory(app) as client:
         result = await client.call_tool("listen")
     assert "do not accept content of type 'audio'" in result.content[0].text
+
+
+def test_content_of_a_kind_that_no_provider_has_is_refused() -> None:
+    handler = GoogleGenaiSamplingHandler("model", Recorded())
+    for kind in ("resource_link", "video", ""):
+        with pytest.raises(JSONRPCError, match=f"do not accept content of type '{kind}'"):
+            handler._part({"type": kind}, {})
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

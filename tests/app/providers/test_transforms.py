@@ -252,6 +252,41 @@ async def test_changed_files_are_loaded_again(tmp_path: Path, caplog: pytest.Log
         assert {tool.name for tool in (await client.list_tools()).tools} == {"where", "here"}
 
 
+@pytest.mark.parametrize("reload", [True, False])
+async def test_files_that_may_come_later_are_declared(tmp_path: Path, reload: bool) -> None:
+    app = App("files")
+    app.add_provider(FileSystemProvider(tmp_path, reload=reload))
+    async with connect(app) as client:
+        declared = client.server.capabilities
+        assert [getattr(declared, name) is not None for name in ("tools", "resources", "prompts")] == [reload] * 3
+
+
+class Silent(Provider):
+    """A provider that lists nothing, and completes what it does not list."""
+
+    async def complete(self, ctx: Any, params: Any) -> t.CompleteResult:
+        return t.CompleteResult(completion=t.Completion(values=[f"{params.argument.value}!"]))
+
+
+async def test_the_only_provider_completes_what_it_does_not_list_and_of_two_the_one_that_lists_it() -> None:
+    class Listing(Silent):
+        async def list_prompts(self, ctx: Any) -> Sequence[t.Prompt]:
+            return [t.Prompt(name="greet")]
+
+    class Other(Silent):
+        async def complete(self, ctx: Any, params: Any) -> t.CompleteResult:
+            return t.CompleteResult(completion=t.Completion(values=["the other"]))
+
+    for providers in ([Silent()], [Other(), Listing()]):
+        app = App("app")
+        app.add_prompt(lambda: "mine", "own")
+        for provider in providers:
+            app.add_provider(provider)
+        async with connect(app) as client:
+            got = await client.complete(t.PromptReference(name="greet"), t.CompletionArgument(name="a", value="x"))
+            assert got.completion.values == ["x!"]
+
+
 async def test_resources_and_templates_are_got_by_their_uris() -> None:
     app, outer = library(), App("outer")
     outer.mount(app)

@@ -216,6 +216,22 @@ async def test_rules_of_visibility_hold_for_tags_and_names_of_a_target(make: Cal
         assert (await client.call_tool("price", {})).content[0].text == "price 2"
 
 
+@pytest.mark.parametrize("make", [proxied, mounted, mounted_twice])
+@pytest.mark.parametrize("kind", ["tool", "prompt", "resource", "template"])
+async def test_rules_of_visibility_hold_for_components_of_a_target(make: Callable[[], App], kind: Any) -> None:
+    kinds = {
+        **{"price": "tool", "health": "tool", "greet": "prompt"},
+        **{"shop://rules": "resource", "shop://plan": "resource", "shop://items/{name}": "template"},
+    }
+    assert {*await listed(make())} == kinds.keys()
+    app = make()
+    app.disable(components={kind})
+    assert {*await listed(app)} == {name for name, other in kinds.items() if other != kind}
+    only = make()
+    only.enable(components={kind}, only=True)
+    assert {*await listed(only)} == {name for name, other in kinds.items() if other == kind}
+
+
 async def test_only_what_has_a_tag_remains_of_a_provider() -> None:
     app = with_prices()
     app.enable(tags={"shop"}, only=True)

@@ -111,6 +111,20 @@ def test_a_code_is_no_token_and_a_token_no_code() -> None:
     on_a_server(attack)
 
 
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_token_is_valid_until_the_second_in_which_it_expires(late: int) -> None:
+    clock = Clock()
+
+    async def attack(server: AuthorizationServer, program: Program) -> None:
+        got = (await program.redeems(await code(server, program))).json()
+        clock.now += got["expires_in"] - 1
+        assert await server.introspect(got["access_token"]) is not None
+        clock.now += 1 + late
+        assert await server.introspect(got["access_token"]) is None
+
+    on_a_server(attack, clock=clock)
+
+
 # ---- the authorization request ---------------------------------------------------------------------------------------
 
 

@@ -302,3 +302,14 @@ async def test_one_of_several_verifiers_is_enough(issuer: Authority) -> None:
 def test_tokens_are_for_somebody() -> None:
     with pytest.raises(LocalError, match="audience"):
         JWTVerifier("https://a.example", audience=[])
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [({"jwks_uri": None}, "has no jwks_uri"), ({"issuer": "https://other.example"}, "issuer")],
+)
+async def test_metadata_without_a_key_set_are_named(issuer: Authority, metadata: dict[str, Any], message: str) -> None:
+    issuer.other_metadata = metadata
+    with pytest.raises(AuthorizationError, match=message):
+        await jwt(issuer).verify(issuer.token(HERE))
+    assert "/keys" not in issuer.paths

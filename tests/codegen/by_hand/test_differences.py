@@ -14,6 +14,8 @@ from mcp_codegen.diff.compare import compare
 FINE, LATER, BREAKS = "compatible", "deprecated", "breaking"
 TEXT: dict[str, Any] = {"type": "string"}
 NUMBER: dict[str, Any] = {"type": "integer"}
+BOUNDED: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": 5}
+SIZED: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 5}
 
 
 def thing(*required: str, **properties: Any) -> dict[str, Any]:
@@ -61,6 +63,11 @@ ROWS: list[tuple[Any, Any, str, str, tuple[str, str]]] = [
     (thing(a=NUMBER | {"maximum": 5}), thing(a=NUMBER | {"maximum": 4}), "value-narrower", "Thing.a", (BREAKS, FINE)),
     (thing(a=NUMBER | {"maximum": 5}), thing(a=NUMBER | {"maximum": 6}), "value-wider", "Thing.a", (FINE, BREAKS)),
     (thing(a=NUMBER | {"minimum": 5}), thing(a=NUMBER | {"minimum": 6}), "value-narrower", "Thing.a", (BREAKS, FINE)),
+    (thing(a=BOUNDED), thing(a=BOUNDED | {"maximum": 6}), "value-wider", "Thing.a", (FINE, BREAKS)),
+    (thing(a=BOUNDED), thing(a=BOUNDED | {"minimum": 2}), "value-narrower", "Thing.a", (BREAKS, FINE)),
+    (thing(a=SIZED), thing(a=SIZED | {"maxLength": 6}), "value-wider", "Thing.a", (FINE, BREAKS)),
+    (thing(a=SIZED), thing(a=SIZED | {"minLength": 2}), "value-narrower", "Thing.a", (BREAKS, FINE)),
+    (thing(a=BOUNDED), thing(a=BOUNDED | {"type": "number"}), "value-wider", "Thing.a", (FINE, BREAKS)),
     (thing(a={"enum": ["x"]}), thing(a={"enum": ["x", "y"]}), "value-wider", "Thing.a", (FINE, BREAKS)),
     (thing(a={"enum": ["x", "y"]}), thing(a={"enum": ["x"]}), "value-narrower", "Thing.a", (BREAKS, FINE)),
     (thing(a={"enum": ["x", "y"]}), thing(a={"enum": ["x", "z"]}), "value-changed", "Thing.a", (BREAKS, BREAKS)),

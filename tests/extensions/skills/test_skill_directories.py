@@ -188,6 +188,7 @@ def test_a_file_is_text_where_that_gives_the_same_bytes(
         ("a" * 65, HEAD, "1 to 64"),
         ("walk", "---\nname: walk\n---\n", "needs a description"),
         ("walk", f"---\nname: walk\ndescription: {'x' * 1025}\n---\n", "1 to 1024 characters"),
+        ("walk", "---\nname: walk\ndescription: ''\n---\n", "1 to 1024 characters"),
         ("walk", "---\nname: [walk]\ndescription: x\n---\n", r"has the name \['walk'\]"),
         ("walk", "Walk.", "must begin with front matter"),
     ],
@@ -196,6 +197,13 @@ def test_a_skill_that_breaks_a_rule_cannot_be_added(tmp_path: Path, name: str, t
     skill(tmp_path, name, text)
     with pytest.raises(LocalError, match=reason):
         SkillDirectory(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "description"), [("walk", "x"), ("a" * 64, "x" * 1024), ("a-1-b", "é" * 1024)])
+def test_names_and_descriptions_may_be_as_long_as_the_limit(tmp_path: Path, name: str, description: str) -> None:
+    skill(tmp_path, name, f"---\nname: {name}\ndescription: {description}\n---\n")
+    entry = SkillDirectory(tmp_path).entry(f"skill://{name}/SKILL.md")
+    assert entry is not None and entry["frontmatter"]["description"] == description
 
 
 def test_a_skill_with_too_many_files_or_bytes_cannot_be_added(tmp_path: Path) -> None:

@@ -215,6 +215,37 @@ def test_a_cancel_scope_cancels_the_request_at_the_server(version: str, backend:
     run(main, backend)
 
 
+def test_a_handler_that_is_cancelled_ends_before_its_client_is_closed() -> None:
+    events: list[str] = []
+
+    class Guest(Client):
+        async def on_elicit(self, ctx: Any, params: t.ElicitRequestFormParams) -> t.ElicitResult:
+            began.set()
+            try:
+                return await trio.sleep_forever()
+            finally:
+                with trio.CancelScope(shield=True):
+                    for _ in range(50):  # A client that does not wait would be closed meanwhile.
+                        await trio.sleep(0.001)
+                events.append("the handler ends")
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            async with Guest.memory(make_app()) as client:
+
+                async def call() -> None:
+                    with pytest.raises(ConnectionClosedError):
+                        await client.call_tool("greet")
+
+                nursery.start_soon(call)
+                await began.wait()
+            events.append("the client is closed")
+
+    began = trio.Event()
+    run(main)
+    assert events == ["the handler ends", "the client is closed"]
+
+
 @pytest.mark.parametrize("backend", ["trio", "asyncio"])
 def test_a_cancelled_program_closes_its_clients_and_their_servers(backend: str, tmp_path: Path) -> None:
     script = tmp_path / "server.py"

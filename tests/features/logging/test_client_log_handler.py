@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -180,6 +181,28 @@ async def test_a_client_that_does_not_read_never_blocks_a_logger_and_learns_how_
     [report] = [text for text in texts if "dropped" in text]
     assert report == "990 log messages were dropped"
     assert [text for text in texts if text != report] == [f"number {number}" for number in range(10)]
+
+
+async def test_a_message_that_has_to_wait_is_finished_and_those_meanwhile_are_counted() -> None:
+    room, sent = asyncio.get_running_loop().create_future(), list[str]()
+
+    class SlowContext:
+        async def log(self, level: str, text: str, logger: str) -> None:
+            await room
+            sent.append(text)
+
+    handler = ClientLogHandler()
+    request: Any = SimpleNamespace(loop=asyncio.get_running_loop(), unfinished=None, dropped=0)
+    request.context = lambda: SlowContext()
+    handler._start(request, SlowContext().log("info", "text 0", "x"))
+    task = request.unfinished
+    assert task is not None
+    for _ in range(3):
+        handler._send(request, "info", "meanwhile", "x")
+    assert request.dropped == 3 and sent == []
+    room.set_result(None)
+    await task
+    assert sent == ["text 0"] and request.unfinished is None
 
 
 @pytest.mark.parametrize(

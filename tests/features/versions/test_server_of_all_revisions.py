@@ -10,7 +10,7 @@ import pytest
 from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, client_of, server_of
 
 from mcp_generated import v2025_11_25, v2026_07_28
-from mcp_runtime.errors import ConversionError
+from mcp_runtime.errors import ConversionError, RemoteJSONRPCError
 from mcp_runtime.server.service import service_candidates
 from mcp_runtime.session.options import RequestOptions
 from mcp_runtime.transports import memory
@@ -49,6 +49,24 @@ async def test_a_tool_of_the_newest_revision_is_called_by_all(rev: Rev) -> None:
         result = await client.call_tool(name="say", arguments={"x": 1})
         assert isinstance(result, rev.t.CallToolResult) and result.content[0].text == "{'x': 1}"
         assert getattr(result, "structured_content", None) == ({"x": 1} if rev.id >= "2025-06-18" else None)
+
+
+@among(ALL_REVISIONS)
+async def test_a_result_of_another_type_is_an_internal_error_for_all(
+    rev: Rev, caplog: pytest.LogCaptureFixture
+) -> None:
+    results: list[Any] = [t.ListPromptsResult(prompts=[]), {"tools": []}, None, "tools"]
+
+    async def list_tools(ctx: Any, params: Any) -> Any:
+        return results[0]
+
+    async with client_of(rev, to(newest(list_tools=list_tools))) as client:
+        while results:
+            with pytest.raises(RemoteJSONRPCError) as refused:
+                await client.list_tools()
+            assert refused.value.code == -32603
+            assert type(results.pop(0)).__name__ in caplog.text
+            caplog.clear()
 
 
 @among(ALL_REVISIONS)

@@ -45,6 +45,7 @@ class Authority(ThreadingHTTPServer):
         self.down = False
         self.active: dict[str, dict[str, Any]] = {}
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        self.other_metadata: dict[str, Any] = {}
 
     @staticmethod
     def new_key(kid: str) -> ECKey:
@@ -82,6 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
         match self.path:
             case "/.well-known/oauth-authorization-server":
                 document: Any = {"issuer": name, "token_endpoint": f"{name}/token", "jwks_uri": f"{name}/keys"}
+                document |= self.server.other_metadata
             case "/keys":
                 document = {"keys": self.server.published}
             case _:

@@ -143,6 +143,28 @@ async def test_a_large_message_before_the_end_of_the_input_is_answered() -> None
     await serving
 
 
+async def test_no_large_message_waits_for_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asgi = counting_app([]).asgi()
+    await post(asgi, "first", SMALL, "1.1.1.1").whole()
+    client, server = linked_transports(MemoryTransport)
+    serving = asyncio.create_task(serve(services_of([counting_app([])]), server))
+    delays: list[float] = []
+    real_sleep = asyncio.sleep
+
+    async def sleep(delay: float, result: Any = None) -> Any:
+        delays.append(delay)
+        return await real_sleep(0, result)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    client.send(json.dumps(call("large", LARGE, 7)).encode())
+    assert json.loads(await client.receive() or b"")["id"] == 7
+    assert (await post(asgi, "large", LARGE, "1.1.1.1").whole()).status == 200
+    assert set(delays) == {0}
+    await client.close()
+    await serving
+    await asgi.close()
+
+
 def tools(number: int) -> list[dict[str, Any]]:
     schema = {"type": "object", "properties": {"city": {"type": "string", "x-mcp-header": "City"}}}
     return [{"name": f"tool{index}", "description": "x" * 50, "inputSchema": schema} for index in range(number)]

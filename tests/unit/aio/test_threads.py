@@ -228,3 +228,29 @@ async def test_a_function_that_is_alone_and_quick_costs_no_turn_of_the_event_loo
         at_once += turns == before
         await asyncio.sleep(0)
     assert at_once  # Not always: another process may have the processor for longer than the event loop waits.
+
+
+async def test_a_function_begins_at_once_where_a_thread_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_runtime.aio.threads._STALL_SECONDS", 3600.0)  # Only a stall would start a thread then.
+    workers = WorkerThreads()
+    async with asyncio.timeout(10):
+        for number in range(3):
+            assert await workers.run(str, number) == str(number)
+
+
+def test_no_more_threads_are_started_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_runtime.aio.threads._MAX_THREADS", 4)
+    started: list[object] = []
+
+    class Thread:
+        def __init__(self, **settings: Any) -> None:
+            assert settings["daemon"]
+
+        def start(self) -> None:
+            started.append(self)
+
+    monkeypatch.setattr("threading.Thread", Thread)
+    workers = WorkerThreads()
+    for count in (3, 1, 5):
+        workers._employ(count)
+    assert len(started) == 4

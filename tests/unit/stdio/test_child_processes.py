@@ -54,6 +54,7 @@ def test_without_waitid_the_exit_code_is_the_same(program: str, code: int, monke
 TREE = """
     import json, os, subprocess, sys, time
     from sitecustomize import _marks, members
+    from mcp_runtime.transports.stdio.processes.job_objects import _kernel32
     from mcp_runtime.transports.stdio.processes.windows import JobTree
 
     grandchild = "print(1, flush=True); import time; time.sleep(60)"
@@ -62,13 +63,15 @@ TREE = """
     tree = JobTree(command, dict(os.environ), None)
     tree.child.stdout.readline()
     before = len(members(_marks[tree.child.pid]))
+    open_handles = len(_kernel32().processes)
     getattr(tree, sys.argv[2])()
     deadline = time.monotonic() + 20
     while members(_marks[tree.child.pid]) and time.monotonic() < deadline:
         time.sleep(0.01)
         tree.child.poll()
     left = members(_marks[tree.child.pid])
-    print(json.dumps({"before": before, "left": left, "code": tree.child.wait(), "flags": tree.child._flags}))
+    print(json.dumps({"before": before, "left": left, "code": tree.child.wait(), "flags": tree.child._flags,
+        "open handles of processes": open_handles}))
 """
 NEW_GROUP, NO_WINDOW = 0x200, 0x08000000
 
@@ -86,7 +89,8 @@ NEW_GROUP, NO_WINDOW = 0x200, 0x08000000
 def test_a_tree_ends_as_a_whole(method: str, variables: dict[str, str], code: int) -> None:
     seen = emulated.run(TREE, "time.sleep(60)", method, **variables)
     window = NO_WINDOW if variables.get("EMULATED_CONSOLE") == "0" else 0
-    assert seen == {"before": 2, "left": [], "code": code, "flags": NEW_GROUP | window}
+    expected = {"before": 2, "left": [], "code": code, "flags": NEW_GROUP | window}
+    assert seen == {**expected, "open handles of processes": 0}
 
 
 def test_what_outlives_the_child_ends_with_the_job() -> None:

@@ -212,8 +212,13 @@ def _description(schema: object) -> dict[str, Any]:
     return {"description": text} if isinstance(text, str) else {}
 
 
-def _without(value: Any, keywords: Iterable[str]) -> Any:
+def _without(value: Any, keywords: Iterable[str], *, by_name: bool = False) -> Any:
+    """Return a schema without these keywords; `by_name` for an object whose keys are names, such as `properties`."""
     if is_object(value):
-        is_pattern = {key for key in keywords if isinstance(value.get(key), (str, dict))}
-        return {key: _without(item, keywords) for key, item in value.items() if key not in is_pattern}
+        omitted = set[str]() if by_name else {key for key in keywords if isinstance(value.get(key), (str, dict))}
+        return {
+            key: _without(item, keywords, by_name=not by_name and key in _MAPS)
+            for key, item in value.items()
+            if key not in omitted
+        }
     return [_without(item, keywords) for item in value] if is_list(value) else value

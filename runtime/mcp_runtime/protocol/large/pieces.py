@@ -19,10 +19,13 @@ _PIECE: Final = 1000  # Items of a list, or members of an object.
 Validate = Callable[[object], Any]
 
 
-def validate_in_pieces(connection: Connection, message: Message | list[Message]) -> Iterator[None]:
+def validate_in_pieces(
+    connection: Connection, message: Message | list[Message], validated: list[list[Any]]
+) -> Iterator[None]:
     """Validate the long lists of a message, and replace their items by the results; yield after each piece.
 
     It ends at the first wrong item: `receive_message` then has to validate what is left, and reports the error.
+    `validated` gets a list of the results of each, for `release_in_pieces`.
     """
     match message:
         case RequestMessage(method=method, params=params) | NotificationMessage(method=method, params=params):
@@ -42,6 +45,20 @@ def validate_in_pieces(connection: Connection, message: Message | list[Message])
                 yield from _validate_items(items, validate)
             except ValidationError:
                 return
+            finally:
+                validated.append(list(items.values() if is_object(items) else items))
+
+
+def release_in_pieces(validated: list[list[Any]]) -> Iterator[None]:
+    """Release the results of `validate_in_pieces`; yield after each piece.
+
+    Where nobody else holds them, they are freed here: to free all at once takes as long as to validate them.
+    """
+    while validated:
+        items = validated.pop()
+        while items:
+            del items[-_PIECE:]
+            yield
 
 
 def _validate_items(items: list[Any] | dict[str, Any], validate: Validate) -> Iterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 from ...aio.turns import turn
 from ...protocol import jsonrpc
@@ -13,8 +13,10 @@ from ...protocol.connection import Connection
 from ...protocol.events import Event
 from ...protocol.framing import OversizedMessage
 from ...protocol.jsonrpc import Message
-from ...protocol.large.pieces import LARGE, validate_in_pieces
+from ...protocol.large.pieces import LARGE, release_in_pieces, validate_in_pieces
 from ...protocol.parts import MAX_PARTS, counts_of_parts
+
+_END: Final = object()
 
 
 class PausedDelivery(Protocol):
@@ -78,10 +80,12 @@ class LargeMessages:
     async def _receive_large(self, data: bytes) -> None:
         async with turn(self):
             message = await decode_in_pieces(data)
-            await validate(self._connection, message)
+            validated = await validate(self._connection, message)
             event = self._connection.receive_message(message)
+            del message
             await asyncio.sleep(0)
             self._handle(event, len(data))
+            release_soon(validated)
 
 
 async def decode_in_pieces(
@@ -97,7 +101,22 @@ async def decode_in_pieces(
     return message
 
 
-async def validate(connection: Connection, message: Message | list[Message]) -> None:
-    """Validate what is long in a message, and do other work of the event loop between the pieces."""
-    for _ in validate_in_pieces(connection, message):
+async def validate(connection: Connection, message: Message | list[Message]) -> list[list[Any]]:
+    """Validate what is long in a message, and do other work of the event loop between the pieces; return the results,
+    for `release_soon`."""
+    validated: list[list[Any]] = []
+    for _ in validate_in_pieces(connection, message, validated):
         await asyncio.sleep(0)
+    return validated
+
+
+def release_soon(validated: list[list[Any]]) -> None:
+    """Release what `validate` returned, a piece in an iteration of the event loop, from the next one on."""
+    loop, pieces = asyncio.get_running_loop(), release_in_pieces(validated)
+
+    def release() -> None:
+        if next(pieces, _END) is None:
+            loop.call_soon(release)
+
+    if validated:
+        loop.call_soon(release)

@@ -17,7 +17,7 @@ from ...protocol.jsonrpc import Id, Message, NotificationMessage, OutgoingMessag
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
 from ...session.interfaces import MessageSink
-from ...session.large.incoming import decode_in_pieces, validate
+from ...session.large.incoming import decode_in_pieces, release_soon, validate
 from .connection import HTTPConnection, HTTPOptions
 from .legacy_sse import LegacySSEClient
 from .streamable import LegacyServerError, StreamableHTTPClient
@@ -93,7 +93,7 @@ class HTTPClientTransport:
             message = await decode_in_pieces(data)
             use_json(message)
             if self._sink is not None:
-                await validate(self._sink.connection, message)
+                release_soon(await validate(self._sink.connection, message))
         return message
 
     def _ended(self) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import io
 import logging
 import os
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...aio import fast_paths
 from ...aio.process_exit import exit_without_threads
 from ...aio.stdio_mode import uses_threads
+from ...aio.turns import freeze_modules
 from ...session.interfaces import Transport
 from .error_output import finish_error_output, unblock_error_output
 
@@ -41,7 +41,7 @@ def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
     """
     incoming, outgoing = _take_descriptors()
     if fast_paths.ENABLED:
-        gc.freeze()  # Loaded modules live until the process exits: exclude them from garbage collection.
+        freeze_modules()
     loop, readers = _new_event_loop(threaded=uses_threads(incoming, outgoing))
     signals = _SignalHandling(loop)
     try:

@@ -9,7 +9,16 @@ import pytest
 from support.endpoints import ALL_REVISIONS, Rev, among
 
 from mcp_generated import LocalError, connect
-from mcp_generated.compat import Context, InMemorySubscriptionBus, MCPServer, ResourceUpdated, SubscriptionBus
+from mcp_generated.compat import (
+    Context,
+    InMemorySubscriptionBus,
+    MCPServer,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    SubscriptionBus,
+    ToolsListChanged,
+)
 
 
 def notebook(bus: SubscriptionBus) -> MCPServer:
@@ -77,3 +86,17 @@ def test_what_is_no_bus_is_refused() -> None:
     with pytest.raises(LocalError, match="is no bus: pass InMemorySubscriptionBus") as caught:
         server.server
     assert len(str(caught.value).splitlines()) <= 2
+
+
+def test_events_of_one_kind_are_equal_can_be_in_a_set_and_do_not_change() -> None:
+    kinds = [
+        (PromptsListChanged, ()),
+        (ResourcesListChanged, ()),
+        (ToolsListChanged, ()),
+        (ResourceUpdated, ("a://b",)),
+    ]
+    events: set[Any] = {kind(*arguments) for kind, arguments in kinds for _ in range(2)}
+    assert len(events) == 4 and ResourceUpdated("a://b") != ResourceUpdated("a://c")
+    for event in events:
+        with pytest.raises(AttributeError):
+            event.uri = "a://d"

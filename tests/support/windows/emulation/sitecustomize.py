@@ -132,6 +132,7 @@ class Kernel32:
     def __init__(self, name: str, use_last_error: bool = False) -> None:
         self.jobs: dict[int, list[str]] = {}
         self.limited: set[int] = set()
+        self.processes: list[int] = []  # Open handles of processes.
         names = "CreateJobObjectW SetInformationJobObject OpenProcess AssignProcessToJobObject TerminateJobObject"
         for function in f"{names} CloseHandle GetConsoleCP".split():
             setattr(self, function, _Function(getattr(self, f"_{function}")))
@@ -147,6 +148,7 @@ class Kernel32:
 
     def _OpenProcess(self, access: int, inherit: bool, pid: int) -> int:
         assert access & 0x0101 == 0x0101 and not inherit
+        self.processes.append(pid)
         return pid
 
     def _AssignProcessToJobObject(self, job: int, process: int) -> int:
@@ -164,6 +166,8 @@ class Kernel32:
     def _CloseHandle(self, handle: int) -> int:
         if handle in self.jobs and handle in self.limited:
             self._TerminateJobObject(handle, 0)
+        if handle in self.processes:
+            self.processes.remove(handle)
         return 1
 
     def _GetConsoleCP(self) -> int:

@@ -188,7 +188,7 @@ async def test_a_client_has_a_timeout_for_all_of_its_requests(
         await settle()
         assert not call.done()
         clock.forward(2)
-        with pytest.raises(RequestTimeoutError, match="no response within [0-9.]+ s$") as error:
+        with pytest.raises(RequestTimeoutError, match=r"no response within [0-9.]+ s(\n|$)") as error:
             await call
     assert round(float(str(error.value).split()[-2])) == seconds
 
@@ -226,7 +226,7 @@ async def test_each_way_to_send_a_request_has_the_timeout_of_the_client(rev: Rev
         await settle()
         assert not task.done()
         clock.forward(2)
-        with pytest.raises(RequestTimeoutError, match="no response within 5 s$"):
+        with pytest.raises(RequestTimeoutError, match=r"no response within 5 s(\n|$)"):
             await task
 
 
@@ -264,6 +264,6 @@ async def test_the_message_of_a_timeout_has_the_time_that_passed(
             await reports.put(number)
             await seen.get()
         clock.forward(60)
-        with pytest.raises(RequestTimeoutError, match="no response within [0-9.]+ s$") as error:
+        with pytest.raises(RequestTimeoutError, match=r"no response within [0-9.]+ s(\n|$)") as error:
             await call
     assert round(float(str(error.value).split()[-2])) == seconds

@@ -92,6 +92,10 @@ class Translation:
     def _target(self, direction: Direction) -> str:
         return (self.up if direction == FROM_CLIENT else self.down).id
 
+    def server_info(self, info: Any) -> Any:
+        """Return the name, version and icons of the upstream in the revision of the client."""
+        return self._to_down.convert_type("Implementation", info)
+
     # ---- capabilities ------------------------------------------------------------------------------------------------
 
     def server_capabilities(self, capabilities: Capabilities) -> Capabilities:

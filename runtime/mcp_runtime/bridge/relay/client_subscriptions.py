@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from ...endpoint.subscription_filter import matches_filter, supported_filter
 from ...errors import JSONRPCError, MCPError
-from ...protocol.jsonrpc import INVALID_PARAMS, Id
+from ...protocol.jsonrpc import INVALID_PARAMS
 from ...protocol.models import is_list, is_object
 from ...protocol.revision import Handshake, Notification, Stateless
 from ...server.subscriptions import check_filter
-from ...session.interfaces import Channel
 from ..raw.raw_connection import FROM_SERVER, raw_notification
 from ..upstream.link import SUBSCRIPTION, Call, Link
-
-MAX_LISTENERS: Final = 1000
 
 
 class Listener:
     """A request to listen of one client: passes the changes that its filter includes."""
 
-    def __init__(self, link: Link, channel: Channel, id: Id, requested: Any) -> None:
+    def __init__(self, link: Link, call: Call, requested: Any) -> None:
         """Create a listener with the part of the requested filter that the upstream supports. Raises JSONRPCError."""
-        self._link, self._channel, self._meta = link, channel, {SUBSCRIPTION: id}
+        self._link, self._channel, self._meta = link, call.channel, {SUBSCRIPTION: call.id}
+        self.owner = link.owner
         if not is_object(requested):
             raise JSONRPCError(INVALID_PARAMS, "notifications has to be an object")
         check_filter(requested)

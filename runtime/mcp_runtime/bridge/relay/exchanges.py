@@ -18,11 +18,10 @@ _MAX_SUSPENDED: Final = 1000  # Calls that wait for input at the same time; the 
 class Exchange:
     """A call of an upstream that goes on while its client answers requests of the upstream."""
 
-    def __init__(self, owner: object) -> None:
-        """Create an exchange of a client; `owner` is the user, whose requests alone may go on with it."""
-        self.owner = owner
+    def __init__(self, owner: object, call: Call) -> None:
+        """Create an exchange of a client; only requests of `owner`, its user, go on with it."""
+        self.owner, self.call = owner, call
         self.state = ""
-        self.call: Call
         self.task: asyncio.Task[Any]
         self._requests: dict[str, tuple[dict[str, Any], asyncio.Future[Any]]] = {}
         self._number = 0

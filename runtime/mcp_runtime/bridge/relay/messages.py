@@ -34,7 +34,8 @@ def initialize_result(translation: Translation, upstream: OpenUpstream) -> dict[
     meta = details.get("_meta")
     info = meta.get(f"{META}serverInfo") if is_object(meta) else None
     shared = {"instructions": details["instructions"]} if details.get("instructions") is not None else {}
-    return {**own, names.server_info: info or details.get("serverInfo") or _UNNAMED, **shared}
+    info = translation.server_info(info or details.get("serverInfo") or _UNNAMED)
+    return {**own, names.server_info: info, **shared}
 
 
 def discover_result(translation: Translation, upstream: OpenUpstream) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def discover_result(translation: Translation, upstream: OpenUpstream) -> dict[st
     if isinstance(lifecycle, Stateless):
         return {**details, **own}
     shared = {"instructions": details["instructions"]} if details.get("instructions") is not None else {}
-    info = details.get(lifecycle.fields.server_info) or _UNNAMED
+    info = translation.server_info(details.get(lifecycle.fields.server_info) or _UNNAMED)
     return {**NO_CACHE, **own, **shared, "_meta": {f"{META}serverInfo": info}}
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ...errors import JSONRPCError, MCPError
@@ -21,7 +22,7 @@ from ..translation import (
     is_input_request,
     without_reserved_meta,
 )
-from ..upstream.link import Call, Link
+from ..upstream.link import SUBSCRIPTION, Call, Link
 from ..upstream.opening import ClientDetails
 from ..upstream.pools import LinkPool, open_link
 from .bridge_state import BridgeState
@@ -70,22 +71,24 @@ class RequestRelay(RelayBase):
             exchange.answer(params.get("inputResponses"))
             return await self._result_of(exchange, method)
         pool = self._pool(channel, meta)
-        link = await pool.acquire(bool(meta[_CAPABILITIES]) or _LEVEL in meta or method == self.lifecycle.listen.method)
-        is_released = False
+        if method == self.lifecycle.listen.method:
+            return await self._listen(pool, channel, id, params)
+
+        def gets_messages(link: Link) -> bool:
+            return _LEVEL in meta or (bool(meta[_CAPABILITIES]) and not link.translation.up_is_stateless)
+
+        link = await pool.acquire(gets_messages)
+        release = partial(pool.release, link, held=gets_messages(link))
+        if input_required_fields(self.revision, method) and not link.translation.up_is_stateless:
+            return await self._call(link, Call(channel, id, method), params, release)
         try:
             if method == self.lifecycle.discover.method:
                 return discover_result(link.translation, link.upstream)
             if link.translation.up_is_stateless:
-                return await self._pass(link, channel, id, method, params)
-            if method == self.lifecycle.listen.method:
-                if not self.state.settings.is_single:
-                    link.is_exclusive = False
-                return await self._listen(Listener(link, channel, id, params.get("notifications")))
-            is_released = True
-            return await self._call(pool, link, channel, id, method, params)
+                return await self._pass(link, Call(channel, id, method, holds=_LEVEL in meta), params)
+            return await self._run_call(link, Call(channel, id, method), params)
         finally:
-            if not is_released:
-                pool.release(link)
+            release()
 
     def _checked_meta(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the `_meta` of a request. Raises JSONRPCError if it lacks what each request has."""
@@ -111,35 +114,28 @@ class RequestRelay(RelayBase):
                 self.revision, capabilities, info if is_object(info) else {"name": "", "version": ""}
             )
 
+            owner = _owner(channel)
+
             def make() -> asyncio.Future[Link]:
-                return asyncio.ensure_future(open_link(self.state.opener, client, self))
+                return asyncio.ensure_future(open_link(self.state.opener, client, self, owner))
 
             pool = self.state.pools[key] = LinkPool(make, settings.is_single)
         return pool
 
-    async def _pass(self, link: Link, channel: Channel, id: Id, method: str, params: dict[str, Any]) -> Any:
+    async def _pass(self, link: Link, call: Call, params: dict[str, Any]) -> Any:
         """Return the result of an upstream that has no sessions either."""
         translation = link.translation
         if not translation.is_same:
-            translation.require(FROM_CLIENT, method)
-            params = translation.params(FROM_CLIENT, method, params)
-        result = await self.send(link, Call(channel, id, method), params)
-        return translation.result(FROM_CLIENT, method, result)
+            translation.require(FROM_CLIENT, call.method)
+            params = translation.params(FROM_CLIENT, call.method, params)
+        return translation.result(FROM_CLIENT, call.method, await self.send(link, call, params))
 
-    async def _call(
-        self, pool: LinkPool, link: Link, channel: Channel, id: Id, method: str, params: dict[str, Any]
-    ) -> Any:
+    async def _call(self, link: Link, call: Call, params: dict[str, Any], release: Callable[[], None]) -> Any:
         """Return the result of an upstream with sessions, or the requests that it sends first."""
-        if not input_required_fields(self.revision, method):
-            try:
-                return await self._run_call(link, Call(channel, id, method), params)
-            finally:
-                pool.release(link)
-        exchange = Exchange(_owner(channel))
-        exchange.call = Call(channel, id, method, exchange)
-        exchange.task = asyncio.create_task(self._run_call(link, exchange.call, params))
-        exchange.task.add_done_callback(lambda _: pool.release(link))
-        return await self._result_of(exchange, method)
+        exchange = call.exchange = Exchange(_owner(call.channel), call)
+        exchange.task = asyncio.create_task(self._run_call(link, call, params))
+        exchange.task.add_done_callback(lambda _: release())
+        return await self._result_of(exchange, call.method)
 
     async def _run_call(self, link: Link, call: Call, params: dict[str, Any]) -> Any:
         translation, method = link.translation, call.method
@@ -170,19 +166,29 @@ class RequestRelay(RelayBase):
             self._suspended.add(exchange)
         return result
 
-    async def _listen(self, listener: Listener) -> Any:
-        running = asyncio.ensure_future(listener.run(self._listeners))
-        self._listening[running] = None
+    async def _listen(self, pool: LinkPool, channel: Channel, id: Id, params: dict[str, Any]) -> Any:
+        """Pass changes to a client until it cancels its request, or until the bridge ends."""
+        link = await pool.first()
+        call, running = Call(channel, id, self.lifecycle.listen.method), None
         try:
+            if link.translation.up_is_stateless:
+                listening = self._pass(link, call, params)
+            else:
+                listening = Listener(link, call, params.get("notifications")).run(self._listeners)
+            running = asyncio.ensure_future(listening)
+            self._listening[running] = None
             return await running
         except asyncio.CancelledError:
-            running.cancel()
             task = asyncio.current_task()
-            if task is not None and task.cancelling():
+            if running is None or (task is not None and task.cancelling()):
+                if running is not None:
+                    running.cancel()
                 raise
-            return {"resultType": "complete"}
+            return {"resultType": "complete", "_meta": {SUBSCRIPTION: id}}
         finally:
-            del self._listening[running]
+            if running is not None:
+                del self._listening[running]
+            pool.release(link, listened=True)
 
     async def notification(self, message: NotificationReceived) -> None:
         """Pass a notification of a client; those of the lifecycle belong to requests."""
@@ -198,11 +204,11 @@ class RequestRelay(RelayBase):
         row = self.revision.table(FROM_SERVER).get(method)
         is_log = row is not None and row.method == self.lifecycle.log.method
         if row is not None and not is_log and not link.translation.up_is_stateless:
-            for listener in list(self._listeners):
+            for listener in [item for item in self._listeners if item.owner == link.owner]:
                 await listener.notify(method, params)
             return
-        call = link.last_call
-        if call is None or not (link.is_exclusive or self.state.settings.is_single):
+        call = link.last_call if not link.translation.up_is_stateless else link.last_holder
+        if call is None or not (link.is_held or self.state.settings.is_single):
             self.state.losses.add(method, "it belongs to no request that may get it")
             return
         with suppress(MCPError):

@@ -29,12 +29,15 @@ SUBSCRIPTION: Final = f"{META}subscriptionId"
 
 
 class Call:
-    """A request of a client that waits for its result: its channel, its id, its method, and its progress token."""
+    """A request of a client that waits for its result: its channel, its id, its method, and its progress token.
 
-    __slots__ = ("channel", "id", "method", "token", "exchange")
+    `exchange` answers the requests of the upstream that belong to it. `holds` is True if log messages belong to it.
+    """
 
-    def __init__(self, channel: Channel, id: Id, method: str, exchange: Any = None) -> None:
-        self.channel, self.id, self.method, self.exchange = channel, id, method, exchange
+    __slots__ = ("channel", "id", "method", "exchange", "holds", "token")
+
+    def __init__(self, channel: Channel, id: Id, method: str, exchange: Any = None, holds: bool = False) -> None:
+        self.channel, self.id, self.method, self.exchange, self.holds = channel, id, method, exchange, holds
         self.token: Any = None
 
 
@@ -57,12 +60,13 @@ class LinkEvents(Protocol):
 class Link:
     """A connection to an upstream: maps ids and progress tokens, and routes what the upstream sends."""
 
-    def __init__(self, events: LinkEvents) -> None:
-        """Create a link that is not open; `use` gives it the connection."""
-        self.events = events
+    def __init__(self, events: LinkEvents, owner: str = "") -> None:
+        """Create a link of a user that is not open; `use` gives it the connection."""
+        self.events, self.owner = events, owner
         self.running: OrderedDict[Id, Call] = OrderedDict()
         self.users = 0
-        self.is_exclusive = False
+        self.listeners = 0
+        self.is_held = False  # A request runs that messages of the upstream may belong to.
         self.last_used = 0.0
         self.level: Any = None  # The level of log messages that was set last for a request.
         self.upstream: OpenUpstream
@@ -87,6 +91,11 @@ class Link:
     def last_call(self) -> Call | None:
         """The request that began last of those that run."""
         return self.running[next(reversed(self.running))] if self.running else None
+
+    @property
+    def last_holder(self) -> Call | None:
+        """The request that log messages belong to."""
+        return next((call for call in reversed(self.running.values()) if call.holds), None)
 
     async def close(self) -> None:
         """Close the connection."""

@@ -14,9 +14,9 @@ from .opening import ClientDetails, Opener
 _MAX_LINKS: Final = 16  # Connections of one client that sends requests at the same time.
 
 
-async def open_link(opener: Opener, client: ClientDetails, events: LinkEvents) -> Link:
+async def open_link(opener: Opener, client: ClientDetails, events: LinkEvents, owner: str = "") -> Link:
     """Return a link with an open connection. Raises JSONRPCError if the upstream cannot be reached."""
-    link = Link(events)
+    link = Link(events, owner)
     try:
         upstream = await opener.open(client, link.handle)
     except JSONRPCError:
@@ -31,35 +31,47 @@ async def open_link(opener: Opener, client: ClientDetails, events: LinkEvents) -
 class LinkPool:
     """The links of clients with the same owner and the same capabilities.
 
-    A request whose upstream may send messages that belong to it gets a link of its own while it runs, unless the pool
-    is for one client only; other requests share the first link.
+    What an upstream sends besides results names no request. So a request that such messages may belong to holds its
+    link: no other one that they may belong to runs over it. Where `is_single`, the pool has one client, and one link.
     """
 
     def __init__(self, make: Callable[[], asyncio.Future[Link]], is_single: bool) -> None:
-        """Create a pool; `make` opens a link. With `is_single`, the pool has one link."""
+        """Create a pool; `make` opens a link."""
         self._make = make
         self._is_single = is_single
         self._links: list[Link] = []
         self._opening: asyncio.Future[Link] | None = None
         self._released = asyncio.Event()
 
-    async def acquire(self, exclusive: bool) -> Link:
-        """Return an open link, until `release`. Raises JSONRPCError."""
-        exclusive = exclusive and not self._is_single
+    async def acquire(self, gets_messages: Callable[[Link], bool]) -> Link:
+        """Return an open link for a request, until `release`. Raises JSONRPCError.
+
+        `gets_messages` returns whether the upstream of a link may send messages that belong to the request.
+        """
         while True:
             self._links = [link for link in self._links if link.is_open]
-            link = next((link for link in self._links if not link.users), None)
-            if link is None and not exclusive:
-                link = next((link for link in self._links if not link.is_exclusive), None)
-            if link is not None:
-                link.users += 1
-                link.is_exclusive = exclusive
-                return link
+            for link in self._links:
+                holds = gets_messages(link) and not self._is_single
+                is_stateful = not link.translation.up_is_stateless
+                if self._is_single or not (
+                    (link.is_held and (holds or is_stateful)) or (holds and is_stateful and link.users)
+                ):
+                    link.users += 1
+                    link.is_held = link.is_held or holds
+                    return link
             if len(self._links) < (1 if self._is_single else _MAX_LINKS):
                 await self._open()
             else:
                 self._released.clear()
                 await self._released.wait()
+
+    async def first(self) -> Link:
+        """Return the first open link, for a subscription: it gets what its filter includes."""
+        self._links = [link for link in self._links if link.is_open]
+        while not self._links:
+            await self._open()
+        self._links[0].listeners += 1
+        return self._links[0]
 
     async def _open(self) -> None:
         """Open a further link; requests that need one at the same time wait for the same."""
@@ -73,17 +85,19 @@ class LinkPool:
         if not opening.cancelled() and opening.exception() is None:
             self._links.append(opening.result())
 
-    def release(self, link: Link) -> None:
-        """Give a link back."""
-        link.users -= 1
+    def release(self, link: Link, held: bool = False, listened: bool = False) -> None:
+        """Give a link back; `held` says that the request held it, `listened` that it was a subscription."""
         link.last_used = asyncio.get_running_loop().time()
-        if not link.users:
-            link.is_exclusive = False
+        if listened:
+            link.listeners -= 1
+        else:
+            link.users -= 1
+            link.is_held = link.is_held and not held
         self._released.set()
 
     def idle(self, since: float) -> list[Link]:
         """Return the links that nothing has used since a time, and remove them."""
-        idle = [link for link in self._links if not link.users and link.last_used < since]
+        idle = [link for link in self._links if not link.users + link.listeners and link.last_used < since]
         self._links = [link for link in self._links if link not in idle]
         return idle
 

@@ -87,7 +87,7 @@ def other_cells() -> Iterable[BridgeCell]:
     """Yield the cells of the clients of others."""
     for peer in (PYTHON_1, PYTHON_2, FASTMCP, TYPESCRIPT_1, TYPESCRIPT_2, INSPECTOR):
         for down in PEERS[peer]:
-            for up in ("2024-11-05", "2025-06-18", "2025-11-25", NEWEST):
+            for up in ("2025-11-25", NEWEST):
                 yield BridgeCell(Cell(peer, down, "http"), up, "http")
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
 from typing import Any, Final
 
 from ..._lazy import load
@@ -70,14 +73,14 @@ class OpenUpstream:
 
 
 class Opener:
-    """Opens connections to one upstream, and remembers which revision it has."""
+    """Opens connections to one upstream, and remembers which lifecycle it does not have."""
 
     def __init__(self, connector: Connector, package: str, losses: LossCounter) -> None:
         """Create an opener; `package` is the generated package with the revisions."""
         self.connector = connector
         self.losses = losses
         self._revisions = revisions_of(package)
-        self._learned: Revision | None = None
+        self._absent: type[Handshake | Stateless] | None = None  # The lifecycle that the upstream does not have.
         self._failures = 0  # Connections that could not be opened, or ended soon, since one has lasted.
         self._not_before = 0.0  # The time of the event loop before which none is opened.
 
@@ -134,7 +137,8 @@ class Opener:
                     raise
                 errors.append(error)
                 continue
-            self._learned = upstream.revision
+            if errors:
+                self._absent = Stateless if isinstance(upstream.revision.lifecycle, Handshake) else Handshake
             return upstream
         raise errors[0]
 
@@ -147,9 +151,8 @@ class Opener:
         else:
             streams = wanted.http.streamable or self.connector.is_process
             order = [wanted if streams else stateful[-1], *stateless[-1:]]
-        if self._learned is not None:  # The other lifecycle was tried before.
-            is_stateless = isinstance(self._learned.lifecycle, Stateless)
-            order.sort(key=lambda revision: isinstance(revision.lifecycle, Stateless) is not is_stateless)
+        if self._absent is not None:
+            order.sort(key=lambda revision: type(revision.lifecycle) is self._absent)
         return order
 
     def _may_try_other(self, error: Exception, first: Revision) -> bool:
@@ -199,7 +202,7 @@ class Opener:
             f"{META}clientInfo": client.info,
             f"{META}clientCapabilities": capabilities,
         }
-        seconds = _PROBE_SECONDS if self.connector.is_process and self._learned is None else self._seconds
+        seconds = _PROBE_SECONDS if self.connector.is_process and self._absent is None else self._seconds
         params = {"_meta": upstream.request_meta}
         result = await self._request(upstream.session, lifecycle.discover.method, params, seconds)
         versions = result.get("supportedVersions")
@@ -240,7 +243,27 @@ def _first_id(session: UpstreamSession) -> Any:
 
 
 def revisions_of(package: str) -> list[Revision]:
-    """Return the revisions of a generated package that can be converted to one another, oldest first."""
+    """Return the revisions of a generated package that can be converted to one another, oldest first.
+
+    They have the HTTP headers of the messages of all extensions, which pass as others do.
+    """
     index = import_module(package)
     convertible = {id for older, newer, _ in index.CONVERSIONS for id in (older, newer)}
-    return [load(f"{package}.{module}.methods").REVISION for id, module in index.REVISIONS.items() if id in convertible]
+    revisions = {
+        id: load(f"{package}.{module}.methods").REVISION for id, module in index.REVISIONS.items() if id in convertible
+    }
+    for extension in _extensions(package):
+        own = revisions.get(extension.id)
+        if own is not None:
+            names = {**extension.http.name_params, **own.http.name_params}
+            revisions[own.id] = replace(own, http=replace(own.http, name_params=names))
+    return list(revisions.values())
+
+
+def _extensions(package: str) -> list[Revision]:
+    """Return the revisions of the extensions of a generated package."""
+    if find_spec(f"{package}.extensions") is None:
+        return []
+    names = [name for _, name, _ in iter_modules(import_module(f"{package}.extensions").__path__)]
+    methods = [f"{package}.extensions.{name}.methods" for name in names]
+    return [load(name).REVISION for name in methods if find_spec(name) is not None]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from ..bindings.hosts.configuration import read_entries
 from ..errors import LocalError, MCPError
 from .bridge_service import Bridge
 from .relay.bridge_state import BridgeSettings
@@ -52,24 +53,44 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--revision", action="append", help="with --report: a revision of clients")
     parser.add_argument("--login", action="store_true", help="log in with a browser if the server requires it")
     parser.add_argument("--tokens", type=Path, help="a file to store the tokens in")
-    parser.add_argument("--private", action="store_true", help="read the target from standard input, as a JSON object")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a host's configuration file, with --server")
+    parser.add_argument("--server", metavar="NAME", help="the name of a server in the configuration file")
+    parser.add_argument(
+        "--header", action="append", default=[], metavar="NAME:VALUE", help="a header, with ${VARIABLES}"
+    )
+    parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="a variable of the command")
     parser.add_argument("words", nargs="*", help="a URL, or the words of a command")
     return parser
 
 
 def _target(options: argparse.Namespace) -> Target:
-    """Return the target that the arguments name. With `--private`, the first line of standard input has it."""
+    """Return the target that the arguments name. Raises LocalError."""
     words: list[str] = options.words
-    entry: dict[str, Any] = json.loads(sys.stdin.buffer.raw.readline()) if options.private else {}
-    if entry:
-        target = target_of_entry(entry)
+    if options.config is not None or options.server is not None:
+        if words or options.config is None or options.server is None:
+            raise LocalError("pass --config FILE and --server NAME, and neither a URL nor a command")
+        entries = read_entries(options.config)
+        if options.server not in entries:
+            raise LocalError(f"{options.config} has no server {options.server!r}; its servers: {', '.join(entries)}")
+        entry = entries[options.server]
     elif len(words) == 1 and words[0].startswith(("http://", "https://")):
-        target = Target(url=words[0])
+        entry = {"url": words[0]}
+    elif words:
+        entry = {"command": words[0], "args": words[1:]}
     else:
-        target = Target(command=tuple(words))
-    if target.url:
-        target = Target(url=target.url, headers=target.headers, login=options.login, tokens=options.tokens)
-    return target
+        raise LocalError("pass the URL of a server, or -- and the words of its command")
+    entry = {**entry, "headers": {**entry.get("headers", {}), **_named(options.header, ":", "--header")}}
+    entry["env"] = {**entry.get("env", {}), **_named(options.env, "=", "--env")}
+    target = target_of_entry(entry)
+    return replace(target, login=options.login, tokens=options.tokens) if target.url else target
+
+
+def _named(texts: Sequence[str], separator: str, option: str) -> dict[str, str]:
+    """Return the names and values of texts such as `Name: value`. Raises LocalError."""
+    parts = [text.partition(separator) for text in texts]
+    if wrong := next((text for text, (name, _, value) in zip(texts, parts, strict=True) if not (name and value)), None):
+        raise LocalError(f"{option}: {wrong.partition(separator)[0]!r} needs the form NAME{separator}VALUE")
+    return {name.strip(): value.strip() for name, _, value in parts}
 
 
 def _serve(bridge: Bridge, options: argparse.Namespace) -> None:

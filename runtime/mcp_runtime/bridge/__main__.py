@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ..bindings.hosts.configuration import read_entries
 from ..errors import LocalError, MCPError
@@ -66,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
 def _target(options: argparse.Namespace) -> Target:
     """Return the target that the arguments name. Raises LocalError."""
     words: list[str] = options.words
+    entry: dict[str, Any]
     if options.config is not None or options.server is not None:
         if words or options.config is None or options.server is None:
             raise LocalError("pass --config FILE and --server NAME, and neither a URL nor a command")

@@ -52,10 +52,11 @@ def _rules_of(step: Mapping[str, Any], own: Direction) -> list[str]:
     types: set[str] = set()
 
     def collect(plan: Any) -> None:
-        if isinstance(plan, tuple) and len(plan) == 2 and plan[0] == "type":
-            if plan[1] not in types:
-                types.add(plan[1])
-                collect(step["types"].get(plan[1]))
+        items = cast("tuple[Any, ...]", plan) if isinstance(plan, tuple) else ()
+        if len(items) == 2 and items[0] == "type":
+            if items[1] not in types:
+                types.add(items[1])
+                collect(step["types"].get(items[1]))
         elif isinstance(plan, dict):
             for value in cast("dict[str, Any]", plan).values():
                 collect(value)

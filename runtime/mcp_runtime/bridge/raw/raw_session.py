@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable
 from typing import Final
 
+from ...aio.eager import first_step
+from ...protocol.events import NotificationReceived
 from ...protocol.framing import OversizedMessage
+from ...session.replies import run_notification_handler
 from ...session.session import Session
 from .raw_connection import RawRequest, RawResult
 
@@ -34,6 +38,15 @@ class UpstreamSession(Session):
                 return
         super()._receive_bytes(data)
 
+    def _run_notification_handler(self, notification: NotificationReceived) -> None:
+        """Pass a notification at once, before the response that follows it."""
+        try:
+            rest = first_step(run_notification_handler(notification, self.handle, self))
+        except StopIteration:
+            return
+        if (task := self._handlers.start(_finish(rest))) is not None:
+            task.add_done_callback(self._handlers.remove)
+
     def _resolve_bytes(self, id: int, body: bytes) -> bool:
         """Return True if a request with this id waits for the bytes of its result, and has them now."""
         entry = self.connection.pending.get(id)
@@ -42,3 +55,7 @@ class UpstreamSession(Session):
         del self.connection.pending[id]
         self._pending.resolve(id, RawResult.model_construct(value=body))
         return True
+
+
+async def _finish(rest: Awaitable[None]) -> None:
+    await rest

@@ -30,8 +30,8 @@ async def send_with_rounds(relay: RelayBase, link: Link, call: Call, params: dic
         requests = result.get("inputRequests")
         responses: dict[str, Any] = {}
         for key, item in requests.items() if is_object(requests) else ():
-            method, item_params = item.get("method"), item.get("params") or {}
-            responses[key] = await request_of_upstream(link.translation, call.channel, method, item_params)
+            item_params: dict[str, Any] = item.get("params") or {}
+            responses[key] = await request_of_upstream(link.translation, call.channel, item.get("method"), item_params)
         if not responses:
             await asyncio.sleep(_PAUSE)
         further = {**params, "inputResponses": responses}

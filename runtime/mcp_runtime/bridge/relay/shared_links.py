@@ -28,13 +28,15 @@ class SharedLinks:
         self._opening: list[asyncio.Future[Link] | None] = [None] * number
         self._sessions: list[dict[SessionRelay, Link]] = [{} for _ in range(number)]
         self._places: dict[SessionRelay, int] = {}
+        self._counts = [0] * number  # The numbers of sessions of the links.
 
     async def join(self, session: SessionRelay, client: ClientDetails) -> Link:
         """Return the link of a session: a view of a shared connection in the revision of its client."""
         place = self._places.get(session)
         if place is None:
-            place = min(range(len(self._sessions)), key=lambda number: len(self._sessions[number]))
+            place = self._counts.index(min(self._counts))
             self._places[session] = place
+            self._counts[place] += 1
         shared = await self._shared(place)
         view = SessionView(shared, session, Translation(client.revision, shared.upstream.revision, self._state.losses))
         self._sessions[place][session] = view
@@ -50,21 +52,21 @@ class SharedLinks:
             client = ClientDetails(opener.newest, {}, {"name": "mcp-codegen bridge", "version": "0"})
             opening = self._opening[place] = asyncio.ensure_future(open_link(opener, client, self))
         try:
-            link = self._links[place] = await asyncio.shield(opening)
+            opened = self._links[place] = await asyncio.shield(opening)
         finally:
             self._opening[place] = None
-        return link
+        return opened
 
     def leave(self, session: SessionRelay) -> None:
         """Forget a session that has ended."""
         place = self._places.pop(session, None)
         if place is not None:
+            self._counts[place] -= 1
             self._sessions[place].pop(session, None)
 
     def is_subscribed(self, link: Link, uri: str) -> bool:
         """Return True if a session that uses the same connection has subscribed to a resource."""
-        sessions = next((sessions for sessions in self._sessions if link in sessions.values()), {})
-        return any(uri in session.uris for session in sessions)
+        return any(uri in session.uris for place in self._sessions if link in place.values() for session in place)
 
     # ---- from the upstream -------------------------------------------------------------------------------------------
 

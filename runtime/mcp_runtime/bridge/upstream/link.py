@@ -162,7 +162,7 @@ class Link:
     async def _progress(self, method: str, params: dict[str, Any]) -> None:
         id = params.get("progressToken")
         call = self.running.get(id) if isinstance(id, int) else None
-        if call is None and id not in self._tokens:
+        if not isinstance(id, int) or (call is None and id not in self._tokens):
             return
         params = {**params, "progressToken": self._tokens[id] if call is None else call.token}
         if call is None:

@@ -18,7 +18,7 @@ from ...protocol.capabilities import Capabilities
 from ...protocol.connection import Connection
 from ...protocol.events import NotificationReceived, RequestReceived
 from ...protocol.lifecycle import Phase
-from ...protocol.models import is_object
+from ...protocol.models import is_list, is_object
 from ...protocol.revision import META, Handshake, Revision, Stateless
 from ...session.interfaces import Channel, RequestTransport
 from ...session.options import RequestOptions
@@ -206,7 +206,7 @@ class Opener:
         params = {"_meta": upstream.request_meta}
         result = await self._request(upstream.session, lifecycle.discover.method, params, seconds)
         versions = result.get("supportedVersions")
-        if not isinstance(versions, list) or upstream.revision.id not in versions:
+        if not is_list(versions) or upstream.revision.id not in versions:
             raise RemoteJSONRPCError(0, "unsupported protocol version", {"supported": versions or ["unknown"]})
         self._use(upstream, upstream.revision)
         upstream.capabilities = result.get("capabilities") or {}

@@ -14,7 +14,7 @@ from ..bindings.hosts.configuration import read_entries
 from ..errors import LocalError, MCPError
 from .bridge_service import Bridge
 from .relay.bridge_state import BridgeSettings
-from .upstream.targets import Target, target_of_entry
+from .upstream.bridge_targets import Target, target_of_entry
 
 _THIS_MACHINE: Final = "127.0.0.1"
 
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         target = _target(options)
         if options.report:
-            from .report import print_report
+            from .loss_report import print_report
 
             return print_report(target, options.bindings, options.revision or ())
         settings = BridgeSettings(options.timeout, options.shared, options.idle, is_single=options.http is None)

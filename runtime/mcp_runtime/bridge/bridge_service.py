@@ -16,8 +16,8 @@ from .relay.bridge_state import BridgeSettings, BridgeState
 from .relay.request_relay import RequestRelay
 from .relay.session_relay import SessionRelay
 from .relay.shared_links import SharedLinks
+from .upstream.bridge_targets import Target
 from .upstream.opening import revisions_of
-from .upstream.targets import Target
 
 
 class Bridge:

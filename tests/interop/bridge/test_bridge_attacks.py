@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.bridge.bridge_processes import bridge_command, listening
+from support.feature_cells.bridge.bridge_processes import bridge_command, listening
 
 from mcp_runtime.bridge.relay.exchanges import Exchange, SuspendedExchanges
 from mcp_runtime.errors import JSONRPCError

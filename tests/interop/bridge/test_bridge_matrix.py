@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 import pytest
-from support.bridge.bridge_processes import bridge_command, bridge_origin, upstream_words
 from support.feature_cells import own_peer
+from support.feature_cells.bridge.bridge_processes import bridge_command, bridge_origin, upstream_words
 from support.feature_cells.cells import (
     FASTMCP,
     INSPECTOR,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
-from support.bridge.bridge_processes import bridge_command, bridge_origin
+from support.feature_cells.bridge.bridge_processes import bridge_command, bridge_origin
 from support.peers import clean, node_peer, python_peer
 
 from mcp_generated import RemoteJSONRPCError, connect

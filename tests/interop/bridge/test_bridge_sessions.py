@@ -17,7 +17,7 @@ import pytest
 
 from mcp_runtime.bridge.bridge_service import Bridge
 from mcp_runtime.bridge.relay.bridge_state import BridgeSettings
-from mcp_runtime.bridge.upstream.targets import Target, target_of_entry
+from mcp_runtime.bridge.upstream.bridge_targets import Target, target_of_entry
 from mcp_runtime.errors import LocalError
 from mcp_runtime.transports.memory import connect_in_memory
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from ...usage.records import Record
 from ..losses import LossCounter
+from ..upstream.bridge_targets import Connector, Target
 from ..upstream.link import Link
 from ..upstream.opening import Opener
 from ..upstream.pools import LinkPool
-from ..upstream.targets import Connector, Target
 
 if TYPE_CHECKING:
     from .shared_links import SharedLinks

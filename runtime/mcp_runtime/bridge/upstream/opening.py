@@ -25,8 +25,8 @@ from ...session.options import RequestOptions
 from ..losses import LossCounter
 from ..raw.raw_connection import FROM_CLIENT, RawConnection, RawResult, raw_notification, raw_request
 from ..raw.raw_session import UpstreamSession
-from ..translation import Translation
-from .targets import Connector
+from ..revision_translation import Translation
+from .bridge_targets import Connector
 
 Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]]
 

@@ -11,8 +11,8 @@ from ..protocol.revision import META, Direction, Revision
 from ..versions.conversion import chain_of
 from .losses import LossCounter
 from .raw.raw_connection import FROM_CLIENT, FROM_SERVER
+from .upstream.bridge_targets import Connector, Target
 from .upstream.opening import ClientDetails, Opener, revisions_of
-from .upstream.targets import Connector, Target
 
 # What the bridge itself writes or reads, so that nothing is lost without its conversion.
 _OWN: Final = (META, ".resultType", ".inputResponses", ".requestState", "InputRequiredResult")

@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "feature_cells"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 
 def main(revision: str, transport: str) -> None:

@@ -52,7 +52,7 @@ def _rules_of(step: Mapping[str, Any], own: Direction) -> list[str]:
     types: set[str] = set()
 
     def collect(plan: Any) -> None:
-        items = cast("tuple[Any, ...]", plan) if isinstance(plan, tuple) else ()
+        items: tuple[Any, ...] = plan if isinstance(plan, tuple) else ()
         if len(items) == 2 and items[0] == "type":
             if items[1] not in types:
                 types.add(items[1])
@@ -83,18 +83,18 @@ def report_text(down: Revision, up: Revision) -> str:
     return "\n".join([f"{head}{len(rows)} losses are possible", *lines, ""])
 
 
-def print_report(target: Target, package: str, wanted: Sequence[str]) -> int:
+def print_report(target: Target, package: str, selected: Sequence[str]) -> int:
     """Connect to an upstream, print what clients of these revisions, or of all, cannot say to it, and return 0.
 
     Raises LocalError for an unknown revision, and MCPError if the upstream cannot be reached.
     """
     revisions = revisions_of(package)
-    unknown = [id for id in wanted if id not in {revision.id for revision in revisions}]
+    unknown = [id for id in selected if id not in {revision.id for revision in revisions}]
     if unknown:
         raise LocalError(f"there is no revision {unknown[0]!r}; there are {', '.join(item.id for item in revisions)}")
     opener = Opener(Connector(target), package, LossCounter())
     for down in revisions:
-        if not wanted or down.id in wanted:
+        if not selected or down.id in selected:
             print(report_text(down, asyncio.run(_upstream_revision(opener, down))), end="")
     return 0
 

@@ -21,7 +21,7 @@ from mcp_runtime.bridge.upstream.bridge_targets import Target, target_of_entry
 from mcp_runtime.errors import LocalError
 from mcp_runtime.transports.memory import connect_in_memory
 
-RAW = str(Path(__file__).parents[2] / "support" / "bridge" / "raw_upstream.py")
+RAW = str(Path(__file__).parents[2] / "support" / "feature_cells" / "bridge" / "raw_upstream.py")
 META = "io.modelcontextprotocol/"
 
 
@@ -207,8 +207,8 @@ async def test_requests_without_a_session_share_a_process() -> None:
     meta = {f"{META}protocolVersion": "2026-07-28", f"{META}clientCapabilities": {}}
     async with running(a_bridge(is_single=True)) as connect:
         client = await connect()
-        found = json.loads(await client.request("server/discover", {"_meta": meta}))["result"]
-        assert found["supportedVersions"] == ["2026-07-28"] and found["_meta"][f"{META}serverInfo"]["name"] == "raw"
+        discovered = json.loads(await client.request("server/discover", {"_meta": meta}))["result"]
+        assert discovered["supportedVersions"] == ["2026-07-28"] and discovered["_meta"][f"{META}serverInfo"]["name"] == "raw"
         answers = [
             json.loads(await client.request("tools/call", {"name": "t", "arguments": {"value": 1}, "_meta": meta}))
             for _ in range(2)

@@ -27,7 +27,7 @@ class Exchange:
         self._number = 0
         self._changed = asyncio.Event()
 
-    async def ask_client(self, method: str, params: dict[str, Any]) -> Any:
+    async def request_input(self, method: str, params: dict[str, Any]) -> Any:
         """Return the response of the client to a request."""
         self._number += 1
         key = f"request-{self._number}"

@@ -224,7 +224,7 @@ class RequestRelay(RelayBase):
         if not input_required_fields(self.revision, call.method):
             raise JSONRPCError(INVALID_REQUEST, f"{call.method!r} cannot request input in {self.revision.id}")
         converted = translation.params(FROM_SERVER, method, params)
-        response = await exchange.ask_client(method, converted)
+        response = await exchange.request_input(method, converted)
         return translation.result(FROM_SERVER, method, response)
 
     def ended(self, link: Link) -> None:

@@ -52,9 +52,10 @@ class SharedLinks:
             client = ClientDetails(opener.newest, {}, {"name": "mcp-codegen bridge", "version": "0"})
             opening = self._opening[place] = asyncio.ensure_future(open_link(opener, client, self))
         try:
-            opened = self._links[place] = await asyncio.shield(opening)
+            opened = await asyncio.shield(opening)
         finally:
             self._opening[place] = None
+        self._links[place] = opened
         return opened
 
     def leave(self, session: SessionRelay) -> None:

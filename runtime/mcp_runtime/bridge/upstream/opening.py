@@ -142,15 +142,15 @@ class Opener:
             return upstream
         raise errors[0]
 
-    def _order(self, wanted: Revision) -> Sequence[Revision]:
+    def _order(self, requested: Revision) -> Sequence[Revision]:
         """Return the revisions to try: one of either lifecycle."""
         stateful = [revision for revision in self._revisions if isinstance(revision.lifecycle, Handshake)]
         stateless = [revision for revision in self._revisions if isinstance(revision.lifecycle, Stateless)]
-        if isinstance(wanted.lifecycle, Stateless):
-            order = [wanted, stateful[-1]]
+        if isinstance(requested.lifecycle, Stateless):
+            order = [requested, stateful[-1]]
         else:
-            streams = wanted.http.streamable or self.connector.is_process
-            order = [wanted if streams else stateful[-1], *stateless[-1:]]
+            streams = requested.http.streamable or self.connector.is_process
+            order = [requested if streams else stateful[-1], *stateless[-1:]]
         if self._absent is not None:
             order.sort(key=lambda revision: type(revision.lifecycle) is self._absent)
         return order

@@ -52,7 +52,7 @@ def _rules_of(step: Mapping[str, Any], own: Direction) -> list[str]:
     types: set[str] = set()
 
     def collect(plan: Any) -> None:
-        items: tuple[Any, ...] = plan if isinstance(plan, tuple) else ()
+        items: Sequence[Any] = cast("Any", plan) if isinstance(plan, tuple) else ()
         if len(items) == 2 and items[0] == "type":
             if items[1] not in types:
                 types.add(items[1])

@@ -87,7 +87,8 @@ def other_cells() -> Iterable[BridgeCell]:
     """Yield the cells of the clients of others."""
     for peer in (PYTHON_1, PYTHON_2, FASTMCP, TYPESCRIPT_1, TYPESCRIPT_2, INSPECTOR):
         for down in PEERS[peer]:
-            for up in ("2025-11-25", NEWEST):
+            oldest = ("2024-11-05",) if peer in (PYTHON_2, TYPESCRIPT_2) else ()
+            for up in (*oldest, "2025-11-25", NEWEST):
                 yield BridgeCell(Cell(peer, down, "http"), up, "http")
 
 

@@ -208,7 +208,10 @@ async def test_requests_without_a_session_share_a_process() -> None:
     async with running(a_bridge(is_single=True)) as connect:
         client = await connect()
         discovered = json.loads(await client.request("server/discover", {"_meta": meta}))["result"]
-        assert discovered["supportedVersions"] == ["2026-07-28"] and discovered["_meta"][f"{META}serverInfo"]["name"] == "raw"
+        assert (
+            discovered["supportedVersions"] == ["2026-07-28"]
+            and discovered["_meta"][f"{META}serverInfo"]["name"] == "raw"
+        )
         answers = [
             json.loads(await client.request("tools/call", {"name": "t", "arguments": {"value": 1}, "_meta": meta}))
             for _ in range(2)

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple, cast
 from ..errors import LocalError
 from ..protocol.revision import META, Direction, Revision
 from ..versions.conversion import chain_of
-from .losses import LossCounter
 from .raw.raw_connection import FROM_CLIENT, FROM_SERVER
+from .translation.losses import LossCounter
 from .upstream.bridge_targets import Connector, Target
 from .upstream.opening import ClientDetails, Opener, revisions_of
 

@@ -5,19 +5,36 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol
 
 from ...usage.records import Record
-from ..losses import LossCounter
+from ..translation.losses import LossCounter
 from ..upstream.bridge_targets import Connector, Target
 from ..upstream.link import Link
-from ..upstream.opening import Opener
+from ..upstream.opening import ClientDetails, Opener
 from ..upstream.pools import LinkPool
 
-if TYPE_CHECKING:
-    from .shared_links import SharedLinks
-
 _SWEEPS: Final = 4  # How often links are looked at in the time that they may be idle.
+
+
+class SharedConnections(Protocol):
+    """Connections that many sessions share."""
+
+    async def join(self, session: Any, client: ClientDetails) -> Link:
+        """Return the link of a session."""
+        ...
+
+    def leave(self, session: Any) -> None:
+        """Forget a session that has ended."""
+        ...
+
+    def is_subscribed(self, link: Link, uri: str) -> bool:
+        """Return True if a session that uses the same connection has subscribed to a resource."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
 
 
 class BridgeSettings(Record):
@@ -46,7 +63,7 @@ class BridgeState:
         self.opener = Opener(Connector(target), package, self.losses)
         self.pools: dict[Hashable, LinkPool] = {}
         self.links: set[Link] = set()
-        self.shared: SharedLinks | None = None
+        self.shared: SharedConnections | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
 

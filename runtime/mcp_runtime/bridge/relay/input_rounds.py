@@ -8,7 +8,7 @@ from typing import Any, Final
 from ...errors import JSONRPCError
 from ...protocol.jsonrpc import INTERNAL_ERROR
 from ...protocol.models import is_object
-from ..revision_translation import is_input_required
+from ..translation.revision_translation import is_input_required
 from ..upstream.link import Call, Link
 from .dispatching import RelayBase
 from .messages import request_of_upstream

@@ -12,7 +12,7 @@ from ...server.dispatcher import NO_CACHE
 from ...session.interfaces import Channel
 from ...session.options import RequestOptions
 from ..raw.raw_connection import FROM_CLIENT, FROM_SERVER, RawResult, raw_request
-from ..revision_translation import Translation
+from ..translation.revision_translation import Translation
 from ..upstream.opening import OpenUpstream
 
 _NO_TIMEOUT: Final = RequestOptions(timeout=None)  # A user may take long to answer.

@@ -16,7 +16,7 @@ from ...protocol.models import is_object
 from ...protocol.revision import META, Handshake, Revision, Stateless
 from ...session.interfaces import Channel
 from ..raw.raw_connection import FROM_CLIENT, FROM_SERVER
-from ..revision_translation import (
+from ..translation.revision_translation import (
     LIFECYCLE_META,
     input_required_fields,
     is_input_request,

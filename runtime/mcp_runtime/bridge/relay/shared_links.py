@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import JSONRPCError
 from ...protocol.jsonrpc import METHOD_NOT_FOUND
 from ..raw.raw_connection import FROM_SERVER
-from ..revision_translation import Translation
+from ..translation.revision_translation import Translation
 from ..upstream.link import Link
 from ..upstream.opening import ClientDetails
 from ..upstream.pools import open_link

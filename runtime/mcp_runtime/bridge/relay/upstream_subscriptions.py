@@ -12,7 +12,7 @@ from ...protocol.capabilities import is_declared, parse_capability_path
 from ...protocol.models import is_object
 from ...protocol.revision import META, Notification, Stateless
 from ..raw.raw_connection import FROM_SERVER, RawConnection
-from ..revision_translation import Translation
+from ..translation.revision_translation import Translation
 from ..upstream.link import SUBSCRIPTION, Call, Link
 
 _SECONDS: Final = 5.0  # Seconds to wait for the acknowledgement.

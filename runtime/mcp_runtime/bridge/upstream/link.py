@@ -20,7 +20,7 @@ from ...protocol.revision import META
 from ...session.interfaces import Channel
 from ...session.options import RequestOptions
 from ..raw.raw_connection import FROM_CLIENT, FROM_SERVER, RawResult, raw_notification, raw_request
-from ..revision_translation import IGNORE, Translation
+from ..translation.revision_translation import IGNORE, Translation
 from .opening import OpenUpstream
 
 _NO_TIMEOUT: Final = RequestOptions(timeout=None)  # The client sets the timeout, and cancels.

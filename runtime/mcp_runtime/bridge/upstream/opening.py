@@ -22,10 +22,10 @@ from ...protocol.models import is_list, is_object
 from ...protocol.revision import META, Handshake, Revision, Stateless
 from ...session.interfaces import Channel, RequestTransport
 from ...session.options import RequestOptions
-from ..losses import LossCounter
 from ..raw.raw_connection import FROM_CLIENT, RawConnection, RawResult, raw_notification, raw_request
 from ..raw.raw_session import UpstreamSession
-from ..revision_translation import Translation
+from ..translation.losses import LossCounter
+from ..translation.revision_translation import Translation
 from .bridge_targets import Connector
 
 Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...errors import JSONRPCError, MCPError
-from ..revision_translation import Translation
+from ..translation.revision_translation import Translation
 from .link import Link, LinkEvents, upstream_error
 from .opening import ClientDetails, Opener
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..errors import ConversionError, JSONRPCError, RemoteJSONRPCError
-from ..protocol.capabilities import Capabilities
-from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
-from ..protocol.models import is_object
-from ..protocol.revision import META, Direction, InputRequest, Request, Revision, Stateless
-from ..versions.conversion import chain_of
-from ..versions.conversion.chain import Chain
-from ..versions.conversion.report import ConversionReport
-from ..versions.converter import MessageConverter
+from ...errors import ConversionError, JSONRPCError, RemoteJSONRPCError
+from ...protocol.capabilities import Capabilities
+from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
+from ...protocol.models import is_object
+from ...protocol.revision import META, Direction, InputRequest, Request, Revision, Stateless
+from ...versions.conversion import chain_of
+from ...versions.conversion.chain import Chain
+from ...versions.conversion.report import ConversionReport
+from ...versions.converter import MessageConverter
+from ..raw.raw_connection import FROM_CLIENT, FROM_SERVER
 from .losses import LossCounter
-from .raw.raw_connection import FROM_CLIENT, FROM_SERVER
 
 IGNORE: Final = "ignore"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from ..versions.conversion.report import Loss
+from ...versions.conversion.report import Loss
 
 _log: Final = logging.getLogger("mcp_runtime.bridge")
 

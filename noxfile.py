@@ -156,6 +156,12 @@ def conformance(session: nox.Session) -> None:
 
 
 @nox.session
+def conformance_through_bridge(session: nox.Session) -> None:
+    """Run the official conformance suite against the servers of tests/conformance/ through a bridge."""
+    python(session, "tests/conformance/run.py", "--bridge")
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Run the code of README and docs/, and check their links and words."""
     python(session, "-m", "pytest", "-q", "tests/house")

@@ -31,15 +31,15 @@ def options() -> Namespace:
     parser.add_argument("--only", action="append", help="part of a scenario's name; may be given several times")
     parser.add_argument("--jobs", type=int, default=2, help="how many run at a time")
     parser.add_argument("--url", help="origin of a server that runs already, such as a proxy in front of several")
+    parser.add_argument("--bridge", action="store_true", help="put a bridge before each server")
     parser.add_argument("--times", type=int, default=1, help="how often; the results are compared check by check")
     return parser.parse_args()
 
 
 @asynccontextmanager
-async def serving(program: str) -> AsyncIterator[str]:
-    """The origin of a server of its own."""
-    port = free_port()
-    process = await asyncio.create_subprocess_exec(sys.executable, str(HERE / program), "--port", str(port))
+async def serving(*words: str, port: int) -> AsyncIterator[str]:
+    """The origin of a server of its own, which a program of Python serves at a port."""
+    process = await asyncio.create_subprocess_exec(sys.executable, *words)
     try:
         async with asyncio.timeout(STARTING):
             while not await _answers(port):
@@ -68,15 +68,26 @@ async def _answers(port: int) -> bool:
     return True
 
 
-async def work(suite: Suite, queue: asyncio.Queue[Run], verdicts: dict[Run, Verdict], url: str | None) -> None:
+async def origin_of(stack: AsyncExitStack, side: str, bridge: bool) -> str:
+    """The origin of a server that ends with the stack, or of a bridge to it."""
+    port = free_port()
+    origin = await stack.enter_async_context(serving(str(HERE / PROGRAMS[side]), "--port", str(port), port=port))
+    if not bridge:
+        return origin
+    port = free_port()
+    words = ("-m", "mcp_runtime.bridge", "--http", f"127.0.0.1:{port}", f"{origin}/mcp")
+    return await stack.enter_async_context(serving(*words, port=port))
+
+
+async def work(suite: Suite, queue: asyncio.Queue[Run], verdicts: dict[Run, Verdict], chosen: Namespace) -> None:
     """Run what is in the queue, one after the other; what needs a server gets one that is of this worker alone, or that
     of a URL."""
     async with AsyncExitStack() as stack:
-        origins: dict[str, str] = {} if url is None else {"server": url}
+        origins: dict[str, str] = {} if chosen.url is None else {"server": chosen.url}
         while not queue.empty():
             run = queue.get_nowait()
             if run.side in PROGRAMS and run.side not in origins:
-                origins[run.side] = await stack.enter_async_context(serving(PROGRAMS[run.side]))
+                origins[run.side] = await origin_of(stack, run.side, chosen.bridge)
             to = target(run, origins.get(run.side, ""))
             began = time.monotonic()
             verdict = verdicts[run] = settled(run, await suite.verdict(run, *to, person=agree))
@@ -98,14 +109,14 @@ def target(run: Run, origin: str) -> tuple[str, ...]:
             return "--url", origin, "--client-id", CLIENT, "--port", str(free_port())
 
 
-async def once(suite: Suite, runs: list[Run], jobs: int, url: str | None) -> dict[Run, Verdict]:
+async def once(suite: Suite, runs: list[Run], chosen: Namespace) -> dict[Run, Verdict]:
     queue: asyncio.Queue[Run] = asyncio.Queue()
     for run in runs:
         queue.put_nowait(run)
     verdicts: dict[Run, Verdict] = {}
     async with asyncio.TaskGroup() as group:
-        for _ in range(jobs):
-            group.create_task(work(suite, queue, verdicts, url))
+        for _ in range(chosen.jobs):
+            group.create_task(work(suite, queue, verdicts, chosen))
     failed = sum(bool(verdict.problems) for verdict in verdicts.values())
     print(f"{len(verdicts) - failed} passed, {failed} failed", flush=True)
     return verdicts
@@ -114,6 +125,7 @@ async def once(suite: Suite, runs: list[Run], jobs: int, url: str | None) -> dic
 def is_chosen(run: Run, chosen: Namespace) -> bool:
     return (
         (chosen.side is None or run.side == chosen.side)
+        and (not chosen.bridge or run.side == "server")
         and (chosen.revision is None or run.revision in chosen.revision)
         and (chosen.only is None or any(part in run.name for part in chosen.only))
     )
@@ -130,7 +142,7 @@ def main() -> int:
     if not runs:
         print("there is no such scenario")
         return 2
-    rounds = [asyncio.run(once(suite, runs, chosen.jobs, chosen.url)) for _ in range(chosen.times)]
+    rounds = [asyncio.run(once(suite, runs, chosen)) for _ in range(chosen.times)]
     differing = sorted(run for run in runs if len({verdicts[run] for verdicts in rounds}) > 1)
     for run in differing:
         print(f"not the same each time: {run}")

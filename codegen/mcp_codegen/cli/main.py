@@ -27,6 +27,7 @@ _COMMANDS: Final = {
     "config": ".apps.host_config:config",
     "inspect": ".apps.inspect:inspect",
     "run": ".apps.run:run",
+    "bridge": ".apps.bridge:bridge",
     "dev": ".apps.develop:develop",
     "call": ".apps.call:call",
     "install": ".apps.install:install",

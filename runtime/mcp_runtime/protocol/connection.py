@@ -59,7 +59,7 @@ class Connection:
 
     def copy_for_new_connection(self) -> Connection:
         """Return a connection in the same phase, with the same capabilities and no requests in flight."""
-        copy = Connection.__new__(Connection)
+        copy = self.__class__.__new__(self.__class__)
         copy.revision, copy.side, copy.phase = self.revision, self.side, self.phase
         copy.local_capabilities, copy.remote_capabilities = self.local_capabilities, self.remote_capabilities
         copy.result_meta = self.result_meta

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from ..protocol.capabilities import Capabilities
+from ..protocol.connection import Connection
 from ..protocol.revision import Revision
 from ..session.interfaces import Candidate, Dispatcher, Service
 from ..session.negotiation import LazyCandidate
@@ -45,6 +46,10 @@ class ServerService:
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
         """Return the lifespan of the server."""
         return self._server.lifespan()
+
+    def connection(self) -> Connection:
+        """Return the server's side of a new connection."""
+        return Connection(self.revision, "server", local_capabilities=self.capabilities)
 
     def dispatcher(self, state: Any) -> Dispatcher:
         """Return the dispatcher of a new connection; `state` is the value that the lifespan yielded."""

@@ -271,6 +271,10 @@ class Service(Protocol):
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]: ...
 
+    def connection(self) -> Connection:
+        """Return the server's side of a new connection."""
+        ...
+
     def dispatcher(self, state: Any) -> Dispatcher:
         """Make the dispatcher of a new connection; `state` is what the lifespan yielded."""
         ...

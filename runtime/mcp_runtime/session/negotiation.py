@@ -7,7 +7,6 @@ from typing import Generic, TypeVar
 
 from pydantic_core import from_json
 
-from ..protocol.connection import Connection
 from ..protocol.events import MessageRejected, RequestReceived
 from ..protocol.framing import OversizedMessage
 from ..protocol.models import is_object
@@ -69,7 +68,7 @@ def select_service(candidates: Sequence[Candidate[Service]], first: bytes) -> Se
 def reject_message(candidates: Sequence[Candidate[Service]], transport: Transport, data: bytes) -> None:
     """Respond to a message that does not open a connection as a server before `initialize` does."""
     service = next(candidate for candidate in reversed(candidates) if candidate.stateful).get()
-    connection = Connection(service.revision, "server", local_capabilities=service.capabilities)
+    connection = service.connection()
     event = connection.oversized(data) if isinstance(data, OversizedMessage) else connection.receive(data)
     if isinstance(event, RequestReceived):  # A ping: nothing else is served before the handshake.
         transport.send(connection.send_result(event, event.row.result()))

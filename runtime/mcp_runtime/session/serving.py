@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..protocol.connection import Connection
 from .identity import RequestAuth
 from .interfaces import Candidate, Service, Transport
 from .negotiation import reject_message, select_service
@@ -47,7 +46,7 @@ async def _serve_session(
 ) -> None:
     async with service.lifespan() as state:
         dispatcher = service.dispatcher(state)
-        connection = Connection(service.revision, "server", local_capabilities=service.capabilities)
+        connection = service.connection()
         dispatcher.stamp_server_info(connection)
         session = Session(connection, transport, dispatcher.handle, dispatcher.initialize, auth=auth, scope=scope)
         dispatcher.attach(session)

@@ -68,7 +68,7 @@ def run(
     target, arguments = chosen_server(server, module, arguments)
     where = {"host": host, "path": path}
     command = launch_command(target, module=module is not None, http=http, port=port, arguments=arguments, **where)
-    _replace_process(command, {**os.environ, **variables_of(variables, env_files)})
+    replace_process(command, {**os.environ, **variables_of(variables, env_files)})
 
 
 def chosen_server(server: str | None, module: str | None, arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -81,7 +81,7 @@ def chosen_server(server: str | None, module: str | None, arguments: tuple[str, 
     return server, arguments
 
 
-def _replace_process(command: tuple[str, ...], environment: dict[str, str]) -> None:
+def replace_process(command: tuple[str, ...], environment: dict[str, str]) -> None:
     """Replace this process by the command, so that signals and standard streams reach it directly."""
     sys.stdout.flush()
     if os.name != "nt":

@@ -8,7 +8,6 @@ from typing import Final
 from ...aio.eager import task_starter
 from ...http.asgi import Receive, Send, Sending, send_error
 from ...http.headers import PROTOCOL_VERSION, Headers, HTTPError
-from ...protocol.connection import Connection
 from ...protocol.lifecycle import Phase
 from ...session.identity import RequestAuth
 from ...session.session import Session
@@ -49,7 +48,7 @@ class SessionlessHandler(StatefulHandler):
         service = next((server for server in self._servers if server.revision.id == named), default)
         dispatcher = service.dispatcher(await self._lifespans[id(service.origin)].state())
         dispatcher.identify(None)
-        connection = Connection(service.revision, "server", local_capabilities=service.capabilities)
+        connection = service.connection()
         if phase is None:
             connection.enter_phase(Phase.OPEN)
         if self._starter is None:

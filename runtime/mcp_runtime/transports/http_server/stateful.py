@@ -73,7 +73,7 @@ class StatefulHandler:
             return await send_error(send, too_many, id_of(message))
         dispatcher = service.dispatcher(state)
         if self._template is None:
-            self._template = Connection(service.revision, "server", local_capabilities=service.capabilities)
+            self._template = service.connection()
             self._starter = task_starter(asyncio.get_running_loop())
         connection = self._template.copy_for_new_connection()
         dispatcher.identify(http_session.id)

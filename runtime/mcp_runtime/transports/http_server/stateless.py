@@ -18,7 +18,6 @@ from ...http.client_keys import ClientCounts
 from ...http.headers import Headers, HTTPError
 from ...http.param_headers import check_parameter_headers, parameter_headers
 from ...http.server_rules import retry_headers, status_of
-from ...protocol.connection import Connection
 from ...protocol.events import Event, MessageRejected, NotificationReceived, RequestReceived
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id, RequestMessage
 from ...protocol.models import is_list, is_object
@@ -59,7 +58,7 @@ class StatelessHandler:
         self._lifespan = lifespan
         self._keep_alive = keep_alive
         self._responder_class = responder_class
-        self._connection = Connection(service.revision, "server", local_capabilities=service.capabilities)
+        self._connection = service.connection()
         self._connection.in_flight = None  # All clients share this connection: request ids may repeat.
         self._dispatcher: Dispatcher | None = None
         self._loop: asyncio.AbstractEventLoop

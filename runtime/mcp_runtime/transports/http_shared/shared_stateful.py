@@ -15,7 +15,6 @@ from ...http.asgi import Receive, Send, Sending, disconnect_task, id_of, respond
 from ...http.client_keys import address_of, client_key
 from ...http.headers import SESSION_ID, Headers, HTTPError, Raw
 from ...http.server_rules import resume_position
-from ...protocol.connection import Connection
 from ...protocol.jsonrpc import RequestMessage
 from ...protocol.lifecycle import Phase
 from ...session.identity import RequestAuth
@@ -103,7 +102,7 @@ class SharedStatefulHandler(StatefulHandler):
         service = self._servers[-1]
         dispatcher = service.dispatcher(await self._lifespans[id(service.origin)].state())
         if self._template is None:
-            self._template = Connection(service.revision, "server", local_capabilities=service.capabilities)
+            self._template = service.connection()
             self._starter = task_starter(asyncio.get_running_loop())
         connection = self._template.copy_for_new_connection()
         sharing = self._sharing

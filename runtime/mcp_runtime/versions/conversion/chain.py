@@ -106,6 +106,11 @@ class Chain:
                 return RemovedMethod(removal[0], f"{removal[1]}: {step.step['rules'][removal[1]]}")
         return None
 
+    @property
+    def plans(self) -> Sequence[Mapping[str, Any]]:
+        """The generated steps, in the order in which they are applied."""
+        return [step.step for step in self._steps]
+
     def _collect(self, plan: Callable[[Operations], Any]) -> tuple[Change, ...]:
         changes = [step.change(plan(step)) for step in self._steps]
         return tuple(change for change in changes if change is not None)

@@ -1,0 +1,64 @@
+"""The command `bridge`: this process becomes a bridge between any client and any server."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ..options import FILE, report_errors
+from .run import replace_process
+
+_BRIDGE: Final = (sys.executable, "-P", "-m", "mcp_runtime.bridge")  # -P: the current folder hides no module.
+_OPTIONS: Final = (
+    click.option("--http", metavar="HOST:PORT", help="Serve over HTTP at this address. Default: stdio."),
+    click.option("--path", help="The path of the endpoint, with --http. Default: /mcp."),
+    click.option("--allow-host", multiple=True, metavar="HOST", help="A value of Host to accept. May be repeated."),
+    click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="An origin of pages. May be repeated."),
+    click.option("--config", type=FILE, metavar="FILE", help="The configuration file of a host, with --server."),
+    click.option("--server", metavar="NAME", help="The name of a server in the configuration file."),
+    click.option("--header", multiple=True, metavar="NAME:VALUE", help="A header of each request, with ${VARIABLES}."),
+    click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable of the command. May be repeated."),
+    click.option("--login", is_flag=True, help="Log in with a browser if the server requires it."),
+    click.option("--tokens", type=FILE, metavar="FILE", help="A file to store the tokens of the login in."),
+    click.option("--shared", type=click.IntRange(min=0), help="Connections that all sessions share. Default: 0, none."),
+    click.option("--idle", type=click.FloatRange(min=0, min_open=True), help="Seconds until an unused one ends."),
+    click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds that a request may take."),
+    click.option("--report", is_flag=True, help="Print what cannot pass, and exit."),
+    click.option("--revision", multiple=True, metavar="R", help="With --report: a revision of clients."),
+)
+
+
+@click.command("bridge", short_help="Connect any client to any server.")
+@click.argument("target", nargs=-1, type=click.UNPROCESSED)
+@report_errors
+def bridge(target: tuple[str, ...], **settings: str | float | bool | Path | tuple[str, ...] | None) -> None:
+    r"""Relay messages between clients and one server, whatever revision and transport either has.
+
+    \b
+    mcp-codegen bridge --http :8000 -- npx -y @modelcontextprotocol/server-everything
+    mcp-codegen bridge https://example.com/mcp --login
+    mcp-codegen bridge --config mcp.json --server weather
+    """
+    replace_process((*_BRIDGE, *_words(settings), "--", *target), dict(os.environ))
+
+
+def _words(settings: dict[str, str | float | bool | Path | tuple[str, ...] | None]) -> list[str]:
+    """Return the options of the bridge as words; a value may begin with a hyphen."""
+    words: list[str] = []
+    for name, value in settings.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(option)
+        elif isinstance(value, tuple):
+            words += [f"{option}={item}" for item in value]
+        elif value is not None and value is not False:
+            words.append(f"{option}={value}")
+    return words
+
+
+for _add in _OPTIONS:
+    _add(bridge)

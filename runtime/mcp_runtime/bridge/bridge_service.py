@@ -1,0 +1,86 @@
+"""The services of a bridge: what transports drive, one for each revision."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from ..protocol.capabilities import Capabilities
+from ..protocol.connection import Connection
+from ..protocol.revision import Handshake, Revision
+from ..session.interfaces import Candidate, Dispatcher, Service
+from ..session.negotiation import ready_candidate
+from .raw.raw_connection import RawConnection
+from .relay.bridge_state import BridgeSettings, BridgeState
+from .relay.request_relay import RequestRelay
+from .relay.session_relay import SessionRelay
+from .relay.shared_links import SharedLinks
+from .upstream.bridge_targets import Target
+from .upstream.opening import revisions_of
+
+
+class Bridge:
+    """A bridge to one upstream: a service for each revision of its clients."""
+
+    def __init__(self, target: Target, package: str, settings: BridgeSettings | None = None) -> None:
+        """Create a bridge.
+
+        Args:
+            target: The server behind the bridge.
+            package: The generated package with the revisions.
+            settings: The settings. Default None: those of `BridgeSettings`.
+
+        Raises LocalError for a wrong target.
+        """
+        self.state = BridgeState(target, package, settings or BridgeSettings())
+        self._revisions = revisions_of(package)
+        if self.state.settings.shared:
+            self.state.shared = SharedLinks(self.state, self.state.settings.shared)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[None]:
+        """Serve; at the end, close all connections to the upstream."""
+        self.state.begin()
+        try:
+            yield None
+        finally:
+            await self.state.close()
+
+    def services(self) -> list[Service]:
+        """Return a service for each revision, oldest first."""
+        return [BridgeService(self, revision, self._revisions) for revision in self._revisions]
+
+    def candidates(self) -> list[Candidate[Service]]:
+        """Return the services as candidates of a negotiation."""
+        return [ready_candidate(service.revision, service) for service in self.services()]
+
+
+class BridgeService:
+    """A bridge in one revision of its clients."""
+
+    def __init__(self, bridge: Bridge, revision: Revision, revisions: Sequence[Revision]) -> None:
+        """Create the service of a revision; `revisions` are all of the bridge."""
+        self._bridge = bridge
+        self.revision = revision
+        self.capabilities: Capabilities = {}  # Those of the upstream pass in its results.
+        self._stateful = [item for item in revisions if isinstance(item.lifecycle, Handshake)]
+
+    @property
+    def origin(self) -> object:
+        """The bridge, which all its services share."""
+        return self._bridge
+
+    def lifespan(self) -> AbstractAsyncContextManager[Any]:
+        """Return the lifespan of the bridge."""
+        return self._bridge.lifespan()
+
+    def connection(self) -> Connection:
+        """Return the server's side of a new connection, which passes all messages."""
+        return RawConnection(self.revision, "server", {})
+
+    def dispatcher(self, state: Any) -> Dispatcher:
+        """Return the relay of a new connection."""
+        if isinstance(self.revision.lifecycle, Handshake):
+            return SessionRelay(self._bridge.state, self._stateful)
+        return RequestRelay(self._bridge.state, self.revision)

@@ -1,0 +1,109 @@
+"""What the relays of one bridge share: the upstream, its settings, its links and its losses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from ...usage.records import Record
+from ..translation.losses import LossCounter
+from ..upstream.bridge_targets import Connector, Target
+from ..upstream.link import Link
+from ..upstream.opening import ClientDetails, Opener
+from ..upstream.pools import LinkPool
+
+_SWEEPS: Final = 4  # How often links are looked at in the time that they may be idle.
+
+
+class SharedConnections(Protocol):
+    """Connections that many sessions share."""
+
+    async def join(self, session: Any, client: ClientDetails) -> Link:
+        """Return the link of a session."""
+        ...
+
+    def leave(self, session: Any) -> None:
+        """Forget a session that has ended."""
+        ...
+
+    def is_subscribed(self, link: Link, uri: str) -> bool:
+        """Return True if a session that uses the same connection has subscribed to a resource."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class BridgeSettings(Record):
+    """The settings of a bridge.
+
+    `timeout` is the seconds that a call may take, None without limit. `shared` is the number of connections that
+    sessions share, 0 if each has its own. `idle` is the seconds after which an unused connection ends. `is_single` is
+    True if there is one client.
+    """
+
+    __slots__ = ("timeout", "shared", "idle", "is_single")
+
+    def __init__(
+        self, timeout: float | None = None, shared: int = 0, idle: float | None = None, is_single: bool = False
+    ) -> None:
+        self.timeout, self.shared, self.idle, self.is_single = timeout, shared, idle, is_single
+
+
+class BridgeState:
+    """The upstream of a bridge, and its connections."""
+
+    def __init__(self, target: Target, package: str, settings: BridgeSettings) -> None:
+        """Create the state; `package` is the generated package with the revisions. Raises LocalError."""
+        self.settings = settings
+        self.losses = LossCounter()
+        self.opener = Opener(Connector(target), package, self.losses)
+        self.pools: dict[Hashable, LinkPool] = {}
+        self.links: set[Link] = set()
+        self.shared: SharedConnections | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+        self._sweeper: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Start to end idle connections."""
+        if self.settings.idle is not None:
+            self._sweeper = asyncio.create_task(self._sweep(self.settings.idle))
+
+    async def _sweep(self, idle: float) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(idle / _SWEEPS)
+            since = loop.time() - idle
+            for key, pool in list(self.pools.items()):
+                for link in pool.idle(since):
+                    self.close_later(link)
+                if pool.is_empty:
+                    del self.pools[key]
+            for link in [link for link in self.links if link.last_used < since and not link.running]:
+                if not link.users:
+                    self.close_later(link)
+
+    def close_later(self, link: Link) -> None:
+        """Close a link in a task of its own."""
+        self.links.discard(link)
+        task = asyncio.get_running_loop().create_task(link.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        """Close all connections, and wait until all processes have ended."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sweeper
+        for pool in self.pools.values():
+            await pool.close()
+        if self.shared is not None:
+            await self.shared.close()
+        for link in list(self.links):
+            self.close_later(link)
+        if self._closing:
+            await asyncio.wait(list(self._closing))

@@ -1,0 +1,236 @@
+"""The relay of clients without sessions: each request has its revision, and may get a link of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from ...errors import JSONRPCError, MCPError
+from ...protocol.events import NotificationReceived
+from ...protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Id
+from ...protocol.models import is_object
+from ...protocol.revision import META, Handshake, Revision, Stateless
+from ...session.interfaces import Channel
+from ..raw.raw_connection import FROM_CLIENT, FROM_SERVER
+from ..translation.revision_translation import (
+    LIFECYCLE_META,
+    input_required_fields,
+    is_input_request,
+    without_reserved_meta,
+)
+from ..upstream.link import SUBSCRIPTION, Call, Link
+from ..upstream.opening import ClientDetails
+from ..upstream.pools import LinkPool, open_link
+from .bridge_state import BridgeState
+from .client_subscriptions import Listener
+from .dispatching import RelayBase
+from .exchanges import Exchange, SuspendedExchanges
+from .messages import discover_result
+
+_VERSION = f"{META}protocolVersion"
+_INFO = f"{META}clientInfo"
+_CAPABILITIES = f"{META}clientCapabilities"
+_LEVEL = f"{META}logLevel"
+
+
+class RequestRelay(RelayBase):
+    """Passes requests of clients without sessions to links of a pool."""
+
+    def __init__(self, state: BridgeState, revision: Revision) -> None:
+        """Create the relay of all clients of an endpoint, or of one connection."""
+        super().__init__(state, revision)
+        self._suspended = SuspendedExchanges()
+        self._listeners: set[Listener] = set()
+        self._listening: dict[asyncio.Task[Any], None] = {}
+
+    @property
+    def lifecycle(self) -> Stateless:
+        """The lifecycle of the clients' revision."""
+        assert isinstance(self.revision.lifecycle, Stateless), "these clients have no sessions"
+        return self.revision.lifecycle
+
+    def detach(self) -> None:
+        """End the calls that wait for input, and the subscriptions: their requests get their results."""
+        self._suspended.close()
+        for task in list(self._listening):
+            task.cancel("detached")
+
+    # ---- from clients ------------------------------------------------------------------------------------------------
+
+    async def request(self, channel: Channel, id: Id, method: str, params: dict[str, Any]) -> Any:
+        """Return the result of a request of a client."""
+        meta = self._checked_meta(params)
+        exchange = self._suspended.take(params.get("requestState"), _owner(channel))
+        if exchange is not None:
+            exchange.call.channel, exchange.call.id = channel, id
+            exchange.call.token = meta.get("progressToken")
+            exchange.answer(params.get("inputResponses"))
+            return await self._result_of(exchange, method)
+        pool = self._pool(channel, meta)
+        if method == self.lifecycle.listen.method:
+            return await self._listen(pool, channel, id, params)
+
+        def gets_messages(link: Link) -> bool:
+            return _LEVEL in meta or (bool(meta[_CAPABILITIES]) and not link.translation.up_is_stateless)
+
+        link = await pool.acquire(gets_messages)
+        release = partial(pool.release, link, held=gets_messages(link))
+        if input_required_fields(self.revision, method) and not link.translation.up_is_stateless:
+            return await self._call(link, Call(channel, id, method), params, release)
+        try:
+            if method == self.lifecycle.discover.method:
+                return discover_result(link.translation, link.upstream)
+            if link.translation.up_is_stateless:
+                return await self._pass(link, Call(channel, id, method, holds=_LEVEL in meta), params)
+            return await self._run_call(link, Call(channel, id, method), params)
+        finally:
+            release()
+
+    def _checked_meta(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the `_meta` of a request. Raises JSONRPCError if it lacks what each request has."""
+        meta = params.get("_meta")
+        if not is_object(meta) or not isinstance(meta.get(_VERSION), str) or not is_object(meta.get(_CAPABILITIES)):
+            raise JSONRPCError(INVALID_PARAMS, f"_meta needs {_VERSION} and {_CAPABILITIES} ({self.revision.id})")
+        if meta[_VERSION] != self.revision.id:
+            code = int(self.revision.constants["UNSUPPORTED_PROTOCOL_VERSION"])
+            data = {"supported": [self.revision.id], "requested": meta[_VERSION]}
+            raise JSONRPCError(code, f"unsupported protocol version {meta[_VERSION]!r}", data)
+        return meta
+
+    def _pool(self, channel: Channel, meta: dict[str, Any]) -> LinkPool:
+        """Return the links of a client: those of the same user with the same capabilities."""
+        settings, capabilities = self.state.settings, meta[_CAPABILITIES]
+        key: Hashable = (
+            (id(self),) if settings.is_single else (_owner(channel), json.dumps(capabilities, sort_keys=True))
+        )
+        pool = self.state.pools.get(key)
+        if pool is None:
+            info = meta.get(_INFO)
+            client = ClientDetails(
+                self.revision, capabilities, info if is_object(info) else {"name": "", "version": ""}
+            )
+
+            owner = _owner(channel)
+
+            def make() -> asyncio.Future[Link]:
+                return asyncio.ensure_future(open_link(self.state.opener, client, self, owner))
+
+            pool = self.state.pools[key] = LinkPool(make, settings.is_single)
+        return pool
+
+    async def _pass(self, link: Link, call: Call, params: dict[str, Any]) -> Any:
+        """Return the result of an upstream that has no sessions either."""
+        translation = link.translation
+        if not translation.is_same:
+            translation.require(FROM_CLIENT, call.method)
+            params = translation.params(FROM_CLIENT, call.method, params)
+        return translation.result(FROM_CLIENT, call.method, await self.send(link, call, params))
+
+    async def _call(self, link: Link, call: Call, params: dict[str, Any], release: Callable[[], None]) -> Any:
+        """Return the result of an upstream with sessions, or the requests that it sends first."""
+        exchange = call.exchange = Exchange(_owner(call.channel), call)
+        exchange.task = asyncio.create_task(self._run_call(link, call, params))
+        exchange.task.add_done_callback(lambda _: release())
+        return await self._result_of(exchange, call.method)
+
+    async def _run_call(self, link: Link, call: Call, params: dict[str, Any]) -> Any:
+        translation, method = link.translation, call.method
+        translation.require(FROM_CLIENT, method)
+        meta = params["_meta"]
+        await self._set_level(link, call, meta.get(_LEVEL))
+        converted = translation.params(FROM_CLIENT, method, without_reserved_meta(params, LIFECYCLE_META))
+        return translation.result(FROM_CLIENT, method, await self.send(link, call, converted))
+
+    async def _set_level(self, link: Link, call: Call, level: Any) -> None:
+        """Set the level of the log messages that the upstream sends with a request."""
+        lifecycle = link.translation.up.lifecycle
+        if level is None or not isinstance(lifecycle, Handshake) or lifecycle.set_level is None:
+            return
+        if link.level != level and "logging" in link.upstream.capabilities:
+            link.level = level
+            with suppress(JSONRPCError):
+                await link.send(Call(call.channel, 0, lifecycle.set_level.method), {"level": level})
+
+    async def _result_of(self, exchange: Exchange, method: str) -> Any:
+        """Return the next result of a call: the final one, or one with requests of the upstream."""
+        try:
+            result = await exchange.next_result(input_required_fields(self.revision, method))
+        except asyncio.CancelledError:
+            exchange.task.cancel()
+            raise
+        if not exchange.task.done():
+            self._suspended.add(exchange)
+        return result
+
+    async def _listen(self, pool: LinkPool, channel: Channel, id: Id, params: dict[str, Any]) -> Any:
+        """Pass changes to a client until it cancels its request, or until the bridge ends."""
+        link = await pool.first()
+        call, running = Call(channel, id, self.lifecycle.listen.method), None
+        try:
+            if link.translation.up_is_stateless:
+                listening = self._pass(link, call, params)
+            else:
+                listening = Listener(link, call, params.get("notifications")).run(self._listeners)
+            running = asyncio.ensure_future(listening)
+            self._listening[running] = None
+            return await running
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if running is None or (task is not None and task.cancelling()):
+                if running is not None:
+                    running.cancel()
+                raise
+            return {"resultType": "complete", "_meta": {SUBSCRIPTION: id}}
+        finally:
+            if running is not None:
+                del self._listening[running]
+            pool.release(link, listened=True)
+
+    async def notification(self, message: NotificationReceived) -> None:
+        """Pass a notification of a client; those of the lifecycle belong to requests."""
+        method = message.row.method
+        if method == self.lifecycle.cancelled.method or not is_object(message.params):
+            return
+        self.state.losses.add(method, "a notification without a session belongs to no connection")
+
+    # ---- from the upstream -------------------------------------------------------------------------------------------
+
+    async def notified(self, link: Link, method: str, params: dict[str, Any]) -> None:
+        """Pass a notification of the upstream: to those that listen, or with the last request of a link."""
+        row = self.revision.table(FROM_SERVER).get(method)
+        is_log = row is not None and row.method == self.lifecycle.log.method
+        if row is not None and not is_log and not link.translation.up_is_stateless:
+            for listener in [item for item in self._listeners if item.owner == link.owner]:
+                await listener.notify(method, params)
+            return
+        call = link.last_call if not link.translation.up_is_stateless else link.last_holder
+        if call is None or not (link.is_held or self.state.settings.is_single):
+            self.state.losses.add(method, "it belongs to no request that may get it")
+            return
+        with suppress(MCPError):
+            await link.pass_notification(call.channel, method, params)
+
+    async def requested(self, link: Link, method: str, params: dict[str, Any]) -> Any:
+        """Return the result of a request of the upstream: it is in a result of the call that runs."""
+        call, translation = link.last_call, link.translation
+        exchange = None if call is None else call.exchange
+        if call is None or exchange is None or not is_input_request(self.revision, method):
+            self.state.losses.add(method, "only a call can return a request of the upstream")
+            raise JSONRPCError(METHOD_NOT_FOUND, f"{method!r} cannot be sent outside of a call")
+        if not input_required_fields(self.revision, call.method):
+            raise JSONRPCError(INVALID_REQUEST, f"{call.method!r} cannot request input in {self.revision.id}")
+        converted = translation.params(FROM_SERVER, method, params)
+        response = await exchange.request_input(method, converted)
+        return translation.result(FROM_SERVER, method, response)
+
+    def ended(self, link: Link) -> None:
+        """Let the next request open a new link."""
+
+
+def _owner(channel: Channel) -> str:
+    """Return the user of a request; empty without one."""
+    return "" if channel.auth is None else channel.auth.owner_key

@@ -1,0 +1,34 @@
+"""What could not pass: counted by kind, and logged once for each kind."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from ...versions.conversion.report import Loss
+
+_log: Final = logging.getLogger("mcp_runtime.bridge")
+
+_MAX_KINDS: Final = 1000
+
+
+class LossCounter:
+    """The losses of a bridge: how often each kind occurred."""
+
+    def __init__(self) -> None:
+        """Create a counter without losses."""
+        self.counts: dict[str, int] = {}
+
+    def add(self, kind: str, reason: str) -> None:
+        """Count a loss; log the first of its kind."""
+        count = self.counts.get(kind, 0)
+        if not count:
+            if len(self.counts) >= _MAX_KINDS:
+                return
+            _log.warning("lost: %s (%s)", kind, reason)
+        self.counts[kind] = count + 1
+
+    def add_all(self, losses: list[Loss], place: str) -> None:
+        """Count the losses of a conversion; `place` is what was converted."""
+        for loss in losses:
+            self.add(f"{place}: {loss.rule}", loss.reason)

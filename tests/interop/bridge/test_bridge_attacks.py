@@ -1,0 +1,116 @@
+"""Attacks on a bridge: what a client sends does not reach the upstream beyond its messages, and users stay apart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx2
+import pytest
+from support.feature_cells.bridge.bridge_processes import bridge_command, listening
+
+from mcp_runtime.bridge.relay.exchanges import Exchange, SuspendedExchanges
+from mcp_runtime.errors import JSONRPCError
+
+META = "io.modelcontextprotocol/"
+VERSION = "2026-07-28"
+
+
+class Recording(BaseHTTPRequestHandler):
+    """A server of the newest revision that notes the heads of requests."""
+
+    heads: list[dict[str, str]]
+    elsewhere: str = ""
+
+    def do_POST(self) -> None:
+        """Answer a request with a result, or with a redirect to another server."""
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.heads.append({name.lower(): value for name, value in self.headers.items()})
+        if message["method"] == "tools/call" and message["params"]["name"] == "redirect":
+            self.send_response(307)
+            self.send_header("location", self.elsewhere)
+            self.end_headers()
+            return
+        result: dict[str, Any] = {"resultType": "complete", "content": [], "ttlMs": 0, "cacheScope": "private"}
+        result |= {"supportedVersions": [VERSION], "capabilities": {"tools": {}}, "tools": []}
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Write nothing."""
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[tuple[type[Recording], type[Recording], str]]:
+    """An upstream, another server that it redirects to, and the origin of a bridge with a credential of its own."""
+    running: list[ThreadingHTTPServer] = []
+    handlers = [type(name, (Recording,), {"heads": []}) for name in ("Upstream", "Other")]
+    for handler in handlers:
+        running.append(ThreadingHTTPServer(("127.0.0.1", 0), handler))
+        threading.Thread(target=running[-1].serve_forever, daemon=True).start()
+    upstream, other = (f"http://127.0.0.1:{server.server_address[1]}/mcp" for server in running)
+    handlers[0].elsewhere = other
+    options = ("--http", "127.0.0.1:0", "--header", "Authorization: Bearer of-the-bridge")
+    yield handlers[0], handlers[1], listening(bridge_command(upstream, options=options))
+    for server in running:
+        server.shutdown()
+
+
+def post(bridge: str, name: str, **headers: str) -> httpx2.Response:
+    """Call a tool through a bridge."""
+    meta = {f"{META}protocolVersion": VERSION, f"{META}clientCapabilities": {}}
+    params = {"name": name, "arguments": {}, "_meta": meta}
+    own = {"accept": "application/json, text/event-stream", "mcp-protocol-version": VERSION}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    all_headers = {**own, "mcp-method": "tools/call", "mcp-name": name, **headers}
+    return httpx2.post(f"{bridge}/mcp", json=message, headers=all_headers, timeout=20)
+
+
+def test_tokens_and_headers_of_a_client_are_not_passed(servers: Any) -> None:
+    upstream, _, origin = servers
+    secrets = {"authorization": "Bearer of-the-client", "cookie": "id=1", "x-forwarded-for": "10.0.0.1", "x-key": "k"}
+    assert post(origin, "t", **secrets).status_code == 200
+    for head in upstream.heads:
+        assert head["authorization"] == "Bearer of-the-bridge"
+        assert not {"cookie", "x-forwarded-for", "x-key"} & head.keys()
+        assert "of-the-client" not in str(head)
+
+
+def test_line_ends_in_a_name_make_no_header(servers: Any) -> None:
+    upstream, _, origin = servers
+    name = "t\r\nX-Injected: 1"
+    encoded = "=?base64?dA0KWC1JbmplY3RlZDogMQ==?="
+    assert post(origin, name, **{"mcp-name": encoded}).status_code == 200
+    assert upstream.heads[-1]["mcp-name"] == encoded and "x-injected" not in upstream.heads[-1]
+
+
+def test_a_redirect_of_the_upstream_is_not_followed(servers: Any) -> None:
+    _, other, origin = servers
+    answer = post(origin, "redirect").json()
+    assert "the upstream of the bridge failed" in answer["error"]["message"]
+    assert other.heads == [], "the credential of the bridge went to another server"
+
+
+def test_pages_of_other_origins_and_hosts_are_refused(servers: Any) -> None:
+    _, _, origin = servers
+    assert post(origin, "t", origin="https://evil.example").status_code == 403
+    assert post(origin, "t", host="evil.example").status_code in (403, 421)
+
+
+async def test_a_call_that_waits_for_input_goes_on_for_its_user_only() -> None:
+    suspended, exchange = SuspendedExchanges(), Exchange("ada", None)  # type: ignore[arg-type]
+    exchange.state, exchange.task = "state", asyncio.ensure_future(asyncio.sleep(60))
+    suspended.add(exchange)
+    with pytest.raises(JSONRPCError, match="requestState is not valid"):
+        suspended.take("state", "eve")
+    assert suspended.take("other", "ada") is None
+    assert suspended.take("state", "ada") is exchange
+    exchange.task.cancel()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from support.project import ROOT
@@ -147,6 +148,22 @@ def test_help_is_for_people() -> None:
     for arguments in ([], ["--help"], ["import", "--help"], ["verify", "--help"]):
         result = run(*arguments)
         assert result.exit_code == 0 and "Usage:" in result.output
+
+
+def commands(command: click.Command, *words: str) -> list[tuple[str, ...]]:
+    """The words of a command and of all below it."""
+    context = click.Context(command)
+    names = command.list_commands(context) if isinstance(command, click.Group) else []
+    below = [(name, command.get_command(context, name)) for name in names if isinstance(command, click.Group)]
+    return [words, *(found for name, child in below if child for found in commands(child, *words, name))]
+
+
+@pytest.mark.parametrize("words", commands(main), ids=" ".join)
+def test_help_of_a_command_is_shown_without_marks_of_its_layout(words: tuple[str, ...]) -> None:
+    result = run(*words, "--help")
+    assert result.exit_code == 0
+    assert "\\" not in result.output
+    assert "\b" not in result.output
 
 
 @pytest.mark.long

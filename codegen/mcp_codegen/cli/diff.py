@@ -37,7 +37,7 @@ _LEVELS: Final = {"breaking": Severity.BREAKING, "deprecated": Severity.DEPRECAT
 @schema_option
 @report_errors
 def diff(older: str, newer: str, form: str, waivers: Path | None, fail_on: str, schema: Path | None) -> None:
-    r"""Show what changed from OLDER to NEWER, each a revision or a folder with a schema.
+    """Show what changed from OLDER to NEWER, each a revision or a folder with a schema.
 
     \b
     Exit code 0: no change of that severity; 1: there is one; 2: the input is wrong.

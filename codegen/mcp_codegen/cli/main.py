@@ -63,7 +63,7 @@ _COMMANDS: Final = {
 @click.pass_context
 @report_errors
 def main(context: click.Context, /, *, revisions: tuple[str, ...], all_revisions: bool, **settings: Any) -> None:
-    r"""Typed Python bindings of the Model Context Protocol, generated from its schema.
+    """Typed Python bindings of the Model Context Protocol, generated from its schema.
 
     \b
     mcp-codegen list                    list the revisions

@@ -49,7 +49,7 @@ def tools(
 @click.option("--templates", "overrides", type=FOLDER, metavar="DIR", help="Templates that override the built-in ones.")
 @report_errors
 def generate_cli(target: ServerTarget, timeout: float, output: Path | None, overrides: Path | None) -> None:
-    r"""Write a program with a command for each tool of a server.
+    """Write a program with a command for each tool of a server.
 
     \b
     mcp-codegen generate-cli --from server.py --output weather.py
@@ -107,7 +107,7 @@ def check(
     form: str,
     fail_on: ContractSeverity,
 ) -> None:
-    r"""Compare a live server with its lock.
+    """Compare a live server with its lock.
 
     \b
     Exit code 0: no change of that severity; 1: there is one; 2: they cannot be compared.

@@ -36,7 +36,7 @@ _OPTIONS: Final = (
 @click.argument("target", nargs=-1, type=click.UNPROCESSED)
 @report_errors
 def bridge(target: tuple[str, ...], **settings: str | float | bool | Path | tuple[str, ...] | None) -> None:
-    r"""Relay messages between clients and one server, whatever revision and transport either has.
+    """Relay messages between clients and one server, whatever revision and transport either has.
 
     \b
     mcp-codegen bridge --http :8000 -- npx -y @modelcontextprotocol/server-everything

@@ -44,7 +44,7 @@ def call(
     timeout: float,
     as_json: bool,
 ) -> None:
-    r"""Call TOOL of TARGET: a Python file, a URL, or a command in quotation marks.
+    """Call TOOL of TARGET: a Python file, a URL, or a command in quotation marks.
 
     \b
     mcp-codegen call server.py add a=1 b=2

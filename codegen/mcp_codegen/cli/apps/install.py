@@ -82,7 +82,7 @@ def install(
     chosen: Path | None,
     dry_run: bool,
 ) -> None:
-    r"""Add a server to the configuration of a host: a Python file, a URL, or a command after --.
+    """Add a server to the configuration of a host: a Python file, a URL, or a command after --.
 
     \b
     mcp-codegen install server.py --host cursor --env API_KEY=…

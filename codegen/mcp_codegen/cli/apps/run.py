@@ -53,7 +53,7 @@ def run(
     variables: tuple[str, ...],
     env_files: tuple[Path, ...],
 ) -> None:
-    r"""Run the App or Server of a Python file: run server.py, or run server.py:name where it has several.
+    """Run the App or Server of a Python file: run server.py, or run server.py:name where it has several.
 
     \b
     name may be a function that returns the server. What follows -- is sys.argv of the file:

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, cast
 
 from ..aio.rate_limit import RateLimit
+from ..aio.worker_results import call_soon_in_loop
 from ..bindings.server import BaseServer, Servable
 from ..encryption import KeyRing
 from ..endpoint.extensions import load_extension
@@ -290,7 +291,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
         for callback in self.on_change:
             callback(kind)
         for loop in list(self._loops):
-            loop.call_soon_threadsafe(self._notify, kind)
+            call_soon_in_loop(loop, self._notify, kind)
 
     def _notify(self, kind: ListKind) -> None:
         """Notify the clients of a list change, if the list was declared."""

@@ -274,7 +274,8 @@ class ServerContext(VisibilityControl, Context):
         self, row: Notification, params: Params, options: RequestOptions | None, keywords: NoKeywords | None = None
     ) -> None:
         side, path = parse_capability_path(row.capability) if row.capability else ("", ())
-        if side == "client" and not is_declared(self.capabilities, path):
+        # Keywords are unknown: they are refused below.
+        if not keywords and side == "client" and not is_declared(self.capabilities, path):
             raise ProtocolViolationError(
                 f"{row.method!r} in {self.revision.id} needs the capability {row.capability!r}, which was not declared"
             )

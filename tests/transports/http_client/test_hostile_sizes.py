@@ -53,7 +53,7 @@ async def test_an_answer_of_too_many_values_fails_its_call() -> None:
 
     raw = Raw({"tools/call": hostile})
     async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
-        with pytest.raises(InvalidResponseError, match="at most 1000000 values"):
+        with pytest.raises(InvalidResponseError, match="at most 750000 values"):
             await client.call_tool(name="x")
         raw.answers.clear()
         assert text(await client.call_tool(name="x")) == "usual"

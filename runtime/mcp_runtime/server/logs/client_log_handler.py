@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from ...aio.eager import ResumedCoroutine
+from ...aio.worker_results import call_soon_in_loop
 from ...errors import ConnectionClosedError, MCPError
 from ...session.current_request import CURRENT_REQUEST, FORWARDING, LoggedRequest
 from ...usage.keywords import checked
@@ -93,7 +94,7 @@ class ClientLogHandler(logging.Handler):
                 return
             self._queued += 1
         try:
-            request.loop.call_soon_threadsafe(self._send_queued, request, level, text, logger)
+            call_soon_in_loop(request.loop, self._send_queued, request, level, text, logger)
         except RuntimeError:  # The event loop was closed meanwhile.
             with self._counts:
                 self._queued -= 1

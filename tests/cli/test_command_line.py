@@ -155,7 +155,7 @@ def commands(command: click.Command, *words: str) -> list[tuple[str, ...]]:
     context = click.Context(command)
     names = command.list_commands(context) if isinstance(command, click.Group) else []
     below = [(name, command.get_command(context, name)) for name in names if isinstance(command, click.Group)]
-    return [words, *(found for name, child in below if child for found in commands(child, *words, name))]
+    return [words, *(all_words for name, child in below if child for all_words in commands(child, *words, name))]
 
 
 @pytest.mark.parametrize("words", commands(main), ids=" ".join)

@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, Final
 
-from .worker_results import LoopState, Work
+from .worker_results import LoopState, ThreadedCall
 
 _MAX_THREADS: Final = 256
 _MAX_OF_CLIENT: Final = 32  # Functions of one client that run or are in the queue; further ones wait for these.
@@ -36,11 +36,13 @@ class WorkerThreads:
     """Up to 256 daemon threads, which clients share: started on demand, and ended after 10 s without work."""
 
     def __init__(self) -> None:
-        self._queue: deque[Work] = deque()
+        self._queue: deque[ThreadedCall] = deque()
         self._lock = threading.Lock()  # Held to add to the queue, and by a thread that has found it empty.
         self._shares: dict[Hashable, int] = {}  # How many functions of a client are in the queue, or run.
         self._total = 0  # Their sum.
-        self._waiting: dict[Hashable, deque[Work]] = {}  # The functions of clients that have no room in the queue.
+        self._waiting: dict[Hashable, deque[ThreadedCall]] = (
+            {}
+        )  # The functions of clients that have no room in the queue.
         self._threads = 0
         self._parked: list[threading.Lock] = []  # One for each thread with nothing to do, which waits to acquire it.
         self._started = 0  # Functions that threads have begun, to see whether there is progress.
@@ -53,7 +55,7 @@ class WorkerThreads:
         if state is None or state.loop is not loop:
             state = _THREAD.state = LoopState(loop)
         caller = CALLER.get()
-        work = Work(function, arguments, state, None if caller is None else caller())
+        work = ThreadedCall(function, arguments, state, None if caller is None else caller())
         waits, watches = self._enqueue(work, perf_counter() >= state.paused_until)
         if waits and state.wait(work):
             if work.has_callbacks:
@@ -70,7 +72,7 @@ class WorkerThreads:
             self._leave(work)
             raise
 
-    def _enqueue(self, work: Work, quick: bool) -> tuple[bool, bool]:
+    def _enqueue(self, work: ThreadedCall, quick: bool) -> tuple[bool, bool]:
         """Add a function to the queue. Return whether to wait for it, and whether to watch the queue."""
         state, client = work.loop, work.client
         first = quick and state.is_first()
@@ -117,7 +119,7 @@ class WorkerThreads:
                 self._employ(1)
             return bool(self._queue)
 
-    def _leave(self, work: Work) -> None:
+    def _leave(self, work: ThreadedCall) -> None:
         """Remove a function from those that wait for room in the queue."""
         with self._lock, suppress(KeyError, ValueError):
             waiting = self._waiting[work.client]

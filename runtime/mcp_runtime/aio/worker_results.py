@@ -22,7 +22,7 @@ _PAUSE_SECONDS: Final = 0.001, 1.0  # The second pause, which doubles up to the 
 _THREAD: Final = threading.local()
 
 
-class Work:
+class ThreadedCall:
     """A function to run, and the future of its result, None while nobody awaits it."""
 
     __slots__ = ("arguments", "client", "context", "error", "function", "future", "has_callbacks", "loop", "result")
@@ -63,11 +63,11 @@ class LoopState:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._ended: list[Work] = []
+        self._ended: list[ThreadedCall] = []
         self._lock = threading.Lock()
         self.watching = False  # True while a timer of the event loop is going to look at the queues.
         self.collecting = False  # True while a callback of the event loop is going to call `collect`.
-        self.awaited: Work | None = None  # The function that the event loop waits for.
+        self.awaited: ThreadedCall | None = None  # The function that the event loop waits for.
         self._awaits_all = False  # True while it waits for all functions in the queue.
         self._signal = threading.Lock()  # It acquires this to wait, and the worker thread releases it.
         self._signal.acquire()
@@ -81,7 +81,7 @@ class LoopState:
             self.loop.call_soon(setattr, self, "_is_first", True)
         return first
 
-    def wait(self, work: Work) -> bool:
+    def wait(self, work: ThreadedCall) -> bool:
         """Wait shortly for the function that is awaited. Return False if it has not ended, but a future from now on."""
         began, ended = perf_counter(), False
         try:
@@ -127,7 +127,7 @@ class LoopState:
             self.paused_until = now + self._pause
             self._pause = min(2 * self._pause + _PAUSE_SECONDS[0], _PAUSE_SECONDS[1])
 
-    def add(self, work: Work, more: bool) -> threading.Lock | None:
+    def add(self, work: ThreadedCall, more: bool) -> threading.Lock | None:
         """Add what has ended, and return the lock to release if the event loop waits for it. `more` says that other
         functions follow, so that the event loop need not hear yet."""
         with self._lock:
@@ -154,7 +154,7 @@ class LoopState:
                 self.loop.call_soon_threadsafe(settle, ended)
 
 
-def settle(ended: Sequence[Work]) -> None:
+def settle(ended: Sequence[ThreadedCall]) -> None:
     """Set the results of functions, in their event loop."""
     for work in ended:
         work.settle()
@@ -162,14 +162,14 @@ def settle(ended: Sequence[Work]) -> None:
 
 def loop_of_worker() -> asyncio.AbstractEventLoop | None:
     """Return the event loop that waits for the function of this worker thread; None in other threads."""
-    work: Work | None = getattr(_THREAD, "work", None)
+    work: ThreadedCall | None = getattr(_THREAD, "work", None)
     return None if work is None else work.loop.loop
 
 
 def call_soon_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *arguments: Any) -> None:
     """Call `callback` in an event loop: before the caller gets the result of the function that this worker thread runs.
     Raises RuntimeError if the loop is closed."""
-    work: Work | None = getattr(_THREAD, "work", None)
+    work: ThreadedCall | None = getattr(_THREAD, "work", None)
     if work is not None:
         work.has_callbacks = True
     loop.call_soon_threadsafe(callback, *arguments)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -39,3 +41,21 @@ async def test_another_process_sees_that_the_file_is_open(tmp_path: Path, openin
     assert await asyncio.to_thread(other_process, path) == ("changed" if openings == 1 else "database is locked")
     for store in stores[1:]:
         await store.close()
+
+
+def test_several_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+    together = threading.Barrier(6)
+
+    async def append(path: Path) -> int:
+        store = SQLiteStore(path)
+        together.wait()
+        try:
+            return await store.append("s", [b"1"], 60)
+        finally:
+            await store.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        for number in range(30):
+            path = tmp_path / f"{number}.db"
+            lasts = [threads.submit(asyncio.run, append(path)) for _ in range(6)]
+            assert sorted(last.result() for last in lasts) == [1, 2, 3, 4, 5, 6]

@@ -43,6 +43,8 @@ CREATE INDEX IF NOT EXISTS counters_by_expiry ON counters (expires);
 CREATE INDEX IF NOT EXISTS streams_by_expiry ON streams (expires);
 COMMIT;
 """
+# One statement: another process may make the tables between two.
+_STATE: Final = "SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version"
 _PUT: Final = "INSERT INTO records VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = ?2, expires = ?3"
 _COUNT: Final = """
 INSERT INTO counters VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET
@@ -219,8 +221,7 @@ class SQLiteStore:
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
         )
         try:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+            version, tables = connection.execute(_STATE).fetchone()
             if version != _FORMAT and (tables or version):
                 raise LocalError(f"{self._path}: is no store of this version; remove the file, or choose another path")
             for pragma in ("journal_mode = WAL", "synchronous = NORMAL"):

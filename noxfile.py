@@ -87,7 +87,7 @@ def test(session: nox.Session) -> None:
 @nox.session
 def long(session: nox.Session) -> None:
     """Run the long tests: thousands of instances, every peer, load."""
-    python(session, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadgroup", "-m", "long")
+    python(session, "-m", "pytest", "-q", "-n", "auto", "-m", "long")
 
 
 @nox.session(venv_backend="uv|venv")

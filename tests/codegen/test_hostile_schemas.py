@@ -115,7 +115,7 @@ def assert_harmless(source: str, where: str) -> None:
 # Without shrinking, which would take minutes: an example runs the whole generator.
 @pytest.mark.long
 @settings(
-    max_examples=30,
+    max_examples=40,
     deadline=None,
     derandomize=True,
     phases=(Phase.explicit, Phase.generate),
@@ -147,6 +147,16 @@ def test_no_text_of_a_schema_becomes_syntax(
         assert wires == set(properties)
         assert types["Tagged"](choice=values[0]).model_dump() == {"kind": kind, "choice": values[0]}
         assert not hasattr(builtins, "stung")
+
+
+def test_properties_may_be_called_like_the_types_of_annotations(tmp_path: Path) -> None:
+    names = ["str", "int", "float", "bool", "list", "dict"]
+    package = tmp_path / "typed_bindings"
+    files = written(tmp_path / "schema", package, [*names, "text"], ["b"], "c", "d", "e")
+    thing = loaded(package, files)["Thing"]
+    values = {name: name for name in [*names, "text"]}
+    assert thing.model_validate(values).model_dump(by_alias=True) == values
+    assert thing(str_="a", int_="b", text="c").model_dump(by_alias=True) == {"str": "a", "int": "b", "text": "c"}
 
 
 @cache

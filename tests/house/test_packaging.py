@@ -168,7 +168,7 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
     environment.run("pip", "install", "-q", "--no-compile", next(built.glob("*.whl")))
     packages = environment.packages()
     assert "mcp-generated" in packages and len(packages) <= 6, packages
-    assert environment.size() <= 11.5 * 2**20, environment.size()  # 7 MiB of these are pydantic and pydantic-core.
+    assert environment.size() <= 11.75 * 2**20, environment.size()  # 7 MiB of these are pydantic and pydantic-core.
     (tmp_path / "server.py").write_text(HELLO)
     opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     messages: list[dict[str, Any]] = [

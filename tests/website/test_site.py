@@ -18,10 +18,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from support.browsers import Browser, chromium
-from support.peers import node_peer, python_peer
+from support.peers import node_peer, once, python_peer, run_folder
 from support.project import ROOT
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("site")]  # The site is built once.
+pytestmark = pytest.mark.long
 
 SCREENSHOTS: Final = ROOT / "build" / "site-screenshots"
 WIDTHS: Final = (400, 1600)
@@ -40,8 +40,13 @@ class _Handler(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the site, built with the packages that pyproject.toml pins."""
-    folder = tmp_path_factory.mktemp("built") / "site"
+    """The folder of the site, built with the packages that pyproject.toml pins, once for all test processes."""
+    folder = run_folder(tmp_path_factory) / "site"
+    return Path(once(tmp_path_factory, "site", lambda: str(build(folder))))
+
+
+def build(folder: Path) -> Path:
+    """Build the site."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     sphinx = python_peer(" ".join(project["optional-dependencies"]["docs"]))
     command = [sys.executable, "-m", "website", "--output", str(folder), "--python", str(sphinx)]

@@ -16,6 +16,8 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 # Names a field cannot have, because attributes of pydantic and of the base classes live in the same class.
 _RESERVED_BY_MODELS: Final = frozenset({*dir(BaseModel), "to_anthropic", "to_dict", "to_openai"})
 # Names a generated method cannot have, because the hand-written base classes have them; a test keeps this complete.
+# In a class that has an attribute of such a name, the annotations below it would mean the attribute.
+_ANNOTATIONS: Final = frozenset({"bool", "float", "int", "str"})
 RESERVED_BY_ENDPOINTS: Final = frozenset("""
     as_task asgi cache_hints capabilities client client_class client_info close close_sse_stream
     close_standalone_sse_stream connect connection_state context disable_components enable_components http info
@@ -63,7 +65,7 @@ def _attribute(wire: str) -> str:
     attribute = snake(wire.rpartition("/")[2] or wire)
     if not attribute or attribute[0].isdigit():
         attribute = f"field_{attribute}".rstrip("_")
-    if keyword.iskeyword(attribute) or attribute in _RESERVED_BY_MODELS:
+    if keyword.iskeyword(attribute) or attribute in _RESERVED_BY_MODELS or attribute in _ANNOTATIONS:
         attribute += "_"
     return attribute
 

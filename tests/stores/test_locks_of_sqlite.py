@@ -44,11 +44,11 @@ async def test_another_process_sees_that_the_file_is_open(tmp_path: Path, openin
 
 
 def test_several_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
-    together = threading.Barrier(6)
+    barrier = threading.Barrier(6)
 
     async def append(path: Path) -> int:
         store = SQLiteStore(path)
-        together.wait()
+        barrier.wait()
         try:
             return await store.append("s", [b"1"], 60)
         finally:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from ...errors import InvalidSchemaError, LocalError
+from ...errors import InvalidSchemaError
 from ...json_schema.validator import compile_schema
 from ...protocol.models import is_list, is_object
 from .openapi_document import OpenAPIDocument
@@ -185,7 +185,10 @@ def _from_3_0(schema: Mapping[str, Any], converted: dict[str, Any]) -> dict[str,
 
 
 def usable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema if a validator accepts it; else without what it rejects: patterns, then constraints."""
+    """Return the schema if a validator accepts it; else without what it rejects: patterns, then constraints.
+
+    Raises LocalError without the extra that validates schemas.
+    """
     if _is_usable(schema):
         return schema
     constrained: dict[str, Any] = _without(schema, {"pattern", "patternProperties", "format"})
@@ -202,7 +205,7 @@ def usable(schema: dict[str, Any]) -> dict[str, Any]:
 def _is_usable(schema: dict[str, Any]) -> bool:
     try:
         compile_schema(schema)
-    except (InvalidSchemaError, LocalError):
+    except InvalidSchemaError:
         return False
     return True
 

@@ -92,15 +92,11 @@ def long(session: nox.Session) -> None:
 
 @nox.session(venv_backend="uv|venv")
 def base(session: nox.Session) -> None:
-    """Run the tests of apps and examples with the base installation, in an environment of its own; `-- -k ""` runs all.
-
-    What an extra changes is the same in all versions with a handshake, and in a comparison with other SDKs.
-    """
+    """Run the tests of apps and examples with the base installation, in an environment of its own."""
     session.install(".", "pytest", "pytest-xdist")
     installed: dict[str, str | None] = {"PYTHONPATH": None, "PYTHONDONTWRITEBYTECODE": None}  # Not the checkout.
     folders = ("tests/app", "tests/examples")
-    once = " and ".join(f"not {name}" for name in ("2024-11-05", "2025-03-26", "2025-06-18", "like_official_sdk"))
-    session.run("python", "-m", "pytest", "-q", "-n", "auto", "-k", once, *folders, *session.posargs, env=installed)
+    session.run("python", "-m", "pytest", "-q", "-n", "auto", *folders, *session.posargs, env=installed)
 
 
 @nox.session

@@ -16,7 +16,7 @@ from ..output import plain, write_files
 from ..paths import data_path
 from ..reports.clarity import ClarityReport, as_json, as_text, clarity_report
 from ..swap import write_folder
-from .options import FAILED, FILE, from_option, report_errors, schema_option
+from .options import FAILED, FILE, from_option, report_errors, schema_option, type_check_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,7 @@ class _Settings:
     metavar="FILE",
     help="A file for a JSON report of what is unclear.",
 )
-@click.option(
-    "--type-check/--no-type-check",
-    default=True,
-    show_default=True,
-    help="Check the types of the bindings with mypy, where it is installed.",
-)
+@type_check_option
 @schema_option
 @report_errors
 def import_schema(

@@ -27,6 +27,12 @@ from_option: Final = click.option(
 schema_option: Final = click.option(
     "--schema", type=FOLDER, metavar="DIR", help="The folder of schemas. Default: the one that comes with mcp-codegen."
 )
+type_check_option: Final = click.option(
+    "--type-check/--no-type-check",
+    default=True,
+    show_default=True,
+    help="Check the types of the bindings with mypy, where it is installed.",
+)
 
 
 def report_errors(command: Callable[P, None]) -> Callable[P, None]:

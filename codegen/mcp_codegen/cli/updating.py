@@ -9,7 +9,7 @@ import click
 
 from ..output import plain, write_files
 from ..paths import data_path, default_output, package_folder
-from .options import FAILED, FILE, FOLDER, report_errors, schema_option
+from .options import FAILED, FILE, FOLDER, report_errors, schema_option, type_check_option
 
 
 @click.command("update", short_help="Follow the specification's repository.")
@@ -29,12 +29,7 @@ from .options import FAILED, FILE, FOLDER, report_errors, schema_option
 )
 @click.option("--report", type=FILE, metavar="FILE", help="A file for the report, as Markdown.")
 @click.option("--output", type=FOLDER, metavar="DIR", help="The package. Default: as for `mcp-codegen --revision`.")
-@click.option(
-    "--type-check/--no-type-check",
-    default=True,
-    show_default=True,
-    help="Check the types of the bindings with mypy, where it is installed.",
-)
+@type_check_option
 @schema_option
 @report_errors
 def update(

@@ -14,6 +14,7 @@ import pytest
 
 from mcp_runtime.aio import fast_paths
 from mcp_runtime.aio.threads import CALLER, WorkerThreads
+from mcp_runtime.aio.worker_results import call_soon_in_loop
 
 
 async def settled(condition: Callable[[], bool]) -> None:
@@ -254,3 +255,10 @@ def test_no_more_threads_are_started_than_the_limit(monkeypatch: pytest.MonkeyPa
     for count in (3, 1, 5):
         workers._employ(count)
     assert len(started) == 4
+
+
+async def test_callbacks_that_a_function_gives_to_the_event_loop_come_before_its_result() -> None:
+    threads, loop, called = WorkerThreads(), asyncio.get_running_loop(), list[int]()
+    for number in range(100):
+        await threads.run(call_soon_in_loop, loop, called.append, number)
+        assert len(called) == number + 1

@@ -27,7 +27,7 @@ pytestmark = [
 MANY = Path(__file__).parents[3] / "support" / "stores" / "worker_server.py"
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
 ACCEPT = {"accept": "application/json, text/event-stream"}
-ROUNDS = 2
+PAUSE = 0.005  # Seconds between two calls of a client: a processor has other things to do.
 
 
 def readable_by_all(tmp_path_factory: pytest.TempPathFactory, name: str) -> Path:
@@ -117,6 +117,7 @@ class Caller:
         while not ended.is_set():
             await self.call("who")
             await self.call("count", steps=20)
+            await asyncio.sleep(PAUSE)
 
 
 @pytest.mark.deadline(180)
@@ -129,7 +130,7 @@ async def test_no_call_is_lost_in_a_rolling_restart(program: str, tmp_path_facto
             await caller.open()
         loads = [asyncio.create_task(caller.load(ended)) for caller in callers]
         first = {process.pid for process in running.servers.values()}
-        for port in running.ports * ROUNDS:
+        for port in running.ports:
             assert await asyncio.to_thread(running.restart, port) == -15
             assert not any(load.done() for load in loads), [load.exception() for load in loads if load.done()]
         ended.set()
@@ -137,4 +138,4 @@ async def test_no_call_is_lost_in_a_rolling_restart(program: str, tmp_path_facto
         for caller in callers:
             await caller.web.aclose()
         pids = set.union(*(caller.pids for caller in callers))
-        assert pids & first and len(pids) > len(first) + 3
+        assert pids & first and len(pids) > len(first) + 1

@@ -101,9 +101,11 @@ def base(session: nox.Session) -> None:
 
 @nox.session
 def plain(session: nox.Session) -> None:
-    """Run the tests of features and transports without the fast paths."""
+    """Run the tests of features and transports without the fast paths, in the first, the last but one and the newest
+    revision: the paths depend on no revision."""
     session.env["MCP_FAST_PATHS"] = "0"
-    python(session, "-m", "pytest", "-q", "-n", "auto", "tests/features", "tests/transports", "tests/unit/aio")
+    folders = ("tests/features", "tests/transports", "tests/unit/aio")
+    python(session, "-m", "pytest", "-q", "-n", "auto", "-k", "not 2025-03-26 and not 2025-06-18", *folders)
 
 
 @nox.session

@@ -9,10 +9,14 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
-# The packages of the distribution mcp-generated-extras: who needs it, and the extra that installs it.
+# The modules of the distribution mcp-generated-extras: who needs it, and the extra that installs it.
 _EXTRAS: Final = {
     "mcp_runtime.auth.authorization_server": ("an authorization server", "auth"),
-    "mcp_runtime.auth.client": ("an OAuth client", "http,auth"),
+    **dict.fromkeys(("mcp_runtime.auth.client", "mcp_runtime.auth.metadata"), ("an OAuth client", "http,auth")),
+    **dict.fromkeys(
+        (f"mcp_runtime.auth.resource_server.{module}" for module in ("dpop", "protection", "verifiers")),
+        ("a protected server", "http,auth"),
+    ),
     "mcp_runtime.compat": ("mcp_generated.compat", "compat"),
 }
 

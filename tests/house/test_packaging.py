@@ -235,6 +235,10 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
     for line, extra in (
         ("from mcp_generated.auth import OAuthClientProvider", "http,auth"),
         ("from mcp_generated.auth import AuthorizationServer", "auth"),
+        ("from mcp_generated.auth import ResourceServer", "http,auth"),
+        ("from mcp_generated.auth import JWTVerifier", "http,auth"),
+        ("from mcp_generated.auth import DPoPVerifier", "http,auth"),
+        ("from mcp_generated.auth import DiscoveryMethod", "http,auth"),
         ("from mcp_generated.compat import FastMCP", "compat"),
         ("import mcp_generated.compat.types", "compat"),
     ):

@@ -65,8 +65,11 @@ def _own_types(text: str, mounted: MountedExtension) -> str:
                 *lines[min([node.lineno, *(decorator.lineno for decorator in decorators)]) - 1 : node.end_lineno],
                 "",
             ]
-    names = ", ".join(f"{name} as {name}" for name in sorted(mounted.base.types))
-    core = f"from ...{mounted.base.module}.types import {names}"
+    # The star exports all types of the core protocol; those that are used here are named as well, so that readers and
+    # linters know where they come from.
+    names = ", ".join(sorted(mounted.base.types))
+    module = f"...{mounted.base.module}.types"
+    core = f"from {module} import *\nfrom {module} import {names}"
     after = next(index for index, line in enumerate(own_lines) if line.startswith(("class ", "@")) or " = " in line)
     extension, base = mounted.manifest.name, mounted.base.id
     doc = f'"""The types of the extension {extension} for MCP {base}, and those of the core protocol."""'

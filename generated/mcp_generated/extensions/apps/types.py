@@ -9,16 +9,14 @@ from mcp_runtime.protocol.wire.wire_models import Int, Number, Opt, WireModel, c
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from ...v2025_11_25.types import (
-    CallToolResult,
-    ContentBlock,
-    EmbeddedResource,
-    Implementation,
-    NotificationParams,
-    RequestParams,
-    ResourceLink,
-    Tool,
-)
+from ...v2025_11_25.types import CallToolResult as CallToolResult
+from ...v2025_11_25.types import ContentBlock as ContentBlock
+from ...v2025_11_25.types import EmbeddedResource as EmbeddedResource
+from ...v2025_11_25.types import Implementation as Implementation
+from ...v2025_11_25.types import NotificationParams as NotificationParams
+from ...v2025_11_25.types import RequestParams as RequestParams
+from ...v2025_11_25.types import ResourceLink as ResourceLink
+from ...v2025_11_25.types import Tool as Tool
 from ...v2025_11_25.types import *
 
 

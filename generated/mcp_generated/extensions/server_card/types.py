@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from mcp_runtime.protocol.wire.wire_models import Opt, WireModel
 from pydantic import Field
 
-from ...v2026_07_28.types import Icon
+from ...v2026_07_28.types import Icon as Icon
 from ...v2026_07_28.types import *
 
 

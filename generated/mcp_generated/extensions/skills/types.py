@@ -9,15 +9,13 @@ from typing import Annotated, Literal
 from mcp_runtime.protocol.wire.wire_models import Int, Opt, WireModel, const
 from pydantic import Field
 
-from ...v2026_07_28.types import (
-    CacheableResult,
-    Cursor,
-    PaginatedRequestParams,
-    PaginatedResult,
-    RequestId,
-    RequestParams,
-    Resource,
-)
+from ...v2026_07_28.types import CacheableResult as CacheableResult
+from ...v2026_07_28.types import Cursor as Cursor
+from ...v2026_07_28.types import PaginatedRequestParams as PaginatedRequestParams
+from ...v2026_07_28.types import PaginatedResult as PaginatedResult
+from ...v2026_07_28.types import RequestId as RequestId
+from ...v2026_07_28.types import RequestParams as RequestParams
+from ...v2026_07_28.types import Resource as Resource
 from ...v2026_07_28.types import *
 
 

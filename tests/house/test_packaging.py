@@ -242,8 +242,8 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
         ("from mcp_generated.compat import FastMCP", "compat"),
         ("import mcp_generated.compat.types", "compat"),
     ):
-        refused = environment.run("python", "-c", line, code=1).stderr.splitlines()[-1]
-        assert refused.endswith(f" needs mcp-generated-extras: pip install 'mcp-generated[{extra}]'"), refused
+        refused = environment.run("python", "-c", line, code=1).stderr
+        assert f" needs mcp-generated-extras: pip install 'mcp-generated[{extra}]'\n" in refused, refused
     (tmp_path / "server.py").write_text(HELLO)
     opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     messages: list[dict[str, Any]] = [
@@ -272,7 +272,9 @@ def test_the_command_says_what_to_install(built: Path, tmp_path: Path) -> None:
     environment.run("pip", "install", "-q", f"{base}[cli]")
     assert "3" in environment.run("mcp-codegen", "call", "server.py", "add", "a=1", "b=2").stdout
     environment.run("mcp-codegen", "create", "shop")
-    assert "0 " in environment.run("mcp-codegen", "bridge", "--report", "--", "python", "server.py").stdout
+    assert (
+        "everything passes" in environment.run("mcp-codegen", "bridge", "--report", "--", "python", "server.py").stdout
+    )
     refused = environment.run("mcp-codegen", "--revision", "2025-03-26", code=2)
     assert refused.stderr.endswith("pip install 'mcp-generated[codegen]'\n")
 

@@ -107,8 +107,8 @@ def test_all_distributions_have_one_version_and_require_it_exactly() -> None:
 def test_the_extra_dev_has_the_packages_of_all_distributions() -> None:
     base, *others = [project(folder)["project"] for folder in DISTRIBUTIONS.values()]
     extras: dict[str, list[str]] = base["optional-dependencies"]
-    taken = set(re.findall(r"\w+", extras["dev"][0].partition("[")[2]))
-    listed = {*extras["dev"], *(item for name in taken for item in extras[name])}
+    included = set(re.findall(r"\w+", extras["dev"][0].partition("[")[2]))
+    listed = {*extras["dev"], *(item for name in included for item in extras[name])}
     needed = {item for name in ("app", "auth", "http", "keyring", "otel", "redis", "skills") for item in extras[name]}
     for table in others:
         groups = [table["dependencies"], *table.get("optional-dependencies", {}).values()]

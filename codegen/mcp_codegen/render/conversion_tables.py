@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from ..conversion.steps import Step
 from .types import literal
@@ -42,15 +42,19 @@ def _rules(rules: Mapping[str, str]) -> Iterator[str]:
 def _printed(value: Any, indent: int, used: int) -> str:
     """Return the text of a value. Its first line begins in the column `indent + used`."""
     text = _line(value)
-    if indent + used + len(text) < _WIDTH or not isinstance(value, (Mapping, tuple, list)):
+    if indent + used + len(text) < _WIDTH:
         return text
-    if not isinstance(value, Mapping):
+    if _is_sequence(value):
         return _filled(text[0], value, text[-1], indent)
-    texts = [(_line(key), item) for key, item in value.items()]
-    if len(texts) == 1:
-        ((key, item),) = texts
+    if not _is_table(value):
+        return text
+    entries = [(_line(key), item) for key, item in value.items()]
+    if len(entries) == 1:
+        ((key, item),) = entries
         return f"{{{key}: {_printed(item, indent, used + len(key) + 3)}}}"
-    return _block("{", [f"{key}: {_printed(item, indent + _STEP, len(key) + 3)}," for key, item in texts], "}", indent)
+    return _block(
+        "{", [f"{key}: {_printed(item, indent + _STEP, len(key) + 3)}," for key, item in entries], "}", indent
+    )
 
 
 def _filled(opening: str, items: Iterable[Any], closing: str, indent: int) -> str:
@@ -71,14 +75,19 @@ def _block(opening: str, lines: Iterable[str], closing: str, indent: int) -> str
 
 def _line(value: Any) -> str:
     """Return a literal in one line, with the quotation marks that black prefers."""
-    match value:
-        case str():
-            return literal(value)
-        case Mapping():
-            return "{" + ", ".join(f"{_line(key)}: {_line(item)}" for key, item in value.items()) + "}"
-        case tuple():
-            return "(" + ", ".join(map(_line, value)) + (",)" if len(value) == 1 else ")")
-        case list():
-            return "[" + ", ".join(map(_line, value)) + "]"
-        case _:
-            return ascii(value)
+    if isinstance(value, str):
+        return literal(value)
+    if _is_table(value):
+        return "{" + ", ".join(f"{_line(key)}: {_line(item)}" for key, item in value.items()) + "}"
+    if not _is_sequence(value):
+        return ascii(value)
+    inside = ", ".join(map(_line, value))
+    return f"[{inside}]" if isinstance(value, list) else f"({inside},)" if len(value) == 1 else f"({inside})"
+
+
+def _is_table(value: Any) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(value, Mapping)
+
+
+def _is_sequence(value: Any) -> TypeGuard[tuple[Any, ...] | list[Any]]:
+    return isinstance(value, (tuple, list))

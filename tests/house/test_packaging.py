@@ -273,7 +273,10 @@ def test_the_command_says_what_to_install(built: Path, tmp_path: Path) -> None:
     assert "3" in environment.run("mcp-codegen", "call", "server.py", "add", "a=1", "b=2").stdout
     environment.run("mcp-codegen", "create", "shop")
     assert (
-        "everything passes" in environment.run("mcp-codegen", "bridge", "--report", "--", "python", "server.py").stdout
+        "everything passes"
+        in environment.run(
+            "mcp-codegen", "bridge", "--report", "--", environment.programs / "python", "server.py"
+        ).stdout
     )
     refused = environment.run("mcp-codegen", "--revision", "2025-03-26", code=2)
     assert refused.stderr.endswith("pip install 'mcp-generated[codegen]'\n")

@@ -93,7 +93,7 @@ def long(session: nox.Session) -> None:
 @nox.session(venv_backend="uv|venv")
 def base(session: nox.Session) -> None:
     """Run the tests of apps and examples with the base installation, in an environment of its own."""
-    session.install(".", "pytest", "pytest-xdist")
+    session.install(".", "./extras", "pytest", "pytest-xdist")
     installed: dict[str, str | None] = {"PYTHONPATH": None, "PYTHONDONTWRITEBYTECODE": None}  # Not the checkout.
     folders = ("tests/app", "tests/examples")
     session.run("python", "-m", "pytest", "-q", "-n", "auto", *folders, *session.posargs, env=installed)
@@ -168,7 +168,7 @@ def docs(session: nox.Session) -> None:
 @nox.session(venv_backend="venv")
 def site(session: nox.Session) -> None:
     """Build the documentation site into build/site, in an environment of its own; a broken link is an error."""
-    session.install(".[all,docs]")
+    session.install(".[all,docs]", "./codegen", "./extras")
     # The checkout is read, not the installed packages, so that the pages are those of what stands here.
     folders = ("docs", "codegen", "runtime", "generated")
     session.env["PYTHONPATH"] = os.pathsep.join(str(ROOT / folder) for folder in folders)
@@ -177,8 +177,9 @@ def site(session: nox.Session) -> None:
 
 @nox.session
 def build(session: nox.Session) -> None:
-    """Build the source distribution and the wheel, and check what they hold."""
-    session.run(sys.executable, "-m", "build", external=True)
+    """Build the source distribution and the wheel of each distribution, and check what they hold."""
+    for folder in (".", "codegen", "extras"):
+        session.run(sys.executable, "-m", "build", "--outdir", "dist", folder, external=True)
     python(session, "-m", "pytest", "-q", "tests/house/test_packaging.py")
 
 

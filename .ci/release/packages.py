@@ -147,7 +147,8 @@ def sbom(release: Release) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         release.run(sys.executable, "-m", "venv", "--without-pip", folder)
         python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-        extra = "[all]" if "all" in one.project.get("optional-dependencies", {}) else ""
+        extras = one.project.get("optional-dependencies", {})
+        extra = "[all]" if "all" in extras else f"[{','.join(extras)}]" if extras else ""
         wheel = f"{_file(release, one, 'wheel')}{extra}"
         release.run(
             sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--find-links", release.dist, wheel

@@ -7,6 +7,18 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
+from typing import Final
+
+# The modules of the distribution mcp-generated-extras: who needs it, and the extra that installs it.
+_EXTRAS: Final = {
+    "mcp_runtime.auth.authorization_server": ("an authorization server", "auth"),
+    **dict.fromkeys(("mcp_runtime.auth.client", "mcp_runtime.auth.metadata"), ("an OAuth client", "http,auth")),
+    **dict.fromkeys(
+        (f"mcp_runtime.auth.resource_server.{module}" for module in ("dpop", "protection", "verifiers")),
+        ("a protected server", "http,auth"),
+    ),
+    "mcp_runtime.compat": ("mcp_generated.compat", "compat"),
+}
 
 
 def lazy_module(
@@ -56,11 +68,23 @@ def lazy_members(
 
 def load(module: str) -> ModuleType:
     """Import a module with the garbage collector disabled: imports create no garbage, and collections take a tenth of
-    the import time."""
+    the import time. Raises LocalError for a module of a distribution that is not installed."""
     collects = gc.isenabled()
     gc.disable()
     try:
         return import_module(module)
+    except ModuleNotFoundError as error:
+        raise missing(error) from None
     finally:
         if collects:
             gc.enable()
+
+
+def missing(error: ModuleNotFoundError) -> Exception:
+    """Return the error that says what to install, if the module is one of ours; else the same error."""
+    if error.name not in _EXTRAS:
+        return error
+    from .errors import LocalError
+
+    user, extra = _EXTRAS[error.name]
+    return LocalError(f"{user} needs mcp-generated-extras: pip install 'mcp-generated[{extra}]'")

@@ -156,10 +156,7 @@ def _login(options: argparse.Namespace) -> Generator[Any]:
     if not (options.login and options.url):
         yield None
         return
-    from .auth.client.browser import LoopbackBrowser
-    from .auth.client.file_storage import FileTokenStorage
-    from .auth.client.grants import AuthorizationCode
-    from .auth.client.provider import OAuthClientProvider
+    from .auth import AuthorizationCode, FileTokenStorage, LoopbackBrowser, OAuthClientProvider
 
     with closing(LoopbackBrowser(open_url=_open)) as browser:
         grant = AuthorizationCode(browser, browser.redirect_uri, client_name="mcp-codegen", timeout=_LOGIN_SECONDS)

@@ -19,24 +19,37 @@ from support.project import ROOT
 
 DATA = [path for folder in ("schema", "templates") for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
 PACKAGES = {"mcp_codegen": "codegen", "mcp_runtime": "runtime", "mcp_generated": "generated"}
+# The folder of each distribution.
+DISTRIBUTIONS = {"mcp_generated": ".", "mcp_generated_codegen": "codegen", "mcp_generated_extras": "extras"}
+
+
+def project(folder: str) -> dict[str, Any]:
+    """The pyproject.toml of a distribution."""
+    return tomllib.loads((ROOT / folder / "pyproject.toml").read_text())
+
+
+def wheel(built: Path, name: str = "mcp_generated") -> Path:
+    return next(built.glob(f"{name}-*.whl"))
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist, and the wheel that was built from it."""
-    folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+    """A folder with the sdist of each distribution, and the wheel that was built from it."""
+    output = tmp_path_factory.mktemp("dist")
+    for folder in DISTRIBUTIONS.values():
+        command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(output), str(ROOT / folder)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return output
 
 
 @pytest.fixture(scope="module")
 def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, unpacked as pip does it."""
+    """The wheels, unpacked as pip does it."""
     folder = tmp_path_factory.mktemp("site")
-    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
-        wheel.extractall(folder)
+    for name in DISTRIBUTIONS:
+        with zipfile.ZipFile(wheel(built, name)) as archive:
+            archive.extractall(folder)
     return folder
 
 
@@ -50,18 +63,67 @@ def sources() -> set[str]:
     return paths | {f"mcp_codegen/{path.relative_to(ROOT)}" for path in DATA}
 
 
-def test_the_wheel_holds_the_packages_and_their_data_and_nothing_else(installed: Path) -> None:
-    files = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
-    assert {name for name in files if ".dist-info" not in name} == sources()
-    for package in PACKAGES:
-        assert f"{package}/py.typed" in files
+def files_of(path: Path) -> set[str]:
+    """The files of a wheel, without its metadata."""
+    with zipfile.ZipFile(path) as archive:
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
-def test_the_sdist_holds_what_it_takes_to_build_and_test(built: Path) -> None:
-    with tarfile.open(next(built.glob("*.tar.gz"))) as sdist:
-        names = {name.partition("/")[2] for name in sdist.getnames()}
-    assert {"pyproject.toml", "README.md", "tests/conftest.py", "examples/echo/server.py", "docs/fidelity.md"} <= names
-    assert {str(path.relative_to(ROOT)) for path in DATA} <= names
+def test_the_wheels_hold_the_packages_and_their_data_and_nothing_else(built: Path) -> None:
+    files = [files_of(wheel(built, name)) for name in DISTRIBUTIONS]
+    assert set.union(*files) == sources()
+    assert sum(map(len, files)) == len(sources())  # No file is in two of them, so that each can be uninstalled.
+    base, codegen, extras = files
+    assert {"mcp_runtime/command.py", "mcp_runtime/py.typed", "mcp_generated/py.typed"} <= base
+    assert {name.partition("/")[0] for name in base} == {"mcp_runtime", "mcp_generated"}
+    assert {"mcp_codegen/py.typed", "mcp_codegen/templates/client.py.jinja2", "mcp_runtime/launch.py"} <= codegen
+    assert {"mcp_runtime/compat/app.py", "mcp_runtime/auth/client/provider.py"} <= extras
+
+
+def test_what_one_distribution_leaves_out_another_has() -> None:
+    excluded = project(".")["tool"]["hatch"]["build"]["targets"]["wheel"]["exclude"]
+    tables = [
+        project(folder)["tool"]["hatch"]["build"]["hooks"]["custom"]["checkout"] for folder in ("codegen", "extras")
+    ]
+    added = {path: place for table in tables for path, place in table.items()}
+    assert {f"..{path}" for path in excluded} == {path for path in added if path.startswith("../runtime/")}
+    assert all(path.endswith(place.partition("/")[2]) for path, place in added.items())
+    hook = (ROOT / "codegen" / "hatch_build.py").read_bytes()
+    assert (ROOT / "extras" / "hatch_build.py").read_bytes() == hook
+
+
+def test_all_distributions_have_one_version_and_require_it_exactly() -> None:
+    projects = [project(folder)["project"] for folder in DISTRIBUTIONS.values()]
+    (version,) = {table["version"] for table in projects}
+    names = {table["name"] for table in projects}
+    for table in projects:
+        groups = [table["dependencies"], *table.get("optional-dependencies", {}).values()]
+        for text in (item for group in groups for item in group):
+            name, _, rest = re.fullmatch(r"([\w-]+)(\[[\w,]+\])?(.*)", text).groups()  # type: ignore[union-attr]
+            if name in names - {table["name"]}:
+                assert rest == f"=={version}", text
+
+
+def test_the_extra_dev_has_the_packages_of_all_distributions() -> None:
+    base, *others = [project(folder)["project"] for folder in DISTRIBUTIONS.values()]
+    extras: dict[str, list[str]] = base["optional-dependencies"]
+    included = set(re.findall(r"\w+", extras["dev"][0].partition("[")[2]))
+    listed = {*extras["dev"], *(item for name in included for item in extras[name])}
+    needed = {item for name in ("app", "auth", "http", "keyring", "otel", "redis", "skills") for item in extras[name]}
+    for table in others:
+        groups = [table["dependencies"], *table.get("optional-dependencies", {}).values()]
+        needed |= {item for group in groups for item in group}
+    assert {item for item in needed if not item.startswith("mcp-generated")} <= listed
+
+
+def test_the_sdists_hold_what_it_takes_to_build_and_test(built: Path) -> None:
+    names: dict[str, set[str]] = {}
+    for distribution in DISTRIBUTIONS:
+        with tarfile.open(next(built.glob(f"{distribution}-*.tar.gz"))) as sdist:
+            names[distribution] = {name.partition("/")[2] for name in sdist.getnames()}
+        assert {"pyproject.toml", "README.md", "LICENSE"} <= names[distribution]
+    assert {"tests/conftest.py", "examples/echo/server.py", "docs/fidelity.md"} <= names["mcp_generated"]
+    assert {str(path.relative_to(ROOT)) for path in DATA} <= names["mcp_generated"]
 
 
 @pytest.mark.long
@@ -129,11 +191,12 @@ def test_each_hint_names_an_extra_that_there_is() -> None:
 class Environment:
     """An empty virtual environment."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, wheels: Path) -> None:
         venv.create(folder / "env", with_pip=True)
         self.folder = folder
         self.programs = folder / "env" / "bin"
         self._variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        self._variables["PIP_FIND_LINKS"] = str(wheels)
 
     def run(
         self, program: str, *arguments: str | Path, code: int = 0, **options: Any
@@ -164,11 +227,23 @@ class Environment:
 
 @pytest.mark.long
 def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Path) -> None:
-    environment = Environment(tmp_path)
-    environment.run("pip", "install", "-q", "--no-compile", next(built.glob("*.whl")))
+    environment = Environment(tmp_path, built)
+    environment.run("pip", "install", "-q", "--no-compile", wheel(built))
     packages = environment.packages()
     assert "mcp-generated" in packages and len(packages) <= 6, packages
-    assert environment.size() <= 11.75 * 2**20, environment.size()  # 7 MiB of these are pydantic and pydantic-core.
+    assert environment.size() <= 10 * 2**20, environment.size()  # 7.3 MiB of these are pydantic and pydantic-core.
+    for line, extra in (
+        ("from mcp_generated.auth import OAuthClientProvider", "http,auth"),
+        ("from mcp_generated.auth import AuthorizationServer", "auth"),
+        ("from mcp_generated.auth import ResourceServer", "http,auth"),
+        ("from mcp_generated.auth import JWTVerifier", "http,auth"),
+        ("from mcp_generated.auth import DPoPVerifier", "http,auth"),
+        ("from mcp_generated.auth import DiscoveryMethod", "http,auth"),
+        ("from mcp_generated.compat import FastMCP", "compat"),
+        ("import mcp_generated.compat.types", "compat"),
+    ):
+        refused = environment.run("python", "-c", line, code=1).stderr
+        assert f" needs mcp-generated-extras: pip install 'mcp-generated[{extra}]'\n" in refused, refused
     (tmp_path / "server.py").write_text(HELLO)
     opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     messages: list[dict[str, Any]] = [
@@ -182,20 +257,37 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
 
 @pytest.mark.long
 def test_the_command_says_what_to_install(built: Path, tmp_path: Path) -> None:
-    environment, wheel = Environment(tmp_path), next(built.glob("*.whl"))
+    environment, base = Environment(tmp_path, built), wheel(built)
     (tmp_path / "server.py").write_text(HELLO)
-    environment.run("pip", "install", "-q", wheel)
-    refused = environment.run("mcp-codegen", "--revision", "2025-03-26", code=2)
-    assert refused.stderr == "mcp-codegen needs click: pip install 'mcp-generated[codegen]'\n"
-    refused = environment.run("mcp-codegen", "run", "server.py", code=2)
-    assert refused.stderr == "mcp-codegen needs click: pip install 'mcp-generated[cli]'\n"
+    environment.run("pip", "install", "-q", base)
+    for words, extra in (
+        (("--revision", "2025-03-26"), "codegen"),
+        ((), "codegen"),
+        (("run", "server.py"), "cli"),
+        (("bridge", "https://example.com/mcp"), "cli"),
+    ):
+        refused = environment.run("mcp-codegen", *words, code=2)
+        assert refused.stderr == f"mcp-codegen needs mcp-generated-codegen: pip install 'mcp-generated[{extra}]'\n"
 
-    environment.run("pip", "install", "-q", f"{wheel}[cli]")
+    environment.run("pip", "install", "-q", f"{base}[cli]")
     assert "3" in environment.run("mcp-codegen", "call", "server.py", "add", "a=1", "b=2").stdout
     environment.run("mcp-codegen", "create", "shop")
+    assert (
+        "everything passes"
+        in environment.run(
+            "mcp-codegen", "bridge", "--report", "--", environment.programs / "python", "server.py"
+        ).stdout
+    )
     refused = environment.run("mcp-codegen", "--revision", "2025-03-26", code=2)
     assert refused.stderr.endswith("pip install 'mcp-generated[codegen]'\n")
 
-    environment.run("pip", "install", "-q", f"{wheel}[codegen]")
+    environment.run("pip", "install", "-q", f"{base}[codegen,compat]")
     environment.run("mcp-codegen", "--revision", "2025-03-26")
     assert (tmp_path / "mcp_bindings" / "v2025_03_26" / "client.py").is_file()
+    environment.run("python", "-c", "from mcp_generated.compat import FastMCP")
+
+    environment.run("pip", "uninstall", "-q", "-y", "mcp-generated-codegen", "mcp-generated-extras")
+    environment.run("mcp-codegen", "run", "server.py", code=2)
+    site = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
+    assert not [name for name in ("mcp_codegen", "mcp_runtime/bridge", "mcp_runtime/compat") if (site / name).exists()]
+    environment.run("pip", "check")

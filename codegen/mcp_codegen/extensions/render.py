@@ -55,18 +55,23 @@ def _own_types(text: str, mounted: MountedExtension) -> str:
     tree, lines = ast.parse(text), text.split("\n")
     first = next(node.lineno for node in tree.body if isinstance(node, (ast.ImportFrom, ast.Import)))
     own_lines: list[str] = []
+    used: set[str] = set()
     is_own = False
     for node in tree.body:
         if not isinstance(node, ast.Expr):
             is_own = isinstance(node, (ast.ImportFrom, ast.Import)) or _declares(node) in mounted.added_types
         if is_own and node.lineno >= first:
+            used.update(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
             decorators: list[ast.expr] = getattr(node, "decorator_list", [])
             own_lines += [
                 *lines[min([node.lineno, *(decorator.lineno for decorator in decorators)]) - 1 : node.end_lineno],
                 "",
             ]
-    names = ", ".join(f"{name} as {name}" for name in sorted(mounted.base.types))
-    core = f"from ...{mounted.base.module}.types import {names}"
+    # The star exports all types of the core protocol; those that are used here are named as well, so that readers and
+    # linters know where they come from.
+    names = ", ".join(f"{name} as {name}" for name in sorted(used & mounted.base.types.keys()))
+    module = f"...{mounted.base.module}.types"
+    core = f"from {module} import *" + (f"\nfrom {module} import {names}" if names else "")
     after = next(index for index, line in enumerate(own_lines) if line.startswith(("class ", "@")) or " = " in line)
     extension, base = mounted.manifest.name, mounted.base.id
     doc = f'"""The types of the extension {extension} for MCP {base}, and those of the core protocol."""'

@@ -41,9 +41,9 @@ def _without_unused(run: Iterable[ast.Import | ast.ImportFrom], used: set[str]) 
             statements.append(node)
             continue
         for alias in node.names:
-            if alias.asname is not None and alias.asname == alias.name:
+            if alias.name == "*" or (alias.asname is not None and alias.asname == alias.name):
                 statements.append(ast.ImportFrom(node.module, [alias], node.level))
-            elif (alias.asname or alias.name) in used or alias.name == "*" or node.module == _MAGIC:
+            elif (alias.asname or alias.name) in used or node.module == _MAGIC:
                 if alias.asname is None:
                     members.setdefault((node.level, node.module or ""), []).append(alias)
                 else:

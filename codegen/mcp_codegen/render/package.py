@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any, Final
 
 import jinja2
@@ -11,6 +10,7 @@ from ..conversion.steps import Step
 from ..model.ir import Object, Plain, Revision
 from ..paths import Templates
 from .calls import TABLES, http, method_views, roles
+from .conversion_tables import conversion_tables
 from .sections import arrange, split
 from .source import GENERATOR, print_template, template_error
 from .types import literal, render_types, schema_page, second_names
@@ -145,8 +145,7 @@ def converter_module(older: Revision, newer: Revision) -> str:
 
 def render_converter(older: Revision, newer: Revision, steps: list[Step], templates: Templates) -> str:
     """Return the module that converts between two neighbouring revisions; it holds nothing but literals."""
-    tables = [(literal(step.target), [(name, ascii(value)) for name, value in asdict(step).items()]) for step in steps]
-    context = {"older": older, "newer": newer, "tables": tables, "generator": GENERATOR}
+    context = {"older": older, "newer": newer, "tables": conversion_tables(steps), "generator": GENERATOR}
     return print_template("converter.py.jinja2", context, templates)
 
 

@@ -35,11 +35,13 @@ def split_types(files: Mapping[str, str], revision: Revision) -> dict[str, str]:
     modules = _modules(revision, by_section, needs)
     home = {name: module for module, names in modules.items() for name in names}
     header, imports = _header(text), _imports(text)
+    first, *_, last = header.split("\n")
+    short = f"{first}\n{last}" if last.startswith("# pyright") else first  # The index has the whole header.
     titles = _titles(by_section, home)
     result = {name: content for name, content in files.items() if name != _WHOLE}
     result["types/__init__.py"] = _index(header, revision, modules)
     for module, names in modules.items():
-        parts = [header, docstring(_description(module, titles[module], revision), ""), "", imports]
+        parts = [short, docstring(_description(module, titles[module], revision), ""), "", imports]
         parts += _sibling_imports(module, names, needs, home)
         parts += ["", *_body(list(dependencies_first(_within(needs, names), names)), sources)]
         result[f"types/{module}.py"] = "\n".join(parts)

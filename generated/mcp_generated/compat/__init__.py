@@ -10,9 +10,14 @@ from contextlib import AbstractAsyncContextManager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
+from mcp_runtime._lazy import missing as _missing
 from mcp_runtime.bindings.client import BaseClient
 from mcp_runtime.bindings.server import BaseServer, ServerContext
-from mcp_runtime.compat.app import OfficialAppMixin
+
+try:
+    from mcp_runtime.compat.app import OfficialAppMixin
+except ModuleNotFoundError as error:
+    raise _missing(error) from None
 from mcp_runtime.compat.client_session import SessionBase, connected_session
 from mcp_runtime.compat.fastmcp.target_clients import TargetClients
 from mcp_runtime.compat.lowlevel import LowLevelServer, RequestDataT, StateT

@@ -89,7 +89,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AuthenticatedUser": "resource_server.claims",
+    "AuthenticatedUser": ".session.identity",
     "AuthorizationServer": "authorization_server.app",
     "AuthorizationServerLimits": "authorization_server.app",
     "HTTPRequest": "authorization_server.http",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ...aio.rate_limit import RateLimit
-from ...auth.resource_server.protection import ResourceServer
 from ...encryption import KeyRing
 from ...extensions.tasks import TaskStore
 from ...server.cache_hints import CacheHint
@@ -18,6 +17,9 @@ from ..components.catalog import ListKind
 from ..components.failures import ShownExceptions
 from ..middleware.hooks import CallNext, MiddlewareContext
 from .server_settings import AppKeywords, ServedKeywords, ServerKeywords
+
+if TYPE_CHECKING:
+    from ...auth.resource_server.protection import ResourceServer  # Of another distribution.
 
 
 class ConstructorKeywords(AppKeywords, total=False):

@@ -88,10 +88,7 @@ class Connector:
 
 
 def _browser_login(target: Target) -> Any:
-    from ...auth.client.browser import LoopbackBrowser
-    from ...auth.client.file_storage import FileTokenStorage
-    from ...auth.client.grants import AuthorizationCode
-    from ...auth.client.provider import OAuthClientProvider
+    from ...auth import AuthorizationCode, FileTokenStorage, LoopbackBrowser, OAuthClientProvider
 
     browser = LoopbackBrowser()
     grant = AuthorizationCode(browser, browser.redirect_uri, client_name="mcp-codegen bridge", timeout=300.0)

@@ -30,6 +30,7 @@ WEIGHT: Final = 300_000  # Bytes that a page and what it loads may have, compres
 FORMS: Final = (
     *("index", "start", "concepts", "features", "protocol-features", "performance", "troubleshooting"),
     *("reference/mcp_generated-App", "reference/index", "search", "adr/README"),
+    *("changes/2026-07-28", "debugging"),
 )
 
 

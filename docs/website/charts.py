@@ -43,7 +43,7 @@ CHARTS: Final = (
     Chart(
         "stdio.md",
         "Servers, 2025-06-18",
-        ("cold start to first answer, ms",),
+        ("cold start to first response, ms",),
         ("ours", "mcp", "TS 1", "TS 2"),
         "Milliseconds from the start of a server to its first answer: shorter is better",
     ),
@@ -70,8 +70,8 @@ CHARTS: Final = (
     ),
     Chart(
         "http.md",
-        "10,000 sessions at rest",
-        ("bytes a session that is idle", "MB with all sessions and streams open"),
+        "10,000 idle sessions",
+        ("bytes per idle session", "MB with all sessions and streams open"),
         ("ours", "mcp"),
         "Memory of a server with 10,000 idle sessions: shorter is better",
     ),

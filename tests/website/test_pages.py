@@ -136,6 +136,26 @@ def test_charts_show_calls_over_both_transports_imports_and_models() -> None:
     assert {chart.file for chart in charts.CHARTS} == {"stdio.md", "http.md", "imports.md", "models.md"}
 
 
+PROGRAMS = {
+    "stdio.md": ("stdio", "stdio_table"),
+    "http.md": ("over_http",),
+    "imports.md": ("imports",),
+    "models.md": (),
+}
+
+
+@pytest.mark.parametrize("chart", charts.CHARTS, ids=lambda chart: chart.title.partition(":")[0])
+def test_what_a_chart_shows_is_what_its_program_writes(chart: charts.Chart) -> None:
+    """A result that is measured again has the same rows, or the chart would not be found in it."""
+    paths = [ROOT / "benchmarks" / f"{name}.py" for name in PROGRAMS[chart.file]]
+    text = "".join(
+        path.read_text(encoding="utf-8") for path in paths or [ROOT / "benchmarks" / "measures" / "models.py"]
+    )
+    assert [row for row in chart.rows if f'"{row}"' not in text] == []
+    title = chart.section.partition(", ")[0].removeprefix("10,000 ").lower()
+    assert title in text
+
+
 def test_a_bar_is_as_long_as_its_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     table = "# T\n\nMeasured 2030-01-01.\n\n| import | ms | MiB | ms |\n| --- | --- | --- | --- |\n"
     (tmp_path / "times.md").write_text(f"{table}| ours, all | 10 | 1 | 7 |\n| other | 40 | 2 | 9 |\n")

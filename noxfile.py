@@ -20,7 +20,7 @@ nox.options.sessions = ["check", "test"]
 ROOT = Path(__file__).resolve().parent
 PROGRAMS = Path(sys.executable).parent
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14", "python3.14t")
-BENCHMARKS = ("imports", "measures/models", "stdio", "over_http", "styles")
+BENCHMARKS = ("imports", "measures/models", "stdio", "over_http", "styles", "generator/times")
 # What depends most on the interpreter: event loops, threads, processes, type hints and models.
 ON_ANY_PYTHON = (
     *("tests/features/event_loops", "tests/features/cancellation", "tests/unit/aio", "tests/unit/stdio"),
@@ -199,5 +199,5 @@ def attacks(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Measure imports, models and calls beside other implementations; `-- NAME` chooses one, which takes 4 minutes."""
     for name in session.posargs or BENCHMARKS:
-        seconds = [] if name == "measures/models" else ["--seconds", "220"]
+        seconds = [] if "/" in name else ["--seconds", "220"]
         session.run(sys.executable, f"benchmarks/{name}.py", *seconds, external=True)

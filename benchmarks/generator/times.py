@@ -24,8 +24,8 @@ from measures.rounds import TABLE, write_results
 from mcp_codegen.paths import data_path
 
 RESULTS = TABLE.with_name("generator.md")
-REMARK = """An empty cache takes more than the two seconds that were the aim: datamodel-code-generator and black take all but one of
-them, in one process."""
+REMARK = """An empty cache takes more than the two seconds that were the aim: datamodel-code-generator and black
+take all but one of them, in one process."""
 
 
 def seconds(arguments: list[str], cache: Path) -> float:

@@ -61,6 +61,17 @@ def test_the_commands_of_the_documentation_have_options_that_exist(page: str, li
         command, context = subcommand, click.Context(subcommand, context)
 
 
+def test_one_page_lists_all_commands_and_no_other() -> None:
+    table = (ROOT / "docs" / "command-line.md").read_text("utf-8").split("## All commands")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `mcp-codegen (.+?)` ?(.*?) \| .+ \|$", table, re.M)
+    listed = [row[0].split()[0].rstrip(":") for row in rows if not row[0].startswith("--")]
+    others = [
+        name for row in rows if not row[1].startswith((":", ", `URL")) for name in re.findall(r"`([\w-]+)`", row[1])
+    ]
+    assert sorted([*listed, *others]) == sorted(main.list_commands(click.Context(main)))
+    assert "| `mcp-codegen " not in (ROOT / "README.md").read_text("utf-8")
+
+
 def test_the_commands_are_many() -> None:
     assert len(commands()) >= 25
 

@@ -161,7 +161,7 @@ def conformance_through_bridge(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Run the code of README and docs/, and check their links and words."""
-    python(session, "-m", "pytest", "-q", "tests/house")
+    python(session, "-m", "pytest", "-q", "tests/house", "tests/website")
 
 
 @nox.session(venv_backend="venv")

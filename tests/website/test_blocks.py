@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -70,6 +71,13 @@ def test_one_page_lists_all_commands_and_no_other() -> None:
     ]
     assert sorted([*listed, *others]) == sorted(main.list_commands(click.Context(main)))
     assert "| `mcp-codegen " not in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_contributing_lists_the_sessions_of_nox() -> None:
+    tree = ast.parse((ROOT / "noxfile.py").read_text("utf-8"))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list]
+    listed = re.findall(r"^\| `nox -s (\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M)
+    assert len(functions) > 15 and sorted(listed) == sorted(function.name for function in functions)
 
 
 def test_the_commands_are_many() -> None:

@@ -19,7 +19,7 @@ TABLE: Final = Path(__file__).resolve().parents[1] / "results" / "results.toml"
 class Rounds:
     """Iterates over 0, for a round that does not count, and 1 to `runs`; `counted` is how many of these there were.
 
-    With `seconds`, no round begins that would end later than that, as far as the longest one tells; the first round
+    With `seconds`, no round begins that would end later than that, as far as the slowest one tells; the first round
     that counts is always there.
     """
 
@@ -28,15 +28,15 @@ class Rounds:
         self.counted = 0
 
     def __iter__(self) -> Iterator[int]:
-        start, longest = time.monotonic(), 0.0
+        start, slowest = time.monotonic(), 0.0
         for number in range(self._runs + 1):
-            begun = time.monotonic()
-            if self._seconds is not None and number > 1 and begun + longest > start + self._seconds:
+            now = time.monotonic()
+            if self._seconds is not None and number > 1 and now + slowest > start + self._seconds:
                 return
             yield number
             self.counted = number
-            longest = max(longest, time.monotonic() - begun)
-            print(f"round {number} of {self._runs} took {time.monotonic() - begun:.0f} s", file=sys.stderr)
+            slowest = max(slowest, time.monotonic() - now)
+            print(f"round {number} of {self._runs} took {time.monotonic() - now:.0f} s", file=sys.stderr)
 
 
 def write_results(path: Path, text: str) -> None:

@@ -68,11 +68,11 @@ def test_rounds_end_before_their_time_and_one_always_counts(
 ) -> None:
     now = [1000.0]
     monkeypatch.setattr(rounds.time, "monotonic", lambda: now[0])
-    counted, begun = rounds.Rounds(4, seconds), []
+    counted, numbers = rounds.Rounds(4, seconds), []
     for number in counted:
-        begun.append(number)
+        numbers.append(number)
         now[0] += lasts
-    assert (begun, counted.counted) == (expected, expected[-1])
+    assert (numbers, counted.counted) == (expected, expected[-1])
 
 
 def test_a_result_gets_the_commit_and_the_day_of_its_measurement(rounds: ModuleType) -> None:

@@ -254,8 +254,8 @@ def test_a_signal_at_any_moment_leaves_all_old_files_or_all_new_ones(
         process.communicate(timeout=60)
     assert process.returncode != 0
     settle(history.root.parent)
-    left = history.contents()
-    assert left == (after if place.endswith("write_files") else before), sorted(left.keys() ^ before.keys())
+    remaining = history.contents()
+    assert remaining == (after if place.endswith("write_files") else before), sorted(remaining.keys() ^ before.keys())
 
 
 @pytest.mark.long

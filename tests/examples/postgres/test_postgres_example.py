@@ -162,8 +162,8 @@ async def test_a_role_that_may_do_more_than_read_is_refused(shop: Postgres, role
 async def test_a_database_that_cannot_be_reached_is_an_error_without_the_password(shop: Postgres) -> None:
     async with client("postgresql://reader:hidden@127.0.0.1:9/shop") as nobody:
         assert await answer(nobody, "SELECT 1") == "The database cannot be reached: check DATABASE_URL."
-    async with client(shop.url("reader").replace("reader@", "hidden@")) as stranger:
-        text = await answer(stranger, "SELECT 1")
+    async with client(shop.url("reader").replace("reader@", "hidden@")) as other:
+        text = await answer(other, "SELECT 1")
         assert "password authentication failed" in text and "hidden" not in text
 
 

@@ -18,7 +18,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchem
 from pydantic_core import CoreSchema
 
 from ..models import integral, is_object, untrusted_input_schema
-from .result_use import attribute_remedy, item_remedy, iteration_remedy, list_field
 
 if TYPE_CHECKING:
     from pydantic.experimental.missing_sentinel import MISSING as MISSING
@@ -127,18 +126,25 @@ class WireModel(BaseModel):
             attribute = _attributes(type(self)).get(name)
             if attribute is not None:
                 return getattr(self, attribute)
-            if remedy := attribute_remedy(type(self), name):
-                raise AttributeError(remedy)
+            if name in ("data", "text"):
+                from .result_use import attribute_remedy  # Here and below: few programs need it.
+
+                if remedy := attribute_remedy(type(self), name):
+                    raise AttributeError(remedy)
             return super().__getattr__(name)
 
         def __iter__(self):
             """Iterate over fields and values, as every model does; a result with pages would be taken for its list."""
+            from .result_use import iteration_remedy, list_field
+
             if list_field(type(self)):
                 raise TypeError(iteration_remedy(type(self)))
             return super().__iter__()
 
         def __getitem__(self, key):
             """Raise TypeError with what to write instead."""
+            from .result_use import item_remedy
+
             raise TypeError(item_remedy(type(self), key, _attributes(type(self))))
 
     # pydantic must not call __init__ during validation: only direct construction fills in constants.

@@ -142,10 +142,10 @@ def _bars(chart: Chart, table: dict[str, dict[str, str]]) -> str:
         for index, (column, value) in enumerate(values.items()):
             name = next(one for one in table[row] if one.startswith(column))
             label = "mcp-codegen" if name == "ours" else name.partition(",")[0]
-            shapes.append(svg.text(130, y + 14, label, small=True, anchor="end"))
-            length = 458 * value / max(values.values())
-            shapes.append(svg.bar(138, y + 2, length, 16, "ours" if not index else "peer"))
-            shapes.append(svg.text(144 + length, y + 14, f"{value:,g}", small=True, anchor="start"))
+            shapes.append(svg.text(160, y + 14, label, small=True, anchor="end"))
+            length = 428 * value / max(values.values())
+            shapes.append(svg.bar(168, y + 2, length, 16, "ours" if not index else "peer"))
+            shapes.append(svg.text(174 + length, y + 14, f"{value:,g}", small=True, anchor="start"))
             y += 22
         y += 12
     return svg.image(720, y, chart.title, shapes)

@@ -161,7 +161,7 @@ def test_a_bar_is_as_long_as_its_value(monkeypatch: pytest.MonkeyPatch, tmp_path
     (tmp_path / "times.md").write_text(f"{table}| ours, all | 10 | 1 | 7 |\n| other | 40 | 2 | 9 |\n")
     monkeypatch.setattr(charts, "RESULTS", tmp_path)
     image = charts.figure(charts.Chart("times.md", "", ("ms",), ("ours", "other"), "Times: shorter is better", True))
-    assert [float(width) for width in re.findall(r'class="bar \w+" .*?width="([\d.]+)"', image)] == [114.5, 458]
+    assert [float(width) for width in re.findall(r'class="bar \w+" .*?width="([\d.]+)"', image)] == [107, 428]
     assert "Times: shorter is better. Measured 2030-01-01.<" in image
 
 

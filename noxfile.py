@@ -20,6 +20,7 @@ nox.options.sessions = ["check", "test"]
 ROOT = Path(__file__).resolve().parent
 PROGRAMS = Path(sys.executable).parent
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14", "python3.14t")
+BENCHMARKS = ("imports", "measures/models", "stdio", "over_http", "styles", "generator/times")
 # What depends most on the interpreter: event loops, threads, processes, type hints and models.
 ON_ANY_PYTHON = (
     *("tests/features/event_loops", "tests/features/cancellation", "tests/unit/aio", "tests/unit/stdio"),
@@ -162,7 +163,7 @@ def conformance_through_bridge(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Run the code of README and docs/, and check their links and words."""
-    python(session, "-m", "pytest", "-q", "tests/house")
+    python(session, "-m", "pytest", "-q", "tests/house", "tests/website")
 
 
 @nox.session(venv_backend="venv")
@@ -199,6 +200,7 @@ def attacks(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure imports and calls over stdio and HTTP, beside other implementations; half an hour on a quiet machine."""
-    for program in ("imports", "stdio", "over_http"):
-        session.run(sys.executable, f"benchmarks/{program}.py", *session.posargs, external=True)
+    """Measure imports, models and calls beside other implementations; `-- NAME` chooses one, which takes 4 minutes."""
+    for name in session.posargs or BENCHMARKS:
+        seconds = [] if "/" in name else ["--seconds", "220"]
+        session.run(sys.executable, f"benchmarks/{name}.py", *seconds, external=True)

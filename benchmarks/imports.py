@@ -20,6 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from measures.machine import measured
+from measures.rounds import Rounds, write_results
 from peers import environment
 from rich.console import Console
 from rich.table import Table
@@ -63,10 +64,10 @@ class Cost:
         return Cost(self.wall - base.wall, self.cpu - base.cpu, self.memory - base.memory)
 
 
-def measure(candidates: list[Candidate], runs: int) -> dict[str, Cost]:
-    """Run the candidates in turn; the first round does not count."""
+def measure(candidates: list[Candidate], counted: Rounds) -> dict[str, Cost]:
+    """Run the candidates in turn; round 0 does not count."""
     samples: dict[str, list[list[float]]] = {candidate.name: [] for candidate in candidates}
-    for number in range(runs + 1):
+    for number in counted:
         for candidate in candidates:
             command = [candidate.python, "-c", PROBE.format(statement=candidate.statement)]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -92,7 +93,8 @@ def rows(candidates: list[Candidate], costs: dict[str, Cost]) -> list[list[str]]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=15)
-    runs = parser.parse_args().runs
+    parser.add_argument("--seconds", type=float, help="begin no round that would end later; one is always measured")
+    options = parser.parse_args()
     sdk, ours = environment("mcp-types", SDK), Path(sys.executable)
     for folder in (Path(mcp_generated.__file__).parent, Path(mcp_runtime.__file__).parent):
         compileall.compile_dir(folder, quiet=1)  # As pip does for installed packages.
@@ -100,19 +102,23 @@ def main() -> None:
     for revision, module in REVISIONS.items():
         statement = f"{BASE}; import mcp_generated.{module}.types"
         candidates.append(Candidate(f"types of {revision}", ours, statement))
+    for revision in list(REVISIONS)[-2:]:  # Types are loaded when they are used; mcp_types has loaded all.
+        used = f"import mcp_generated.{REVISIONS[revision]}.types as t; [getattr(t, name) for name in dir(t)]"
+        candidates.append(Candidate(f"all types of {revision}", ours, f"{BASE}; {used}"))
     candidates.append(Candidate("mcp_types", sdk, f"{BASE}; import mcp_types"))
-    table = rows(candidates, measure(candidates, runs))
+    counted = Rounds(options.runs, options.seconds)
+    table = rows(candidates, measure(candidates, counted))
     headers = ["import", "wall ms", "cpu ms", "MiB", "cpu", "MiB", "cpu over a model", "MiB over a model"]
     python = sys.version.split()[0]
-    caption = f"medians of {runs} runs; Python {python}, pydantic {version('pydantic')}, {SDK}; ratios over pydantic"
-    caption += f"\n{measured()}"
+    versions = f"Python {python}, pydantic {version('pydantic')}, {SDK}"
+    caption = f"Medians of {counted.counted} runs; {versions}; ratios over pydantic\n{measured()}"
     shown = Table(*headers, caption=caption, box=None)
     for row in table:
         shown.add_row(*row)
     Console().print(shown)
     lines = [headers, ["---"] * len(headers), *table]
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    RESULTS.write_text(f"# Import cost\n\n{caption}\n\n{text}\n")
+    write_results(RESULTS, f"# Import cost\n\n{caption}\n\n{text}\n")
 
 
 if __name__ == "__main__":

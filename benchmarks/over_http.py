@@ -24,6 +24,7 @@ from pathlib import Path
 
 from http_load import HttpChild, HttpLoad, calls, idle
 from measures.machine import measured
+from measures.rounds import Rounds, write_results
 from peers import environment, node_packages
 from rich.console import Console
 from stdio import BARE, PEER, SDK, TYPESCRIPT, Command, in_turns
@@ -110,14 +111,13 @@ def run(
 
 
 def runs_of(
-    commands: Mapping[str, Command], runs: int, load: HttpLoad, quiet: Quiet, stateless: bool
+    commands: Mapping[str, Command], counted: Rounds, load: HttpLoad, quiet: Quiet, stateless: bool
 ) -> dict[str, list[dict[str, float]]]:
-    """Return the turns of several runs."""
+    """Return the turns of several runs; all runs count."""
     values: dict[str, list[dict[str, float]]] = {name: [] for name in commands}
-    for number in range(runs):
+    for _ in counted:
         for name, figures in run(commands, load, quiet, stateless).items():
             values[name] += figures
-        print(f"run {number + 1} of {runs} is done", file=sys.stderr)
     return values
 
 
@@ -127,17 +127,19 @@ def idle_sample(command: Command, load: HttpLoad) -> dict[str, float]:
         return asyncio.run(idle(child, load))
 
 
-def compare(runs: int, load: HttpLoad, save: bool) -> None:
+def compare(runs: int, load: HttpLoad, seconds: float | None, save: bool) -> None:
     """Measure all servers, print the tables, and write them if `save`."""
     console = Console(width=max(Console().width, 150))
-    quiet = Quiet(300 if save else 0)
+    quiet = Quiet((300 if seconds is None else seconds / 6) if save else 0)
     commands, remarks = servers()
     stateless_commands = {name: command for name, command in commands.items() if name != TS}
     both = {name: commands[name] for name in (OURS, PEER)}
     typescript = [TS] if TS in commands else []
-    stateful = runs_of(commands, runs, load, quiet, stateless=False)
-    stateless = runs_of(stateless_commands, runs, load, quiet, stateless=True)
-    idle_figures = in_turns(both, 1, quiet, partial(idle_sample, load=load))
+    # All rounds are alike here. What remains of the time is for the idle sessions.
+    first, second = (Rounds(runs - 1, seconds and 0.35 * seconds) for _ in range(2))
+    stateful = runs_of(commands, first, load, quiet, stateless=False)
+    stateless = runs_of(stateless_commands, second, load, quiet, stateless=True)
+    idle_figures = in_turns(both, Rounds(1), quiet, partial(idle_sample, load=load))
     tables = [
         (
             "with a session, 2025-11-25",
@@ -155,9 +157,10 @@ def compare(runs: int, load: HttpLoad, save: bool) -> None:
             rows(IDLE, idle_figures, PEER, []),
         ),
     ]
-    remarks.insert(0, f"Medians of {runs * load.turns} turns of {load.calls:,} calls after {load.warm_up:,}, in {runs} "
-                      f"runs of fresh processes; a ratio is the median of those of the turns. Python "
-                      f"{platform.python_version()}. The client has a CPU of its own. Bare is an ASGI "
+    turns = min(len(stateful[OURS]), len(stateless[OURS]))
+    remarks.insert(0, f"Medians of {turns} turns of {load.calls:,} calls after {load.warm_up:,}, in "
+                      f"{turns // load.turns} runs of fresh processes; a ratio is the median of those of the turns. "
+                      f"Python {platform.python_version()}. The client has a CPU of its own. Bare is an ASGI "
                       "application that parses and responds. A ✗ marks where ours is slower or larger than TS, or "
                       "takes more than twice the CPU time of bare.")  # fmt: skip
     caption = "\n".join([*remarks, measured()])
@@ -167,7 +170,7 @@ def compare(runs: int, load: HttpLoad, save: bool) -> None:
         text += f"\n## {title.capitalize()}\n\n{markdown(heads, table)}\n"
     console.print(caption)
     if save:
-        RESULTS.write_text(text)
+        write_results(RESULTS, text)
 
 
 def main() -> None:
@@ -175,10 +178,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--seconds", type=float, help="begin no round that would end later; one is always measured")
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    compare(1 if options.quick else options.runs, QUICK if options.quick else FULL, not options.quick)
+    load = QUICK if options.quick else FULL
+    compare(1 if options.quick else options.runs, load, options.seconds, not options.quick)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from measures.machine import measured
+from measures.rounds import Rounds, write_results
 from peers import environment, node_packages, ours
 from rich.console import Console
 from stdio_load import REVISION, Load, environ, measure, memory_over
@@ -57,18 +58,20 @@ Command = list[str | Path]
 
 
 def in_turns(
-    candidates: Mapping[str, Command], runs: int, quiet: Quiet, measurement: Callable[[Command], dict[str, float]]
+    candidates: Mapping[str, Command],
+    counted: Iterable[int],
+    quiet: Quiet,
+    measurement: Callable[[Command], dict[str, float]],
 ) -> dict[str, dict[str, float]]:
-    """Return the medians of each candidate. Each round begins with another one; the first round does not count."""
+    """Return the medians of each candidate. Each round begins with another one; round 0 does not count."""
     samples: dict[str, list[dict[str, float]]] = {name: [] for name in candidates}
     order = list(candidates)
-    for number in range(runs + 1):
+    for number in counted:
         for name in order:
             sample = quiet.take(partial(measurement, candidates[name]))
             if number:
                 samples[name].append(sample)
         order.append(order.pop(0))
-        print(f"round {number} of {runs} is done", file=sys.stderr)
     return medians(samples)
 
 
@@ -107,22 +110,22 @@ def client_sample(command: Command, load: Load) -> dict[str, float]:
     return sample
 
 
-def compare(runs: int, load: Load, save: bool) -> None:
+def compare(runs: int, load: Load, seconds: float | None, save: bool) -> None:
     """Measure servers and clients, print the tables, and write them if `save`."""
     console = Console(width=max(Console().width, 170))
-    quiet = Quiet(WAIT_SECONDS if save else 0)
+    quiet = Quiet((WAIT_SECONDS if seconds is None else seconds / 6) if save else 0)
     sdk = environment("mcp", SDK)
     commands, remarks = servers(sdk)
     typescript = [name for name in TYPESCRIPT if name in commands]
-    by_server = in_turns(commands, runs, quiet, lambda command: asdict(measure(command, load)))
+    served, called = (Rounds(runs, seconds and share * seconds) for share in (0.75, 0.25))
+    by_server = in_turns(commands, served, quiet, lambda command: asdict(measure(command, load)))
     clients: dict[str, Command] = {
         OURS: [ours(), HERE / "stdio_ours_client.py"],
         PEER: [sdk, HERE / "stdio_sdk_client.py"],
     }
-    by_client = in_turns(clients, runs, quiet, lambda command: client_sample(command, load))
-    total = (runs + 1) * (len(commands) + len(clients))
-    remarks.append(f"Other processes disturbed {quiet.disturbed} of {total} runs.")
-    caption = _caption(runs, load, remarks)
+    by_client = in_turns(clients, called, quiet, lambda command: client_sample(command, load))
+    remarks.append(f"Other processes disturbed {quiet.disturbed} measurements.")
+    caption = _caption(min(served.counted, called.counted), load, remarks)
     tables = [
         (f"servers, {REVISION}", headers("server", list(by_server), PEER), rows(SERVER, by_server, PEER, typescript)),
         ("clients of the bare server", headers("client", list(by_client), PEER), rows(CLIENT, by_client, PEER, [])),
@@ -133,7 +136,7 @@ def compare(runs: int, load: Load, save: bool) -> None:
         text += f"\n## {title.capitalize()}\n\n{markdown(heads, table)}\n"
     console.print(caption)
     if save:
-        RESULTS.write_text(text)
+        write_results(RESULTS, text)
 
 
 def _caption(runs: int, load: Load, remarks: Iterable[str]) -> str:
@@ -167,13 +170,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, help="rounds that count (5, or 3 with --quick)")
     parser.add_argument("--quick", action="store_true", help="few calls; writes no results")
     parser.add_argument("--flat", action="store_true", help="only the memory of our server over many calls")
+    parser.add_argument("--seconds", type=float, help="begin no round that would end later; one is always measured")
     options = parser.parse_args()
     for folder in (Path(mcp_generated.__file__).parent, Path(mcp_runtime.__file__).parent):
         compileall.compile_dir(folder, quiet=1)  # As pip does for installed packages.
     if options.flat:
         flat()
     else:
-        compare(options.runs or (3 if options.quick else 5), QUICK if options.quick else FULL, save=not options.quick)
+        runs = options.runs or (3 if options.quick else 5)
+        compare(runs, QUICK if options.quick else FULL, options.seconds, save=not options.quick)
 
 
 if __name__ == "__main__":

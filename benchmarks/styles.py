@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from measures.machine import measured
+from measures.rounds import Rounds, write_results
 from peers import environment
 from rich.console import Console
 from stdio_load import CLIENT_CPUS, NEWEST, REVISION, SERVER_CPUS, Child, Load
@@ -74,31 +75,31 @@ def measure(candidate: Candidate, load: Load) -> tuple[float, float]:
         return load.pipelined / seconds, (child.cpu() - cpu) / load.pipelined * 1e6
 
 
-def compare(runs: int, load: Load, save: bool) -> None:
+def compare(runs: int, load: Load, seconds: float | None, save: bool) -> None:
     """Measure all candidates, print the table, and write it if `save`."""
     console = Console(width=max(Console().width, 120))
-    quiet = Quiet(WAIT_SECONDS if save else 0)
+    quiet = Quiet((WAIT_SECONDS if seconds is None else seconds / 6) if save else 0)
     chosen = candidates()
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in chosen}
     order = list(chosen)
-    for number in range(runs + 1):
+    counted = Rounds(runs, seconds)
+    for number in counted:
         for name in order:
             sample = quiet.take(lambda name=name: measure(chosen[name], load))  # type: ignore[misc]
             if number:
                 samples[name].append(sample)
         order.append(order.pop(0))
-        print(f"round {number} of {runs} is done", file=sys.stderr)
     heads = ["server", "client", "calls/s", "CPU µs/call", "compared value", "ratio", "target", "met"]
     table = [_row(name, chosen, samples) for name in chosen]
     caption = (
-        f"Medians of {runs} runs of {load.pipelined:,} pipelined calls, after {load.warm_up:,} that do not count; a "
-        f"ratio is the median of those of the runs, because the speed of a machine varies. "
+        f"Medians of {counted.counted} runs of {load.pipelined:,} pipelined calls, after {load.warm_up:,} that do not "
+        f"count; a ratio is the median of those of the runs, because the speed of a machine varies. "
         f"The client has a CPU of its own. Handlers are written for {NEWEST}; messages of other versions are converted."
         f"\n{measured()}"
     )
     console.print(shown("one tool over stdio", heads, table), "", caption)
     if save:
-        RESULTS.write_text(f"# Cost of the styles of servers\n\n{caption}\n\n{markdown(heads, table)}\n")
+        write_results(RESULTS, f"# Cost of the styles of servers\n\n{caption}\n\n{markdown(heads, table)}\n")
 
 
 def _row(name: str, chosen: dict[str, Candidate], samples: dict[str, list[tuple[float, float]]]) -> list[str]:
@@ -122,8 +123,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="rounds that count")
     parser.add_argument("--quick", action="store_true", help="few calls; writes no results")
+    parser.add_argument("--seconds", type=float, help="begin no round that would end later; one is always measured")
     options = parser.parse_args()
-    compare(options.runs, QUICK if options.quick else FULL, save=not options.quick)
+    compare(options.runs, QUICK if options.quick else FULL, options.seconds, save=not options.quick)
 
 
 if __name__ == "__main__":

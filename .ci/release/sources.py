@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from collections.abc import Iterator
@@ -96,8 +97,8 @@ def benchmarks(release: Release) -> None:
     """Check that no result is older than the code that it measures.
 
     benchmarks/results/results.toml has the commit of each result and the paths that it measures. A result is current if
-    these paths are now what they were then. With a tag, all have to be. A rehearsal accepts others for 30 days, and
-    names them.
+    the code of these paths is now what it was then: comments, docstrings and layout cost no call anything, and do not
+    count. With a tag, all have to be current. A rehearsal accepts others for 30 days, and names them.
     """
     table = tomllib.loads((release.root / "benchmarks" / "results" / "results.toml").read_text(encoding="utf-8"))
     files = {path.name for path in (release.root / "benchmarks" / "results").glob("*.md")}
@@ -123,11 +124,32 @@ def _old_results(release: Release, table: dict[str, Any]) -> Iterator[tuple[str,
             raise RefusedError(f"results.toml: {name}: {commit} is no commit of this branch") from None
         if missing := [path for path in paths if not (release.root / path).exists()]:
             raise RefusedError(f"results.toml: {name} measures {missing[0]}, which does not exist; correct its paths")
-        # Comments count: what is cheap to decide is decided in one way. The line with the version does not.
-        command = ("diff", "--numstat", "-I", "enerated by mcp-codegen", commit, "--", *paths)
-        changed = [line.split("\t")[-1] for line in release.git(*command).splitlines()] if paths else []
+        command = ("diff", "--name-only", "--no-renames", commit, "--", *paths)
+        files = release.git(*command).splitlines() if paths else []
+        changed = [path for path in files if not _is_same_code(release, commit, path)]
         if changed:
             yield name, day, changed[0] + (f" and {len(changed) - 1} other files" if changed[1:] else "")
+
+
+def _is_same_code(release: Release, commit: str, path: str) -> bool:
+    """Return True if a file of Python has the statements that it had at a commit; any other file has changed."""
+    if not path.endswith(".py") or not (release.root / path).exists():
+        return False
+    try:
+        before = release.git("show", f"{commit}:{path}")
+    except RefusedError:  # It is new.
+        return False
+    return _statements(before) == _statements((release.root / path).read_text(encoding="utf-8"))
+
+
+def _statements(text: str) -> str:
+    """Return the syntax tree of a module without its docstrings."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            if ast.get_docstring(node, clean=False) is not None:
+                del node.body[0]
+    return ast.dump(tree)
 
 
 def workflow(release: Release) -> None:

@@ -93,7 +93,7 @@ def table(followed: list[Followed]) -> str:
         "",
         f"{len(followed)} commits of the specification's main branch that changed schema/draft, followed one after "
         f"another in one tree: {written} left a package that was generated, type-checked, held a conversation and was "
-        "imported; after each of the others the tree was what it was before, and the report names the place.",
+        "imported. After any other the tree was what it was before, and the report named the place.",
         "",
         "| commit | day | result | changes since 2026-07-28, or the place |",
         "|---|---|---|---|",

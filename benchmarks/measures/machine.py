@@ -22,7 +22,9 @@ def _commit() -> str:
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
         commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True)
-        changes = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True)
+        # Results are written while others are measured.
+        code = ["status", "--porcelain", "-uno", "--", ":/", ":(exclude,top)benchmarks/results"]
+        changes = subprocess.run([*git, *code], capture_output=True, text=True, check=True)
     except (OSError, subprocess.SubprocessError):
         return ""
     return f" at {commit.stdout.strip()}{' with changes' * bool(changes.stdout.strip())}"

@@ -20,6 +20,7 @@ HERE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HERE))
 
 from measures.machine import measured as when_and_where  # noqa: E402
+from measures.rounds import write_results  # noqa: E402
 from peers import environment  # noqa: E402
 from rich.console import Console  # noqa: E402
 from stdio_load import environ  # noqa: E402
@@ -162,7 +163,7 @@ def compare(runs: int) -> None:
     )
     heads = ["step", "pydantic-core, µs", "msgspec, µs", "ratio"]
     Console(width=100).print(shown("a list of tools", heads, table), "", caption)
-    RESULTS.write_text(f"# Cost of the model layer\n\n{caption}\n\n{markdown(heads, table)}\n")
+    write_results(RESULTS, f"# Cost of the model layer\n\n{caption}\n\n{markdown(heads, table)}\n")
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import subprocess
+import tomllib
 from typing import Final, NamedTuple
 
 from website import svg
@@ -13,13 +13,23 @@ RESULTS: Final = ROOT / "benchmarks" / "results"
 
 
 class Chart(NamedTuple):
-    """Rows of a table as bars: the columns to show, the first of which is ours."""
+    """Rows of a table as bars: the columns to show, the first of which is ours.
+
+    Args:
+        file: The file of results.
+        section: The heading above the table; empty for the first table of the file.
+        rows: The first cells of the rows.
+        columns: How the names of the columns begin.
+        title: What the chart shows, and which bars are better.
+        flipped: Whether the table has a row for each bar: `rows` are then its columns, and `columns` its rows.
+    """
 
     file: str
     section: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     title: str
+    flipped: bool = False
 
 
 CHARTS: Final = (
@@ -33,7 +43,7 @@ CHARTS: Final = (
     Chart(
         "stdio.md",
         "Servers, 2025-06-18",
-        ("cold start to first answer, ms",),
+        ("cold start to first response, ms",),
         ("ours", "mcp", "TS 1", "TS 2"),
         "Milliseconds from the start of a server to its first answer: shorter is better",
     ),
@@ -43,6 +53,42 @@ CHARTS: Final = (
         ("peak memory, sequential, MiB", "peak memory, pipelined, MiB"),
         ("ours", "mcp", "TS 1", "TS 2"),
         "MiB of memory of a server over stdio: shorter is better",
+    ),
+    Chart(
+        "http.md",
+        "With a session, 2025-11-25",
+        ("calls/s, 1 connection", "calls/s, 16 connections"),
+        ("ours", "mcp", "TS 1"),
+        "Calls a second of a server over HTTP, 2025-11-25: longer is better",
+    ),
+    Chart(
+        "http.md",
+        "With a session, 2025-11-25",
+        ("p50 ms, 16 connections", "p99 ms, 16 connections"),
+        ("ours", "mcp", "TS 1"),
+        "Milliseconds of a call over HTTP, half of all calls and 99 of 100: shorter is better",
+    ),
+    Chart(
+        "http.md",
+        "10,000 idle sessions",
+        ("bytes per idle session", "MB with all sessions and streams open"),
+        ("ours", "mcp"),
+        "Memory of a server with 10,000 idle sessions: shorter is better",
+    ),
+    Chart(
+        "imports.md",
+        "",
+        ("cpu ms", "MiB"),
+        ("all types of 2025-11-25", "all types of 2026-07-28", "mcp_types", "pydantic"),
+        "Milliseconds and MiB of an import of the types: shorter is better",
+        flipped=True,
+    ),
+    Chart(
+        "models.md",
+        "",
+        ("read", "write"),
+        ("pydantic-core", "msgspec"),
+        "Microseconds to read and to write 100 tools with our models, and with msgspec: shorter is better",
     ),
 )
 
@@ -74,10 +120,10 @@ def page() -> str:
 def figure(chart: Chart) -> str:
     """Return the HTML figure of a chart, whose caption has the date and what was measured with which versions."""
     text = (RESULTS / chart.file).read_text(encoding="utf-8")
-    about = " ".join(text.partition("\n## ")[0].partition("\n")[2].split())
+    about = " ".join(re.split(r"\n## |\n\|", text)[0].partition("\n")[2].split())
     if "Measured " not in about:  # Results of before the programs wrote it.
         about = f"Measured {_date(chart.file)}. {about}"
-    image = _bars(chart, _table(text, chart.section))
+    image = _bars(chart, _table(text, chart.section, chart.flipped))
     return (
         f'<figure class="picture"><div class="picture-scroll" tabindex="0" role="group" aria-label="{chart.title}">'
         f"{image}</div><figcaption>{chart.title}. {about}</figcaption></figure>"
@@ -95,23 +141,34 @@ def _bars(chart: Chart, table: dict[str, dict[str, str]]) -> str:
         y += 20
         for index, (column, value) in enumerate(values.items()):
             name = next(one for one in table[row] if one.startswith(column))
-            shapes.append(svg.text(118, y + 14, "mcp-codegen" if name == "ours" else name, small=True, anchor="end"))
-            length = 470 * value / max(values.values())
-            shapes.append(svg.bar(126, y + 2, length, 16, "ours" if not index else "peer"))
-            shapes.append(svg.text(132 + length, y + 14, f"{value:,g}", small=True, anchor="start"))
+            label = "mcp-codegen" if name == "ours" else name.partition(",")[0]
+            shapes.append(svg.text(160, y + 14, label, small=True, anchor="end"))
+            length = 428 * value / max(values.values())
+            shapes.append(svg.bar(168, y + 2, length, 16, "ours" if not index else "peer"))
+            shapes.append(svg.text(174 + length, y + 14, f"{value:,g}", small=True, anchor="start"))
             y += 22
         y += 12
     return svg.image(720, y, chart.title, shapes)
 
 
-def _table(text: str, section: str) -> dict[str, dict[str, str]]:
-    """Return the rows of the first table below a heading: by their first cell, the others by their columns."""
-    _, heading, rest = text.partition(f"\n## {section}\n")
+def _table(text: str, section: str, flipped: bool) -> dict[str, dict[str, str]]:
+    """Return the rows of the first table below a heading: by their first cell, the others by their columns.
+
+    Of columns with the same name, the first counts. A flipped table has its columns as rows.
+    """
+    _, heading, rest = text.partition(f"\n## {section}\n") if section else ("", "the file", text)
     lines = [line for line in rest.partition("\n## ")[0].splitlines() if line.startswith("|")]
     if not heading or len(lines) < 3:
         raise ChartError(f"there is no table below {section!r}")
     head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
+    if flipped:
+        head, *rows = [list(column) for column in zip(head, *rows, strict=True)]
+    table: dict[str, dict[str, str]] = {}
+    for row in rows:
+        cells = table.setdefault(row[0], {})
+        for name, cell in zip(head[1:], row[1:], strict=True):
+            cells.setdefault(name, cell)
+    return table
 
 
 def _cell(row: dict[str, str], column: str, file: str) -> str:
@@ -126,10 +183,6 @@ def _number(cell: str) -> float:
 
 
 def _date(file: str) -> str:
-    """Return when a file of results was committed, if this is a checkout that has its history."""
-    command = ["git", "log", "-1", "--format=%cs", "--", f"benchmarks/results/{file}"]
-    try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return "before this release"
-    return done.stdout.strip() or "before this release"
+    """Return the day of a file of results."""
+    table = tomllib.loads((RESULTS / "results.toml").read_text(encoding="utf-8"))
+    return str(table[file]["day"])

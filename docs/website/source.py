@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from website import charts, llms, markdown, navigation, reference
+from website import charts, differences, llms, markdown, navigation, reference
 
 _HERE = Path(__file__).parent
 
@@ -40,14 +40,14 @@ def write_source(folder: Path, explorer: str) -> None:
 def page_texts() -> dict[str, str]:
     """Return the text of each page by its path on the site, in the order of the navigation."""
     paths = {path: file for file, path in navigation.pages().items()}
-    generated = {"performance.md": charts.page(), **dict(reference.pages())}
+    generated = {"performance.md": charts.page(), **differences.pages(), **dict(reference.pages())}
     order = ["index.md", *(page.path for section in navigation.sections() for page in section.pages)]
     order += [path for path in (*paths, *generated) if path not in order]
     return {path: paths[path].read_text(encoding="utf-8") if path in paths else generated[path] for path in order}
 
 
 def _toctree(path: str) -> str:
-    """Return what the home page and the index of decisions need for the navigation."""
+    """Return what the home page, and pages with pages below them, need for the navigation."""
     if path == "index.md":
         return "".join(
             _hidden([f"{page.name} <{page.path}>" if page.name else page.path for page in section.pages], section.title)
@@ -56,6 +56,8 @@ def _toctree(path: str) -> str:
     if path == "explorer.md":
         link = '<a href="schema-explorer.html">Open the explorer of the versions of this release</a>'
         return f"\n```{{raw}} html\n<p>{link}</p>\n```\n"
+    if path == "diff.md":
+        return differences.list_of_pages() + _hidden(list(differences.pages()))
     if path == "adr/README.md":
         return _hidden([record.name for record in navigation.decisions()])
     return ""

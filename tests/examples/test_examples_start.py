@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from support.databases.postgres import environment_with_driver
 from support.peers import free_port, started
 from support.project import ROOT
 
@@ -37,8 +38,8 @@ def command(name: str, folder: Path) -> list[str]:
     return [sys.executable, "-m", f"examples.{name}", *words]
 
 
-async def tools_of(words: list[str]) -> list[str]:
-    async with connect(words, env={**os.environ, **ENVIRONMENT}, cwd=str(ROOT)) as client:
+async def tools_of(words: list[str], **variables: str) -> list[str]:
+    async with connect(words, env={**os.environ, **ENVIRONMENT, **variables}, cwd=str(ROOT)) as client:
         return [tool.name async for tool in client.iter_tools()]
 
 
@@ -77,6 +78,8 @@ async def test_each_example_starts_as_a_module(name: str, tmp_path: Path) -> Non
         assert "Tools: echo" in output_of([*words, server], "quit\n")
     elif name == "skills":
         assert "skill://release-notes" in output_of(words)
+    elif name == "postgres":
+        assert await tools_of(words, **environment_with_driver()) == ["query"]
     elif name in LISTENING:
         wait_until_listening(words)
     else:

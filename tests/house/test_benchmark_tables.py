@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from importlib import import_module
+from types import ModuleType
 
 import pytest
 from support.project import ROOT
@@ -46,3 +48,38 @@ def test_a_ratio_is_the_median_of_those_of_the_turns(monkeypatch: pytest.MonkeyP
     assert row == ["what is taken", "40.0", "100", "10.0", "0.10 (1/10.0)", "≤ 0.5", "yes", "2.50 ✗"]
     (row,) = tables.rows([measure], tables.medians(turns), "other", [])
     assert row[-4:] == ["0.40", "≤ 0.5", "yes", "4.00 ✗"]
+
+
+# ---- rounds and results ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    return import_module("measures.rounds")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lasts", "expected"),
+    [(None, 10, [0, 1, 2, 3, 4]), (100, 10, [0, 1, 2, 3, 4]), (35, 10, [0, 1, 2]), (5, 10, [0, 1]), (0, 1, [0, 1])],
+)
+def test_rounds_end_before_their_time_and_one_always_counts(
+    rounds: ModuleType, monkeypatch: pytest.MonkeyPatch, seconds: float | None, lasts: float, expected: list[int]
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(rounds.time, "monotonic", lambda: now[0])
+    counted, numbers = rounds.Rounds(4, seconds), []
+    for number in counted:
+        numbers.append(number)
+        now[0] += lasts
+    assert (numbers, counted.counted) == (expected, expected[-1])
+
+
+def test_a_result_gets_the_commit_and_the_day_of_its_measurement(rounds: ModuleType) -> None:
+    table = (ROOT / "benchmarks" / "results" / "results.toml").read_text(encoding="utf-8")
+    before = tomllib.loads(table)
+    for name, row in before.items():
+        after = tomllib.loads(rounds.with_row(table, name, "a" * 40, "2030-01-02"))
+        assert after == before | {name: {**row, "commit": "a" * 40, "day": "2030-01-02"}}
+    with pytest.raises(LookupError, match=r"no row for tea\.md"):
+        rounds.with_row(table, "tea.md", "a" * 40, "2030-01-02")

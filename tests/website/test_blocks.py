@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -59,6 +60,24 @@ def test_the_commands_of_the_documentation_have_options_that_exist(page: str, li
         subcommand = command.get_command(context, name)
         assert subcommand is not None, f"there is no command {name!r}"
         command, context = subcommand, click.Context(subcommand, context)
+
+
+def test_one_page_lists_all_commands_and_no_other() -> None:
+    table = (ROOT / "docs" / "command-line.md").read_text("utf-8").split("## All commands")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `mcp-codegen (.+?)` ?(.*?) \| .+ \|$", table, re.M)
+    listed = [row[0].split()[0].rstrip(":") for row in rows if not row[0].startswith("--")]
+    others = [
+        name for row in rows if not row[1].startswith((":", ", `URL")) for name in re.findall(r"`([\w-]+)`", row[1])
+    ]
+    assert sorted([*listed, *others]) == sorted(main.list_commands(click.Context(main)))
+    assert "| `mcp-codegen " not in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_contributing_lists_the_sessions_of_nox() -> None:
+    tree = ast.parse((ROOT / "noxfile.py").read_text("utf-8"))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list]
+    listed = re.findall(r"^\| `nox -s (\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M)
+    assert len(functions) > 15 and sorted(listed) == sorted(function.name for function in functions)
 
 
 def test_the_commands_are_many() -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from support.docs.blocks import PAGES
 from support.project import ROOT
-from website import charts, llms, markdown, navigation, pictures, reference, source
+from website import charts, differences, llms, markdown, navigation, pictures, reference, source
+
+from mcp_generated import REVISIONS
 
 PATHS = navigation.pages()
 
@@ -129,10 +132,58 @@ def test_benchmarks_write_the_day_and_the_machine(monkeypatch: pytest.MonkeyPatc
     )
 
 
+def test_charts_show_calls_over_both_transports_imports_and_models() -> None:
+    assert {chart.file for chart in charts.CHARTS} == {"stdio.md", "http.md", "imports.md", "models.md"}
+
+
+PROGRAMS = {
+    "stdio.md": ("stdio", "stdio_table"),
+    "http.md": ("over_http",),
+    "imports.md": ("imports",),
+    "models.md": (),
+}
+
+
+@pytest.mark.parametrize("chart", charts.CHARTS, ids=lambda chart: chart.title.partition(":")[0])
+def test_what_a_chart_shows_is_what_its_program_writes(chart: charts.Chart) -> None:
+    """A result that is measured again has the same rows, or the chart would not be found in it."""
+    paths = [ROOT / "benchmarks" / f"{name}.py" for name in PROGRAMS[chart.file]]
+    text = "".join(
+        path.read_text(encoding="utf-8") for path in paths or [ROOT / "benchmarks" / "measures" / "models.py"]
+    )
+    assert [row for row in chart.rows if f'"{row}"' not in text] == []
+    title = chart.section.partition(", ")[0].removeprefix("10,000 ").lower()
+    assert title in text
+
+
+def test_a_bar_is_as_long_as_its_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    table = "# T\n\nMeasured 2030-01-01.\n\n| import | ms | MiB | ms |\n| --- | --- | --- | --- |\n"
+    (tmp_path / "times.md").write_text(f"{table}| ours, all | 10 | 1 | 7 |\n| other | 40 | 2 | 9 |\n")
+    monkeypatch.setattr(charts, "RESULTS", tmp_path)
+    image = charts.figure(charts.Chart("times.md", "", ("ms",), ("ours", "other"), "Times: shorter is better", True))
+    assert [float(width) for width in re.findall(r'class="bar \w+" .*?width="([\d.]+)"', image)] == [107, 428]
+    assert "Times: shorter is better. Measured 2030-01-01.<" in image
+
+
 def test_a_chart_without_its_row_is_an_error() -> None:
     chart = charts.CHARTS[0]._replace(rows=("cups of tea a second",))
     with pytest.raises(charts.ChartError, match="there is no row 'cups of tea a second'"):
         charts.figure(chart)
+
+
+# ---- differences ----------------------------------------------------------------------------------------------------
+
+
+def test_each_version_but_the_first_has_a_page_of_changes_that_its_list_leads_to(texts: dict[str, str]) -> None:
+    versions = sorted(REVISIONS)
+    assert list(differences.pages()) == [f"changes/{version}.md" for version in versions[1:]]
+    for before, after in pairwise(versions):
+        page = texts[f"changes/{after}.md"]
+        assert page.startswith(f"# Changes from {before} to {after}\n")
+        assert f"]({f'changes/{after}.md'}): " in differences.list_of_pages()
+        rows = len(re.findall(r"^\| `", page, re.M))
+        assert f"\n{rows} changes, of which " in page and rows > 10
+    assert "| `ping (client to server)` | method-removed | client |" in texts["changes/2026-07-28.md"]
 
 
 # ---- texts for language models --------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ WEIGHT: Final = 300_000  # Bytes that a page and what it loads may have, compres
 FORMS: Final = (
     *("index", "start", "concepts", "features", "protocol-features", "performance", "troubleshooting"),
     *("reference/mcp_generated-App", "reference/index", "search", "adr/README"),
+    *("changes/2026-07-28", "debugging"),
 )
 
 
@@ -165,18 +166,18 @@ def test_the_search_needs_no_server(browser: Browser, site: Path) -> None:
 
 
 def test_a_page_can_be_used_with_the_keyboard(browser: Browser, origin: str) -> None:
-    from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
 
     show(browser, f"{origin}/concepts.html", 400)
-    body = browser.find_element(By.TAG_NAME, "body")
-    focused: list[str] = []
-    for _ in range(60):
-        body.send_keys(Keys.TAB)
-        script = "const it = document.activeElement; return it.className + ' ' + (it.getAttribute('href') || '')"
-        focused.append(browser.execute_script(script))
-    assert "#furo-main-content" in focused[0]
-    assert any("picture-scroll" in one for one in focused)
+    script = "const it = document.activeElement; return it.className + ' ' + (it.getAttribute('href') || '')"
+
+    def focused_after(key: str) -> str:
+        browser.switch_to.active_element.send_keys(key)
+        return str(browser.execute_script(script))
+
+    assert "#furo-main-content" in focused_after(Keys.TAB), "the first link skips the navigation"
+    focused_after(Keys.ENTER)
+    assert any("picture-scroll" in focused_after(Keys.TAB) for _ in range(20))
 
 
 def test_links_between_pages_lead_to_anchors(site: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.cli.endings import settle
 
 from mcp_codegen import swap
 from mcp_codegen.errors import OutputError
@@ -113,21 +114,6 @@ def run(folder: Path, number: int | None, delay: float) -> subprocess.CompletedP
                 process.send_signal(number)
         output, errors = process.communicate(timeout=60)
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
-
-
-def settle(folder: Path) -> None:
-    """Wait until no process removes anything beside the folder any more."""
-    for name in os.listdir("/proc"):
-        if name.isdigit() and str(folder).encode() in _command(name):
-            while _command(name):
-                os.sched_yield()
-
-
-def _command(process: str) -> bytes:
-    try:
-        return Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 @pytest.mark.long

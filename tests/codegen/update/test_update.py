@@ -6,7 +6,9 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from support.cli.endings import settle
 from support.schemas.invented import folder, message, no_capability, record, talking
 from support.schemas.typescript_text import official_files
 
@@ -51,9 +54,13 @@ class History:
         self.git("commit", "--quiet", "--message", "A commit")
         return self.git("rev-parse", "HEAD")
 
-    def update(self, *arguments: str | Path, source: str | Path | None = None) -> Result:
+    def words(self, *arguments: str | Path, source: str | Path | None = None) -> list[str | Path]:
+        """The words of a command that updates."""
         places = ["--schema", self.root, "--output", self.output, "--report", self.root.parent / "report.md"]
-        words = ["update", "--from", source or self.repository, *places, "--no-type-check", *arguments]
+        return ["update", "--from", source or self.repository, *places, *arguments]
+
+    def update(self, *arguments: str | Path, source: str | Path | None = None) -> Result:
+        words = self.words("--no-type-check", *arguments, source=source)
         return CliRunner().invoke(main, [str(word) for word in words])
 
     def report(self) -> str:
@@ -193,6 +200,62 @@ def test_an_interrupt_leaves_what_was_there(history: History, monkeypatch: pytes
     monkeypatch.setattr(f"mcp_codegen.{module}.{place}", interrupted)
     assert history.update().exit_code == 1 and calls
     assert history.contents() == before
+
+
+# Runs the command, and waits before the nth call of a function for a signal.
+PAUSED = """
+import sys
+from importlib import import_module
+module, name, number = import_module(f"mcp_codegen.{sys.argv[1]}"), sys.argv[2], int(sys.argv[3])
+function, calls = getattr(module, name), []
+def paused(*arguments, **settings):
+    calls.append(1)
+    if len(calls) == number:
+        print("paused", flush=True)
+        sys.stdin.read()
+    return function(*arguments, **settings)
+setattr(module, name, paused)
+import_module("mcp_codegen.cli.main").main(sys.argv[4:])
+"""
+MOMENTS = [
+    *("update.repository.read_snapshot 1", "update.preparation.import_revision 1", "update.preparation.try_revision 1"),
+    *("update.preparation.generate 1", "swap.write_folders 1", "swap._stage 1", "swap._stage 2"),
+    *("swap._exchange 1", "swap._exchange 2", "swap._write_done 1", "cli.updating.write_files 1"),
+]
+
+
+@pytest.fixture(scope="module")
+def changed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
+    """A history whose draft has changed, and what an update that nothing interrupts makes of it."""
+    history = places(shutil.copytree(prepared, tmp_path_factory.mktemp("changed") / "history"))
+    history.commit(draft=official_files(grown(limit=TEXT)))
+    updated = places(shutil.copytree(history.repository.parent, tmp_path_factory.mktemp("updated") / "history"))
+    assert updated.update().exit_code == 0
+    return history.repository.parent, updated.contents()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="the processes are seen in /proc")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])  # By name: Windows has no SIGKILL.
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_signal_at_any_moment_leaves_all_old_files_or_all_new_ones(
+    changed: tuple[Path, dict[str, bytes]], tmp_path: Path, moment: str, name: str
+) -> None:
+    history = places(shutil.copytree(changed[0], tmp_path / "history"))
+    before, after = history.contents(), changed[1]
+    assert before != after
+    place, number = moment.split()
+    words = [*place.rpartition(".")[::2], number, *map(str, history.words("--no-type-check"))]
+    with subprocess.Popen(
+        [sys.executable, "-c", PAUSED, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and "paused\n" in process.stdout
+        process.send_signal(signal.Signals[name])
+        process.communicate(timeout=60)
+    assert process.returncode != 0
+    settle(history.root.parent)
+    remaining = history.contents()
+    assert remaining == (after if place.endswith("write_files") else before), sorted(remaining.keys() ^ before.keys())
 
 
 @pytest.mark.long

@@ -142,6 +142,31 @@ def test_a_rehearsal_accepts_an_older_result_for_a_month_and_names_it(checkout: 
         parts.benchmarks(checkout.release(""))
 
 
+@pytest.mark.parametrize(
+    ("text", "current"),
+    [
+        ("one = 1  # The first.\n", True),
+        ('"""The numbers."""\n\none = (\n    1\n)\n', True),
+        ("one = 1.0\n", False),
+        ("one = 1\none.real\n", False),
+    ],
+)
+def test_comments_docstrings_and_layout_cost_nothing(checkout: Checkout, parts: Any, text: str, current: bool) -> None:
+    checkout.write("runtime/a.py", text)
+    checkout.commit()
+    parts.benchmarks(rehearsal := checkout.release(""))
+    assert f"{int(current)} of 1 results are current" in rehearsal.notes
+    assert any("is older than runtime/a.py" in note for note in rehearsal.notes) is not current
+
+
+@pytest.mark.parametrize("path", ["runtime/new.py", "runtime/data.toml"])
+def test_a_new_file_and_one_of_data_make_a_result_old(checkout: Checkout, parts: Any, path: str) -> None:
+    checkout.write(path, "# A comment.\n")
+    checkout.commit()
+    with pytest.raises(Exception, match=f"is older than {path}; measure it again"):
+        parts.benchmarks(checkout.release("v1.2.0"))
+
+
 def with_password(jobs: dict[str, Any]) -> None:
     jobs["publish"]["steps"][-1]["with"] = {"password": "${{ secrets.TOKEN }}"}
 

@@ -126,9 +126,26 @@ class WireModel(BaseModel):
             attribute = _attributes(type(self)).get(name)
             if attribute is not None:
                 return getattr(self, attribute)
-            if name == "data" and "structured_content" in type(self).model_fields:  # FastMCP's name of its value.
-                raise AttributeError(f"{type(self).__name__} has no attribute 'data': structured_content has the value")
+            if name in ("data", "text"):
+                from .result_use import attribute_remedy  # Here and below: few programs need it.
+
+                if remedy := attribute_remedy(type(self), name):
+                    raise AttributeError(remedy)
             return super().__getattr__(name)
+
+        def __iter__(self):
+            """Iterate over fields and values, as every model does; a result with pages would be taken for its list."""
+            from .result_use import iteration_remedy, list_field
+
+            if list_field(type(self)):
+                raise TypeError(iteration_remedy(type(self)))
+            return super().__iter__()
+
+        def __getitem__(self, key):
+            """Raise TypeError with what to write instead."""
+            from .result_use import item_remedy
+
+            raise TypeError(item_remedy(type(self), key, _attributes(type(self))))
 
     # pydantic must not call __init__ during validation: only direct construction fills in constants.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]

@@ -19,7 +19,10 @@ from ...aio.process_exit import ExitTimer, exit_without_threads
 from ...errors import LocalError
 from ...session.interfaces import Service
 from .app import MCPASGIApp
+from .connections.observed_protocols import observed
+from .connections.server_connections import ServerConnections
 from .endpoint_sharing import EndpointSharing
+from .http_limits import HTTPLimits
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -140,7 +143,8 @@ def _prepare(
     }
     listener = _listen_or_exit(host, port) if place is None else place.listener
     urls = _urls(listener, host, path, settings)
-    server_class = _server_class(application, exit_timer, place, urls, shared is not None)
+    connections = ServerConnections(settings.get("limits") or HTTPLimits())
+    server_class = _server_class(application, exit_timer, place, urls, shared is not None, connections)
     return server_class(Config(application, **config)), listener
 
 
@@ -152,7 +156,12 @@ def _shared(servers: Sequence[Service], settings: dict[str, Any]) -> EndpointSha
 
 
 def _server_class(
-    application: MCPASGIApp, exit_timer: ExitTimer, place: WorkerPlace | None, urls: Sequence[str], is_shared: bool
+    application: MCPASGIApp,
+    exit_timer: ExitTimer,
+    place: WorkerPlace | None,
+    urls: Sequence[str],
+    is_shared: bool,
+    connections: ServerConnections,
 ) -> type[Server]:
     from uvicorn import Server
 
@@ -160,6 +169,7 @@ def _server_class(
         """A uvicorn server that writes its URLs, and ends all streams before uvicorn waits for them."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            self.config.http_protocol_class = observed(self.config.http_protocol_class, connections)
             await super().startup(sockets)
             # From here on uvicorn handles signals: who has read the line may stop the server.
             if place is None:

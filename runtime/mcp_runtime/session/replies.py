@@ -31,10 +31,10 @@ async def run_request_handler(
         is_open = request.open
         response = connection.send_result(request, result), 0
     except (Exception, asyncio.CancelledError) as error:
-        if _is_task_cancelled(error):
+        if is_task_cancelled(error):
             raise
         is_open = request.open
-        response = _error_response(connection, request, error)
+        response = error_response(connection, request, error)
     return response if is_open else None
 
 
@@ -46,7 +46,7 @@ async def run_notification_handler(notification: NotificationReceived, handle: H
         _log.exception("the handler of %r failed", notification.row.method)
 
 
-def _error_response(connection: Connection, request: RequestReceived, error: BaseException) -> tuple[bytes, int]:
+def error_response(connection: Connection, request: RequestReceived, error: BaseException) -> tuple[bytes, int]:
     """Return the error response to a request whose handler failed, and its code.
 
     Only a JSONRPCError is sent to the client with its message; other exceptions become "internal error" and are logged.
@@ -63,7 +63,7 @@ def _error_response(connection: Connection, request: RequestReceived, error: Bas
     return connection.send_error(request, INTERNAL_ERROR, "internal error"), INTERNAL_ERROR
 
 
-def _is_task_cancelled(error: BaseException) -> bool:
+def is_task_cancelled(error: BaseException) -> bool:
     """Return True if the current task is cancelled, and not only something that it waited for."""
     task = asyncio.current_task() if isinstance(error, asyncio.CancelledError) else None
     return task is not None and task.cancelling() > 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 from .client_keys import ClientKey
 
 
@@ -13,11 +11,11 @@ class BufferedBytes:
     def __init__(self, limit: int) -> None:
         """Create an account of 0 bytes, of `limit` bytes at most."""
         self._limit = limit
-        self._held: dict[Hashable, tuple[ClientKey, int]] = {}
+        self._held: dict[object, tuple[ClientKey, int]] = {}
         self._of_clients: dict[ClientKey, int] = {}
         self.total = 0
 
-    def set(self, holder: Hashable, client: ClientKey, size: int) -> None:
+    def set(self, holder: object, client: ClientKey, size: int) -> None:
         """Set how many bytes a holder of a client has; 0 removes it."""
         client, before = self._held.get(holder, (client, 0))
         if size:
@@ -30,7 +28,7 @@ class BufferedBytes:
         else:
             self._of_clients.pop(client, None)
 
-    def excess(self) -> Hashable | None:
+    def excess(self) -> object:
         """Return the holder that has to lose its bytes, None below the limit: that of the client with the most bytes
         that has most of them, and has had them for the longest time."""
         if self.total <= self._limit:

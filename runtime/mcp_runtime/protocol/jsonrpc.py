@@ -232,9 +232,11 @@ def serialize(value: Any) -> bytes:
     """Serialize a model or plain JSON. Raises ValueError for values that JSON cannot express, such as NaN."""
     written = _WRITERS[type(value)](value)
     # NaN, infinity, or a NaN that became null? The words may be part of a string. To look for one byte costs least.
-    if (b"N"[0] in written and b"NaN" in written) or (b"I"[0] in written and b"Infinity" in written):
-        require_finite(written, value)
-    elif written.partition(b"null")[1]:  # `partition` takes one argument; `in` would look for an integer first.
+    if (
+        (b"N"[0] in written and b"NaN" in written)
+        or (b"I"[0] in written and b"Infinity" in written)
+        or written.partition(b"null")[1]
+    ):
         require_finite(written, value)
     return written
 

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 
 import pytest
-from support.http.slow_connections import LARGE, RawSocket, ClockedServer, call, echo, incomplete, server
+from support.http.slow_connections import LARGE, ClockedServer, RawSocket, call, echo, incomplete, server
 
 pytestmark = pytest.mark.deadline(1000)  # On the clock that tests set forward.
 parsers = pytest.mark.parametrize("parser", ["h11", "httptools"])

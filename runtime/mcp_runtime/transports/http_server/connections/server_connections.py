@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from ....http.buffered import BufferedBytes
 from ....http.client_keys import ClientKey, client_key
@@ -122,7 +122,7 @@ class ServerConnections:
 
 def key_of_peer(peer: object) -> tuple[ClientKey, bool]:
     """Return what identifies the client of a socket, and whether its address is that of this machine."""
-    address: str | None = peer[0] if isinstance(peer, tuple) else None
+    address = cast("str | None", peer[0]) if isinstance(peer, tuple) else None
     return client_key(None, address), address in _LOOPBACK
 
 

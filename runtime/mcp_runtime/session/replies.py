@@ -31,8 +31,6 @@ async def run_request_handler(
         is_open = request.open
         response = connection.send_result(request, result), 0
     except (Exception, asyncio.CancelledError) as error:
-        if is_task_cancelled(error):
-            raise
         is_open = request.open
         response = error_response(connection, request, error)
     return response if is_open else None
@@ -50,7 +48,10 @@ def error_response(connection: Connection, request: RequestReceived, error: Base
     """Return the error response to a request whose handler failed, and its code.
 
     Only a JSONRPCError is sent to the client with its message; other exceptions become "internal error" and are logged.
+    Raises the CancelledError of a task that is cancelled.
     """
+    if _is_task_cancelled(error):
+        raise error
     if isinstance(error, JSONRPCError):
         code = connection.revision.error_code_to_send(error.code)
         if code != error.code:
@@ -63,7 +64,7 @@ def error_response(connection: Connection, request: RequestReceived, error: Base
     return connection.send_error(request, INTERNAL_ERROR, "internal error"), INTERNAL_ERROR
 
 
-def is_task_cancelled(error: BaseException) -> bool:
+def _is_task_cancelled(error: BaseException) -> bool:
     """Return True if the current task is cancelled, and not only something that it waited for."""
     task = asyncio.current_task() if isinstance(error, asyncio.CancelledError) else None
     return task is not None and task.cancelling() > 0

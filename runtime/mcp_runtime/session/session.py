@@ -26,7 +26,7 @@ from .interfaces import Channel, PushTransport, Reply, RequestTransport, Send, T
 from .large.incoming import LargeMessages
 from .options import RequestOptions
 from .pending import PendingRequests
-from .replies import error_response, is_task_cancelled, run_notification_handler
+from .replies import error_response, run_notification_handler
 from .running import RunningHandlers, RunningRequest, ignore_response
 
 _log: Final = logging.getLogger(__name__)
@@ -85,10 +85,7 @@ class Session:
     # ---- receiving --------------------------------------------------------------------------------------------------
 
     async def run(self, first: bytes | None = None) -> None:
-        """Receive messages until the connection ends; then fail all pending requests with ConnectionClosedError.
-
-        `first` is the first message, if it was received already.
-        """
+        """Receive messages, the first of which may be `first`; in the end fail requests with ConnectionClosedError."""
         self._handlers.drain = self.transport.drain
         push = self._handlers.push = self.transport if isinstance(self.transport, PushTransport) else None
         if first is not None:
@@ -131,11 +128,10 @@ class Session:
                 # It is handled in pieces, and those that arrive meanwhile wait.
                 self._large = self._large or LargeMessages(self.connection, self._handlers.push, self._handle_later)
                 return self._large.add(data)
-            event = (
-                self.connection.oversized(data)
-                if type(data) is OversizedMessage
-                else self.connection.receive_message(jsonrpc.decode(data))
-            )
+            if type(data) is OversizedMessage:
+                event = self.connection.oversized(data)
+            else:
+                event = self.connection.receive_message(jsonrpc.decode(data))
             self.handle_event(event, self._send, self)
         elif self._input_ended is not None and not self._input_ended.done():
             self._input_ended.set_result(None)
@@ -198,8 +194,6 @@ class Session:
             is_open = request.open
             response = self.connection.send_result(request, result)
         except (Exception, asyncio.CancelledError) as error:
-            if is_task_cancelled(error):
-                raise
             is_open = request.open
             response, code = error_response(self.connection, request, error)
         finally:
@@ -248,13 +242,11 @@ class Session:
     # ---- sending ----------------------------------------------------------------------------------------------------
 
     def _send(self, message: bytes | None, code: int = 0) -> None:
-        if message is None:
-            return
         try:
-            if self._request_transport is None:
-                self.transport.send(message, more=bool(self.running))
-            else:
+            if message is not None and self._request_transport is not None:
                 self._request_transport.send_message(OutgoingMessage(None, message))
+            elif message is not None:
+                self.transport.send(message, more=bool(self.running))
         except ConnectionClosedError as error:
             _log.debug("not sent: %s", error)
 

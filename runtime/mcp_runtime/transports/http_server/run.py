@@ -143,9 +143,12 @@ def _prepare(
     }
     listener = _listen_or_exit(host, port) if place is None else place.listener
     urls = _urls(listener, host, path, settings)
+    server_class = _server_class(application, exit_timer, place, urls, shared is not None)
+    loaded = Config(application, **config)
+    loaded.load()
     connections = ServerConnections(settings.get("limits") or HTTPLimits())
-    server_class = _server_class(application, exit_timer, place, urls, shared is not None, connections)
-    return server_class(Config(application, **config)), listener
+    loaded.http_protocol_class = observed(loaded.http_protocol_class, connections)
+    return server_class(loaded), listener
 
 
 def _shared(servers: Sequence[Service], settings: dict[str, Any]) -> EndpointSharing | None:
@@ -156,12 +159,7 @@ def _shared(servers: Sequence[Service], settings: dict[str, Any]) -> EndpointSha
 
 
 def _server_class(
-    application: MCPASGIApp,
-    exit_timer: ExitTimer,
-    place: WorkerPlace | None,
-    urls: Sequence[str],
-    is_shared: bool,
-    connections: ServerConnections,
+    application: MCPASGIApp, exit_timer: ExitTimer, place: WorkerPlace | None, urls: Sequence[str], is_shared: bool
 ) -> type[Server]:
     from uvicorn import Server
 
@@ -169,7 +167,6 @@ def _server_class(
         """A uvicorn server that writes its URLs, and ends all streams before uvicorn waits for them."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            self.config.http_protocol_class = observed(self.config.http_protocol_class, connections)
             await super().startup(sockets)
             # From here on uvicorn handles signals: who has read the line may stop the server.
             if place is None:

@@ -8,13 +8,34 @@ from typing import Final, Protocol, cast
 
 from ....http.buffered import BufferedBytes
 from ....http.client_keys import ClientKey, client_key
-from ..http_limits import HTTPLimits
 
-_MOST: Final = 10_000  # Connections at the same time, if the process may have so many files open.
+_MAX_CONNECTIONS: Final = 10_000  # Connections at the same time, if the process may have so many files open.
 _FILES: Final = 1024  # Files that a process may have open where the system does not tell.
 _TICKS: Final = 10  # How often connections are looked at within the shortest deadline.
-_LONGEST_TICK: Final = 1.0  # Seconds.
+_MAX_TICK: Final = 1.0  # Seconds.
 _LOOPBACK: Final = ("127.0.0.1", "::1", None)  # None is a Unix socket. A proxy on this machine has such an address.
+
+
+class ConnectionLimits(Protocol):
+    """The limits of connections: fields of `HTTPLimits`."""
+
+    @property
+    def head_timeout(self) -> float: ...
+
+    @property
+    def body_timeout(self) -> float: ...
+
+    @property
+    def write_timeout(self) -> float: ...
+
+    @property
+    def max_connections(self) -> int | None: ...
+
+    @property
+    def max_connections_per_address(self) -> int | None: ...
+
+    @property
+    def max_buffered(self) -> int: ...
 
 
 class Observed(Protocol):
@@ -39,7 +60,7 @@ class Observed(Protocol):
 class ServerConnections:
     """The connections of one server. One timer serves all of them."""
 
-    def __init__(self, limits: HTTPLimits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         """Create the connections, of which there are none yet."""
         self.limits = limits
         self.max_connections = limits.max_connections or default_max_connections()
@@ -47,7 +68,7 @@ class ServerConnections:
         self._counts: dict[ClientKey, int] = {}
         self._unsent = BufferedBytes(limits.max_buffered)
         shortest = min(limits.head_timeout, limits.body_timeout, limits.write_timeout)
-        self._tick_seconds = min(shortest / _TICKS, _LONGEST_TICK)
+        self._tick_seconds = min(shortest / _TICKS, _MAX_TICK)
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -129,10 +150,10 @@ def key_of_peer(peer: object) -> tuple[ClientKey, bool]:
 def default_max_connections() -> int:
     """Return nine tenths of the files that this process may have open, and at most 10,000."""
     if sys.platform == "win32":
-        return _MOST
+        return _MAX_CONNECTIONS
     import resource
 
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
-        return _MOST
-    return min(max(files * 9 // 10, 1), _MOST)
+        return _MAX_CONNECTIONS
+    return min(max(files * 9 // 10, 1), _MAX_CONNECTIONS)

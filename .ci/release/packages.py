@@ -42,7 +42,8 @@ OPENING = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"
 
 def generated(release: Release) -> None:
     """Check that generated/ is what the generator makes now."""
-    output = release.run(release.python, "-m", "mcp_codegen", "--all", "--check")
+    # From its folder, this module is that of this checkout, whichever is installed.
+    output = release.run(release.python, "-m", "mcp_codegen", "--all", "--check", cwd=release.root / "codegen")
     release.note(output.strip().splitlines()[-1])
 
 

@@ -23,6 +23,9 @@ from .introspection.docstrings import parse_docstring
 from .introspection.scalars import scalars_schema
 
 _MAX_ERRORS: Final = 1000  # Errors after which arguments are not read as JSON: each of them has cost time.
+_PREFIX: Final = (
+    1000  # Items beyond the first wrong one that a list has to have for its beginning to be validated alone.
+)
 _MAX_UNKNOWN: Final = 10  # Unknown arguments that an error counts.
 _NO_FLOATS: Final = (str, int, bool, NoneType)  # Types of values that contain no floats.
 _ONLY_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -115,9 +118,24 @@ class Signature:
         except ValidationError as error:
             if error.error_count() > _MAX_ERRORS:
                 raise
+            self._check_first_wrong(arguments, error, coerce)
             checked = self._read_json(arguments, coerce)
         values = checked.__dict__
         return {name: values[key] for name, key in self._keys}
+
+    def _check_first_wrong(self, arguments: Mapping[str, Any], error: ValidationError, coerce: bool) -> None:
+        """Raise ValidationError if the first wrong item of a long list is wrong as JSON too.
+
+        The list up to there is validated as JSON, because all of it would take as much memory again.
+        """
+        path = _first_path(error)
+        items = arguments.get(str(path[0])) if path else None
+        if len(path) > 1 and is_list(items) and isinstance(index := path[1], int) and len(items) > index + _PREFIX:
+            try:
+                self._read_json({**arguments, str(path[0]): items[: index + 1]}, coerce)
+            except ValidationError as shorter:
+                if _first_path(shorter)[:2] == path[:2]:  # Else the list is too short, or another item is wrong.
+                    raise
 
     def _with_few_unknown(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the arguments with few of the unknown ones: each of them is an error that is listed."""
@@ -155,6 +173,10 @@ class Signature:
     def _call_plain(self, arguments: dict[str, Any]) -> Awaitable[Any]:
         function = partial(self.function, **arguments)
         return run_plain(function, arguments.values(), self.description, thread=self._in_thread)
+
+
+def _first_path(error: ValidationError) -> tuple[int | str, ...]:
+    return error.errors(include_url=False, include_context=False, include_input=False)[0]["loc"]
 
 
 def function_name(function: Callable[..., Any]) -> str:

@@ -5,25 +5,34 @@ from __future__ import annotations
 import asyncio
 from collections.abc import MutableMapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from .asgi import ClientDisconnectError, Receive
+from .asgi import ClientDisconnectError, Receive, Scope
+from .buffered import BufferedBytes
+from .client_keys import address_of, client_key
 from .headers import HTTPError
 
+_MAX_BUFFERED: Final = 256 * 1024 * 1024  # Bytes.
 _TICKS: Final = 10  # The number of timer ticks in the time limit of one request.
+
+
+_TOO_MANY: Final = HTTPError(503, "too many large requests are incomplete: send it again later", close=True)
 
 
 class BodyReader:
     """A reader of request bodies with a size limit and a time limit."""
 
-    def __init__(self, max_bytes: int, seconds: float) -> None:
+    def __init__(self, max_bytes: int, seconds: float, max_buffered: int = _MAX_BUFFERED) -> None:
         """Create a reader.
 
         Args:
             max_bytes: The limit of one body, in bytes; longer bodies are rejected with 413.
             seconds: The time limit for one body, in seconds after the head; later bodies are rejected with 408.
+            max_buffered: The limit of all bodies that are not complete. Above it, the largest of the client that holds
+                most of them is rejected with 503.
         """
         self.max_bytes = max_bytes
+        self._buffered = BufferedBytes(max_buffered)
         self._digits = len(str(max_bytes))  # A Content-Length with fewer digits is below the limit.
         self._seconds = seconds
         self._too_long = HTTPError(413, f"the message is longer than the limit of {max_bytes} bytes")
@@ -34,9 +43,10 @@ class BodyReader:
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def read(self, receive: Receive, length: bytes = b"") -> bytes | HTTPError:
+    async def read(self, receive: Receive, length: bytes = b"", scope: Scope | None = None) -> bytes | HTTPError:
         """Return the body of a request, or the error to reject it with: 413 as soon as it is known to be too long,
-        408 if it is late, 400 if `length`, its Content-Length, is not a number. Raises ClientDisconnectError."""
+        408 if it is late, 503 if too many are incomplete, 400 if `length`, its Content-Length, is not a number. The
+        ASGI scope has the address of the client. Raises ClientDisconnectError."""
         if length and not (len(length) < self._digits and length.isdigit()):
             if not length.isdigit():
                 return HTTPError(400, "Content-Length must be a number")
@@ -51,7 +61,7 @@ class BodyReader:
             message = await receive()
             body: bytes = message.get("body", b"")
             if message.get("more_body") or len(body) > self.max_bytes or message["type"] != "http.request":
-                return await self._read_remaining(receive, message)
+                return await self._read_remaining(receive, message, task, scope)
             return body
         except asyncio.CancelledError:
             if (error := self._ended.pop(task, None)) is None:
@@ -61,19 +71,30 @@ class BodyReader:
         finally:
             del self._started[task]
 
-    async def _read_remaining(self, receive: Receive, message: MutableMapping[str, Any]) -> bytes | HTTPError:
+    async def _read_remaining(
+        self, receive: Receive, message: MutableMapping[str, Any], task: asyncio.Task[Any], scope: Scope | None
+    ) -> bytes | HTTPError:
         """Return the body that starts with this ASGI message."""
         parts: list[bytes] = []
-        size = 0
-        while message["type"] != "http.disconnect":
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self.max_bytes:
-                return self._too_long_unread if message.get("more_body") else self._too_long
-            if not message.get("more_body"):
-                return b"".join(parts)
-            message = await receive()
-        raise ClientDisconnectError
+        size, client = 0, client_key(None, address_of(scope))
+        try:
+            while message["type"] != "http.disconnect":
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > self.max_bytes:
+                    return self._too_long_unread if message.get("more_body") else self._too_long
+                if not message.get("more_body"):
+                    return b"".join(parts)
+                self._buffered.set(task, client, size)
+                if (excess := self._buffered.excess()) is task:
+                    return _TOO_MANY
+                if excess is not None:
+                    self._buffered.set(excess, client, 0)
+                    self._end(cast("asyncio.Task[Any]", excess), _TOO_MANY)
+                message = await receive()
+            raise ClientDisconnectError
+        finally:
+            self._buffered.set(task, client, 0)
 
     def _start_timer(self) -> asyncio.Task[Any]:
         """Start the timer in the running loop, and return the current task."""

@@ -219,9 +219,9 @@ class Connection:
 
     def receive_message(self, message: jsonrpc.Message | list[jsonrpc.Message], in_batch: bool = False) -> Event:
         """Return the event of a decoded message, or of a decoded batch."""
+        if isinstance(message, RequestMessage):  # Requests are the most frequent messages, and `match` is slower.
+            return self._received_request(message, in_batch)
         match message:
-            case RequestMessage():  # First, because requests are the most frequent messages.
-                return self._received_request(message, in_batch)
             case ResultMessage() | ErrorMessage():
                 return self._received_response(message)
             case NotificationMessage():

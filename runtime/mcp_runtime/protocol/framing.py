@@ -32,7 +32,12 @@ class LineDecoder:
             return [line] if (line := data[:-1].removesuffix(b"\r")) else []  # The common case: exactly one line.
         *ends, rest = data.split(b"\n")
         lines: list[bytes] = []
+        is_short = len(data) <= self._limit
         for end in ends:
+            if is_short and not self._parts and self._beginning is None:  # A whole line within the limit.
+                if end := end.removesuffix(b"\r"):
+                    lines.append(end)
+                continue
             self._buffer(end)
             if self._beginning is not None:
                 lines.append(OversizedMessage(self._beginning + b"\0" + b"".join(self._parts)[-_END_BYTES:]))

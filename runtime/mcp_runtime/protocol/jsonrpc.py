@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
-from pydantic_core import from_json, to_json
+from pydantic_core import SchemaSerializer, from_json, to_json
 
 from ..usage.records import Record
 from .finite_numbers import is_finite, require_finite
@@ -126,7 +128,7 @@ def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) 
         id = id_of_response(data)
         return MalformedMessage(PARSE_ERROR, f"not JSON: {error}", id, id is not None)
     digits = data.translate(_DIGITS_AS_ZERO)
-    # `partition` takes one argument, which costs less than `find`; `in` would look for an integer first.
+    # `partition` takes one argument, which costs less than `find`.
     if (digits.partition(b"0e")[1] or (len(digits) > 308 and _MANY_DIGITS in digits)) and not is_finite(value):
         return _reject_infinity(value)
     if is_object(value):
@@ -212,12 +214,29 @@ def _read_response(value: dict[str, Any], id: Id | None) -> Message:
 # ---- writing --------------------------------------------------------------------------------------------------------
 
 
+class _Writers(dict[type[Any], Callable[[Any], bytes]]):
+    """What writes values of a class as JSON: a look-up here costs less than one in a model, which has `__getattr__`."""
+
+    def __missing__(self, cls: type[Any]) -> Callable[[Any], bytes]:
+        serializer = getattr(cls, "__pydantic_serializer__", None)
+        write: Callable[[Any], bytes] = partial(to_json, by_alias=True) if serializer is None else serializer.to_json
+        if serializer is None or type(serializer) is SchemaSerializer:  # Others are replaced when they are used first.
+            self[cls] = write
+        return write
+
+
+_WRITERS: Final = _Writers()
+
+
 def serialize(value: Any) -> bytes:
     """Serialize a model or plain JSON. Raises ValueError for values that JSON cannot express, such as NaN."""
-    serializer = getattr(value, "__pydantic_serializer__", None)
-    written: bytes = to_json(value, by_alias=True) if serializer is None else serializer.to_json(value)
-    # NaN, infinity, or a NaN that became null? The words may be part of a string.
-    if written.partition(b"NaN")[1] or written.partition(b"Infinity")[1] or written.partition(b"null")[1]:
+    written = _WRITERS[type(value)](value)
+    # NaN, infinity, or a NaN that became null? The words may be part of a string. To look for one byte costs least.
+    if (
+        (b"N"[0] in written and b"NaN" in written)
+        or (b"I"[0] in written and b"Infinity" in written)
+        or written.partition(b"null")[1]
+    ):
         require_finite(written, value)
     return written
 

@@ -8,6 +8,7 @@ from typing import Final
 MAX_PARTS: Final = 750_000  # The default limit of one message: its text is parsed in one step.
 
 _OF_NAME: Final = 3  # What the name of a member counts: another name takes as long as a few numbers.
+_NO_MARKS: Final = bytes(byte for byte in range(256) if byte not in b",[{:")
 _BLOCK: Final = 512 * 1024  # Bytes that are counted at once.
 
 
@@ -38,4 +39,5 @@ def counts_of_parts(data: bytes, limit: int) -> Iterator[int]:
 
 
 def _count(text: bytes) -> int:
-    return text.count(b",") + text.count(b"[") + text.count(b"{") + _OF_NAME * text.count(b":")
+    marks = text.translate(None, _NO_MARKS)  # One pass, which takes a third of the time of four counts.
+    return len(marks) + (_OF_NAME - 1) * marks.count(b":")

@@ -31,10 +31,8 @@ async def run_request_handler(
         is_open = request.open
         response = connection.send_result(request, result), 0
     except (Exception, asyncio.CancelledError) as error:
-        if _is_task_cancelled(error):
-            raise
         is_open = request.open
-        response = _error_response(connection, request, error)
+        response = error_response(connection, request, error)
     return response if is_open else None
 
 
@@ -46,11 +44,14 @@ async def run_notification_handler(notification: NotificationReceived, handle: H
         _log.exception("the handler of %r failed", notification.row.method)
 
 
-def _error_response(connection: Connection, request: RequestReceived, error: BaseException) -> tuple[bytes, int]:
+def error_response(connection: Connection, request: RequestReceived, error: BaseException) -> tuple[bytes, int]:
     """Return the error response to a request whose handler failed, and its code.
 
     Only a JSONRPCError is sent to the client with its message; other exceptions become "internal error" and are logged.
+    Raises the CancelledError of a task that is cancelled.
     """
+    if _is_task_cancelled(error):
+        raise error
     if isinstance(error, JSONRPCError):
         code = connection.revision.error_code_to_send(error.code)
         if code != error.code:

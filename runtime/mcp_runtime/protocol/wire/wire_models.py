@@ -9,13 +9,13 @@
 # Without `from __future__ import annotations`: pydantic would evaluate the strings again for every generated class.
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationError
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, SchemaValidator
 
 from ..models import integral, is_object, untrusted_input_schema
 
@@ -95,7 +95,7 @@ class WireModel(BaseModel):
                 warnings.warn(deprecated, DeprecationWarning, stacklevel=2)
             values = {**values, **data}
         try:
-            self.__pydantic_validator__.validate_python(values, self_instance=self)
+            _VALIDATORS[type(self)](values, self_instance=self)
         except ValidationError:
             texts = {name: str(value) if _is_url(value) else value for name, value in values.items()}
             if texts == values:
@@ -182,6 +182,20 @@ class _DefaultFieldsByType(dict[type[BaseModel], DefaultFields | None]):
 
 
 _DEFAULT_FIELDS = _DefaultFieldsByType()
+
+
+class _ValidatorsByType(dict[type[BaseModel], Callable[..., Any]]):
+    """What validates the fields of a model: a look-up here costs less than one in a model, which has `__getattr__`."""
+
+    def __missing__(self, cls: type[BaseModel]) -> Callable[..., Any]:
+        validator = cls.__pydantic_validator__
+        validate: Callable[..., Any] = validator.validate_python
+        if type(validator) is SchemaValidator:  # Others are replaced when they are used first.
+            self[cls] = validate
+        return validate
+
+
+_VALIDATORS = _ValidatorsByType()
 
 
 @cache

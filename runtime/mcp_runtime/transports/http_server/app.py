@@ -138,7 +138,7 @@ class MCPASGIApp:
         self._cors = CORSPolicy(origins) if origins else None
         self._routes = CustomRoutes(routes) if routes else None
         self._keep_alive = KeepAliveTimer(self._limits.keep_alive)
-        self._body_reader = BodyReader(self._limits.max_body, self._limits.body_timeout)
+        self._body_reader = BodyReader(self._limits.max_body, self._limits.body_timeout, self._limits.max_buffered)
 
     def _create_handlers(
         self, servers: Sequence[Service], event_store: EventStore | None, legacy_sse: bool, json_response: bool
@@ -203,7 +203,7 @@ class MCPASGIApp:
                     return await authenticated
                 auth = authenticated
             if method == "POST":
-                body = await self._body_reader.read(receive, length)
+                body = await self._body_reader.read(receive, length, scope)
                 if not isinstance(body, bytes):
                     return await refuse_body(receive, send, body)
                 limits = self._limits
@@ -316,7 +316,7 @@ class MCPASGIApp:
         elif (owner := self._owner(scope)) is not None:
             auth = RequestAuth(None, owner=owner)
         if legacy is not None:
-            read_body = partial(self._body_reader.read, receive, length)
+            read_body = partial(self._body_reader.read, receive, length, scope)
             return legacy.serve(scope, head.headers, auth, read_body, receive, send)
         if head.error is not None:
             allow = [(b"allow", self._revisions.methods.encode())] if head.error.status == 405 else []

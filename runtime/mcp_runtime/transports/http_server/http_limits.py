@@ -15,11 +15,17 @@ from .streams import RETRY
     rules={
         **dict.fromkeys(("max_body", "max_parts", "max_sessions", "max_batch", "retry_interval"), COUNT),
         **dict.fromkeys(("body_timeout", "handshake_timeout", "session_idle_timeout", "keep_alive"), SECONDS),
+        **dict.fromkeys(("head_timeout", "write_timeout"), SECONDS),
+        **dict.fromkeys(("max_connections", "max_connections_per_address"), COUNT.or_none()),
+        "max_buffered": COUNT,
     }
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HTTPLimits:
     """The limits of an HTTP endpoint.
+
+    Those of connections (`head_timeout`, `write_timeout`, `max_connections` and `max_connections_per_address`) hold
+    where this package runs the server, as `run("http")` does; behind `asgi()` they are the business of the ASGI server.
 
     Args:
         max_body: Bytes of the body of a request. Default 8 MiB.
@@ -34,6 +40,16 @@ class HTTPLimits:
             close the connection. Default 15.
         retry_interval: Milliseconds after which a client reconnects to an SSE stream whose connection was closed.
             Default 500.
+        head_timeout: Seconds for the head of a request to arrive, from the opening of a connection or the first byte.
+            Default 10.
+        write_timeout: Seconds after which a connection is cut if its client reads nothing of what it is sent. Default
+            30. A stream on which nothing is sent has no deadline.
+        max_connections: Connections of a process at the same time. Default None: 10000, or nine tenths of the files
+            that the process may have open.
+        max_connections_per_address: Connections of one IP address, or of one IPv6 /64. Default None: half of those that
+            others leave; the addresses of this machine, such as that of a proxy, have no share.
+        max_buffered: Bytes of the bodies that are being received, and as many of the responses that clients have not
+            read. Above it, the client that holds most of them loses its largest. Default 256 MiB.
     """
 
     max_body: int = MAX_MESSAGE_BYTES
@@ -45,3 +61,8 @@ class HTTPLimits:
     max_batch: int = 100
     keep_alive: float = KEEP_ALIVE
     retry_interval: int = RETRY
+    head_timeout: float = 10.0
+    write_timeout: float = 30.0
+    max_connections: int | None = None
+    max_connections_per_address: int | None = None
+    max_buffered: int = 256 * 1024 * 1024

@@ -19,7 +19,10 @@ from ...aio.process_exit import ExitTimer, exit_without_threads
 from ...errors import LocalError
 from ...session.interfaces import Service
 from .app import MCPASGIApp
+from .connections.observed_protocols import observed
+from .connections.server_connections import ServerConnections
 from .endpoint_sharing import EndpointSharing
+from .http_limits import HTTPLimits
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -141,7 +144,11 @@ def _prepare(
     listener = _listen_or_exit(host, port) if place is None else place.listener
     urls = _urls(listener, host, path, settings)
     server_class = _server_class(application, exit_timer, place, urls, shared is not None)
-    return server_class(Config(application, **config)), listener
+    loaded = Config(application, **config)
+    loaded.load()
+    connections = ServerConnections(settings.get("limits") or HTTPLimits())
+    loaded.http_protocol_class = observed(loaded.http_protocol_class, connections)
+    return server_class(loaded), listener
 
 
 def _shared(servers: Sequence[Service], settings: dict[str, Any]) -> EndpointSharing | None:

@@ -49,6 +49,7 @@ class LineTransport(ABC):
         self._delivering = False
         self._room = asyncio.Event()
         self._room.set()
+        self._has_room = True  # The same, faster to read.
 
     # ---- receiving ---------------------------------------------------------------------------------------------------
 
@@ -91,7 +92,7 @@ class LineTransport(ABC):
             return
         outermost, self._delivering = not self._delivering, True
         try:
-            while self._ready and not self._paused and (self._room.is_set() or self._remote_closed or self._ended):
+            while self._ready and not self._paused and (self._has_room or self._remote_closed or self._ended):
                 self._deliver(self._ready.popleft())
                 if len(self._unsent) > HIGH_WATER:
                     self._flush()
@@ -108,7 +109,7 @@ class LineTransport(ABC):
 
     def _may_read(self) -> bool:
         """Return False while delivery is paused, or while too much is undelivered or unsent."""
-        room = (self._room.is_set() or self._remote_closed) and len(self._ready) <= _MAX_READY
+        room = (self._has_room or self._remote_closed) and len(self._ready) <= _MAX_READY
         return not self._ended and not self._paused and room
 
     @abstractmethod
@@ -161,8 +162,9 @@ class LineTransport(ABC):
 
     def _set_room(self, room: bool) -> None:
         """Stop reading while more than HIGH_WATER bytes are unsent."""
-        if room == self._room.is_set():
+        if room == self._has_room:
             return
+        self._has_room = room
         self._room.set() if room else self._room.clear()
         self._adjust_reading()
         if room and self._ready:
@@ -178,6 +180,7 @@ class LineTransport(ABC):
             await asyncio.sleep(0.01)
         self._closed = self._broken = True
         self._end()
+        self._has_room = True
         self._room.set()
         self._release()
 

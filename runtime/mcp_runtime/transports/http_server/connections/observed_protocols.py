@@ -1,0 +1,169 @@
+"""uvicorn's protocols of connections with deadlines: for heads, for bodies, and for the client to read responses.
+
+RFC 9110, 15.5.9: https://www.rfc-editor.org/rfc/rfc9110#status.408
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from contextlib import suppress
+from typing import Any, Final, cast
+
+from .server_connections import ServerConnections, key_of_peer
+
+_MAX_HEAD: Final = 64 * 1024  # Bytes; h11 has such a limit itself.
+_MAX_PIPELINE: Final = 100  # Requests that a client has sent before the response to the first.
+_PARSERS: Final = ("uvicorn.protocols.http.h11_impl", "uvicorn.protocols.http.httptools_impl")
+
+_NO_LINGER: Final = struct.pack("ii", 1, 0)
+
+_PHRASES: Final = {408: "Request Timeout", 431: "Request Header Fields Too Large", 503: "Service Unavailable"}
+
+
+class ObservedProtocol(asyncio.Protocol):
+    """A connection that is counted, and cut if its client does not read. The base of uvicorn's class for it."""
+
+    server_connections: ServerConnections
+    transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Count the connection, and refuse it if there are too many."""
+        super().connection_made(transport)
+        self.client_key, self.is_local = key_of_peer(transport.get_extra_info("peername"))
+        self._progress_at = asyncio.get_running_loop().time()  # Seconds; when the client last did what is waited for.
+        self._waits_for: object = None
+        self._unsent = 0  # Bytes, when they were last looked at.
+        if not self.server_connections.add(self):
+            self._refuse(503)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Count the connection no longer."""
+        self.server_connections.remove(self)
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Count the bytes that wait for the client."""
+        super().pause_writing()
+        self.server_connections.hold(self, self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Count them no longer."""
+        self.server_connections.hold(self, 0)
+        self._unsent = 0
+        super().resume_writing()
+
+    def is_idle(self) -> bool:
+        """Return True if no request has begun; without uvicorn's own parsers, this is unknown."""
+        return False
+
+    def look(self, now: float) -> None:
+        """Cut the connection if its client has read nothing for too long, or end it if a request is late."""
+        limits, unsent = self.server_connections.limits, self.transport.get_write_buffer_size()
+        if unsent or self.transport.is_closing():
+            is_progress = not self._unsent or unsent < self._unsent
+            self._unsent = unsent
+            if is_progress and unsent:
+                self._progress_at, self._waits_for = now, None
+            elif now - self._progress_at >= limits.write_timeout:
+                self.abort()
+            return
+        self._unsent = 0
+        if (late := self._late_after(now)) is not None and now - self._progress_at >= late:
+            self._end_late()
+
+    def abort(self) -> None:
+        """Cut the connection, and drop what is not sent, in the buffers of the system as well."""
+        sock = self.transport.get_extra_info("socket")
+        if sock is not None:
+            with suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.transport.abort()
+
+    def _late_after(self, now: float) -> float | None:
+        """Return the seconds that the client has for what is waited for; None if nothing is."""
+        self._progress_at = now
+        return None
+
+    def _end_late(self) -> None:
+        self.transport.close()
+
+    def _refuse(self, status: int) -> None:
+        """Send a response without a body, and close the connection."""
+        head = f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        self.transport.write(head.encode("ascii"))
+        self.transport.close()
+
+
+class ObservedHTTPProtocol(ObservedProtocol):
+    """The same for a parser whose state is known: heads and bodies have deadlines as well."""
+
+    # uvicorn's attributes. `cycle` is the last request, and `scope` that of the head which httptools reads.
+    cycle: Any
+    scope: Any
+    flow: Any
+    timeout_keep_alive_task: asyncio.TimerHandle | None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the first head."""
+        self._reads = self._head_bytes = 0
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request; refuse a head that is too long, and more requests than are served."""
+        self._reads += 1
+        super().data_received(data)
+        cycle = self.cycle
+        if cycle is not None and self.scope is cycle.scope:
+            self._head_bytes = 0
+            if self.flow.read_paused and len(getattr(self, "pipeline", ())) > _MAX_PIPELINE:
+                self.abort()
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > _MAX_HEAD and not self.transport.is_closing():
+            self._refuse(431)
+
+    def handle_websocket_upgrade(self, *event: Any) -> None:
+        """Leave the connection to another protocol, which is not observed."""
+        self.server_connections.remove(self)
+        cast(Any, super()).handle_websocket_upgrade(*event)
+
+    def is_idle(self) -> bool:
+        """Return True if no request has begun, or a response is complete and nothing has come since."""
+        cycle = self.cycle
+        return cycle is None or (cycle.response_complete and self.timeout_keep_alive_task is not None)
+
+    def _late_after(self, now: float) -> float | None:
+        """Return the seconds for a whole head, or for the next part of a body; None while a response is made."""
+        cycle, limits = self.cycle, self.server_connections.limits
+        if cycle is None or cycle.response_complete:
+            # uvicorn ends an idle connection itself. After an early response, the rest of its body comes first.
+            is_idle = cycle is not None and self.timeout_keep_alive_task is not None
+            waits_for: object = None if is_idle else ("head", cycle)
+            seconds = limits.body_timeout if cycle is not None and cycle.more_body else limits.head_timeout
+        else:
+            is_body = cycle.more_body and not self.flow.read_paused and not cycle.waiting_for_100_continue
+            waits_for = ("body", cycle, self._reads) if is_body else None
+            seconds = limits.body_timeout
+        if waits_for is None or waits_for != self._waits_for:
+            self._progress_at = now if self._reads else self._progress_at
+            self._waits_for = waits_for
+        return None if waits_for is None else seconds
+
+    def _end_late(self) -> None:
+        cycle = self.cycle
+        if not self._reads or (cycle is not None and not cycle.response_complete and cycle.response_started):
+            return self.abort()
+        self._refuse(408)
+
+
+def observed(base: type[asyncio.Protocol], connections: ServerConnections) -> type[asyncio.Protocol]:
+    """Return uvicorn's class of connections with the limits of a server.
+
+    Heads and bodies have deadlines with h11 and httptools; with other parsers, only the number of connections and the
+    bytes that are not read are limited.
+    """
+    is_parser = any(parent.__module__ in _PARSERS for parent in base.__mro__)
+    mixin = ObservedHTTPProtocol if is_parser else ObservedProtocol
+    return type(f"Observed{base.__name__}", (mixin, base), {"server_connections": connections})

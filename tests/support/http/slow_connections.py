@@ -1,0 +1,181 @@
+"""A server of the test's event loop as `run("http")` makes it, and raw connections that read or do not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from support.clock import LoopClock
+from support.endpoints import STATELESS
+
+from mcp_generated import App, Context
+from mcp_generated.http import HTTPLimits
+
+REV = STATELESS[-1]
+LARGE = 9_000_000  # Bytes of a response; sockets of both ends hold several megabytes.
+
+
+def app() -> App:
+    served = App("attacked")
+
+    @served.tool()
+    def echo(text: str) -> str:
+        return text
+
+    @served.tool()
+    def large() -> str:
+        return "x" * (LARGE // 2)  # The result has it twice.
+
+    @served.tool()
+    async def stream(ctx: Context) -> str:
+        for step in range(LARGE // 100_000):
+            await ctx.report_progress(step, message="x" * 100_000)
+            await asyncio.sleep(0)
+        return "read"
+
+    @served.tool()
+    async def wait(ctx: Context) -> str:
+        await ctx.report_progress(1)
+        await asyncio.Event().wait()
+        return "never"
+
+    @served.custom_route("/upload", methods=["POST"])
+    async def upload(request: Any) -> Any:
+        from starlette.responses import JSONResponse
+
+        return JSONResponse(len(await request.body()))
+
+    return served
+
+
+def call(tool: str, arguments: dict[str, Any] | None = None, padding: int = 0) -> tuple[bytes, bytes]:
+    """The head and the body of a call; with padding, the Content-Length is larger than the body."""
+    meta = {"_meta": {"progressToken": 1}}
+    body = json.dumps(REV.request(1, "tools/call", {"name": tool, "arguments": arguments or {}, **meta})).encode()
+    lines = [
+        "POST /mcp HTTP/1.1",
+        "host: 127.0.0.1",
+        "accept: application/json, text/event-stream",
+        "content-type: application/json",
+        f"mcp-protocol-version: {REV.id}",
+        "mcp-method: tools/call",
+        f"mcp-name: {tool}",
+        f"content-length: {len(body) + padding}",
+    ]
+    return "\r\n".join([*lines, "", ""]).encode(), body
+
+
+def echo() -> bytes:
+    return b"".join(call("echo", {"text": "hi"}))
+
+
+def incomplete(path: str = "/mcp") -> bytes:
+    """A request of which ten bytes are missing."""
+    head, body = call("echo", {"text": "hi"}, padding=10)
+    return head.replace(b"/mcp", path.encode()) + body
+
+
+class ClockedServer:
+    """A server of this event loop, the clock of which can be set forward."""
+
+    def __init__(self, port: int) -> None:
+        self.port, self.clock = port, LoopClock()
+
+    async def connect(self, address: str = "127.0.0.1", buffer: int | None = None) -> RawSocket:
+        sock = socket.socket()
+        if buffer is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        sock.setblocking(False)
+        sock.bind((address, 0))
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.port))
+        return RawSocket(sock)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let so many seconds pass, and the server notice each of them."""
+        for _ in range(round(seconds)):
+            self.clock.forward(1)
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+    async def serves(self, address: str = "127.0.0.1") -> bool:
+        """Whether another client's call is answered."""
+        with await self.connect(address) as other:
+            await other.send(echo())
+            return b'"hi"' in await other.until(b'"hi"')
+
+
+class RawSocket:
+    """A connection that reads only when it is told to."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock, self.received = sock, b""
+
+    def __enter__(self) -> RawSocket:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.sock.close()
+
+    async def send(self, data: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.sock, data)
+
+    async def read(self) -> bool:
+        """Read what has come; return False at the end of the connection."""
+        try:
+            data = await asyncio.get_running_loop().sock_recv(self.sock, 2**20)
+        except ConnectionError:
+            return False
+        self.received += data
+        return bool(data)
+
+    async def until(self, text: bytes) -> bytes:
+        """What has come by the time that a text or the end has."""
+        while text not in self.received and await self.read():
+            pass
+        return self.received
+
+    async def ends(self) -> bytes:
+        """What comes until the server ends the connection."""
+        while await self.read():
+            pass
+        return self.received
+
+    async def is_open(self) -> bool:
+        """Whether the server has ended the connection, after all that has arrived is read."""
+        while True:
+            try:
+                data = self.sock.recv(65_536)
+            except BlockingIOError:
+                return True
+            except ConnectionError:
+                return False
+            if not data:
+                return False
+            self.received += data
+
+
+@asynccontextmanager
+async def server(parser: str, **limits: Any) -> AsyncIterator[ClockedServer]:
+    """A server as `run("http")` makes it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings = {"http": parser, "timeout_graceful_shutdown": 0}
+    running = app().run_async("http", port=port, limits=HTTPLimits(**limits), uvicorn=settings)
+    serving = asyncio.ensure_future(running)
+    running_server = ClockedServer(port)
+    try:
+        while True:
+            with contextlib.suppress(OSError):
+                (await running_server.connect()).sock.close()
+                break
+            await asyncio.sleep(0.001)
+        yield running_server
+    finally:
+        serving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving

@@ -19,6 +19,7 @@ _COMMANDS: Final = {
     "diff": ".diff:diff",
     "clarity": ".clarity:clarity",
     "ir": ".ir:ir",
+    "protocol": ".protocols.protocol:protocol",
     "explore": ".explore:explore",
     "tools": ".servers:tools",
     "generate-cli": ".servers:generate_cli",

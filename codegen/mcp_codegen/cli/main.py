@@ -20,6 +20,7 @@ _COMMANDS: Final = {
     "clarity": ".clarity:clarity",
     "ir": ".ir:ir",
     "protocol": ".protocols.protocol:protocol",
+    "plugin": ".protocols.plugin:plugin",
     "explore": ".explore:explore",
     "tools": ".servers:tools",
     "generate-cli": ".servers:generate_cli",

@@ -100,7 +100,7 @@ class Field:
 class Object:
     """An object type. `fields` are all its properties, inherited ones first. `extends` are its bases in the
     specification; `bases` are those with no property overridden here, so that a Python class can inherit from
-    them. A `closed` type has no other properties."""
+    them. A `closed` type has no other properties, and the schema of an `open` one names them."""
 
     name: str
     fields: tuple[Field, ...]
@@ -111,6 +111,7 @@ class Object:
     category: str = ""
     closed: bool = False
     since: str = ""
+    open: bool = field(default=False, compare=False)
 
     def field(self, wire: str) -> Field | None:
         return next((field for field in self.fields if field.wire == wire), None)

@@ -67,8 +67,9 @@ class TypeReader:
             parts = [part["$ref"].removeprefix(REF) for part in schema.get("allOf", ()) if "$ref" in part]
             extends = tuple(self._python[self._target(base, place)] for base in (*schema.get("x-extends", ()), *parts))
             closed = schema.get("additionalProperties") is False
+            is_open = bool(schema.get("x-open")) or schema.get("additionalProperties", False) is not False
             fields = self._fields(schema, place)
-            self._record(Object(python, fields, extends, (), doc, deprecated, category, closed, since), place)
+            self._record(Object(python, fields, extends, (), doc, deprecated, category, closed, since, is_open), place)
         else:
             self._record(Alias(python, self._type(schema, place), doc, deprecated, category, since), place)
 

@@ -182,7 +182,9 @@ class SchemaReader:
             schema = self._inside(arm, (*place, _arm_name(arm, number)) if len(arms) > 2 else place)
             if "properties" in schema and len(arms) > 1:
                 schema = {"$ref": REF + self._hoisted("".join(map(pascal, place)) + _arm_name(arm, number), schema)}
-            plain = {key: value for key, value in schema.items() if key not in marks(arm)} if is_object(arm) else schema
+            plain: Schema = (
+                {key: value for key, value in schema.items() if key not in marks(arm)} if is_object(arm) else schema
+            )
             plain.pop("x-doc", None)
             inner: list[Schema] = plain["anyOf"] if plain.keys() == {"anyOf"} else [plain]
             for item in inner:

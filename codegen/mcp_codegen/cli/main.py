@@ -19,7 +19,7 @@ _COMMANDS: Final = {
     "diff": ".diff:diff",
     "clarity": ".clarity:clarity",
     "ir": ".ir:ir",
-    "protocol": ".protocols.protocol:protocol",
+    "protocol": ".protocols.generating:protocol",
     "plugin": ".protocols.plugin:plugin",
     "explore": ".explore:explore",
     "tools": ".servers:tools",

@@ -26,7 +26,7 @@ from ..model.names import pascal
 from .document import DIRECTIONS, Direction, ProtocolDocument, ProtocolMessage, document_schema, marks
 
 _PLACES: Final = ("#/$defs/", "#/definitions/", "#/components/schemas/")
-_KEPT: Final = ("type", "minimum", "maximum", "minLength", "maxLength", "pattern", "format", "minItems", "maxItems")
+_KEYWORDS: Final = ("type", "minimum", "maximum", "minLength", "maxLength", "pattern", "format", "minItems", "maxItems")
 _BOUNDS: Final = frozenset(("minimum", "maximum", "minLength", "maxLength", "pattern", "minItems", "maxItems"))
 _UNIONS: Final = ("anyOf", "oneOf")
 _RESULT_ENDS: Final = ("Response", "Result")
@@ -146,7 +146,7 @@ class SchemaReader:
                 return {}
             rest = {key: value for key, value in raw.items() if key not in ("type", "description")}
             return self._union([{"type": item} | (rest if item != "null" else {}) for item in kind], place)
-        body: Schema = {key: raw[key] for key in _KEPT if key in raw}
+        body: Schema = {key: raw[key] for key in _KEYWORDS if key in raw}
         if is_list(kind):
             body["type"] = kind[0]
         if body.get("type") == "array":

@@ -60,12 +60,12 @@ def protocol_revision(manifest: ProtocolManifest, document: ProtocolDocument, sh
 def _python_names(definitions: Iterable[str]) -> dict[str, str]:
     """Return the Python name of each definition: of two that would have the same, one that has it already keeps it."""
     names: dict[str, str] = {}
-    taken: set[str] = set()
+    used: set[str] = set()
     for key in sorted(definitions, key=lambda key: type_name(key) != key):
         name = type_name(key)
-        while name in taken:
+        while name in used:
             name += "Base"
-        taken.add(name)
+        used.add(name)
         names[key] = name
     return names
 

@@ -42,7 +42,7 @@ def dump(revision: ir.Revision, revisions: Sequence[ir.Revision] = ()) -> dict[s
     gap until this one, and the one that removed it; and the same of its properties. `revisions` are all revisions,
     oldest first.
     """
-    tables = {} if revision.protocol != "MCP" else _dumped(method_views(revision))
+    tables: dict[str, Any] = {} if revision.protocol != "MCP" else _dumped(method_views(revision))
     history = _history(revision, revisions or (revision,))
     return {"ir": IR_VERSION, "revision": _dumped(revision), "tables": tables, "history": history}
 

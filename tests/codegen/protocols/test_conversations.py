@@ -53,15 +53,15 @@ def test_bindings_of_acp_talk_to_an_agent_of_the_official_sdk(tmp_path: Path) ->
 
 
 def meta_model(python: Path, folder: Path) -> Path:
-    """Return metaModel.json: the official one that MCP_META_MODEL names, or one made of the types of lsprotocol."""
+    """Return metaModel.json: the official one that MCP_META_MODEL names, or one of the types of lsprotocol."""
     if named := os.environ.get("MCP_META_MODEL"):
         return Path(named)
-    made = folder / "made.json"
+    converted = folder / "converted.json"
     printed = subprocess.run(
         [python, PROGRAMS / "lsp_meta_model.py"], capture_output=True, text=True, check=True, timeout=60
     )
-    made.write_text(printed.stdout, encoding="utf-8")
-    return made
+    converted.write_text(printed.stdout, encoding="utf-8")
+    return converted
 
 
 @pytest.mark.long

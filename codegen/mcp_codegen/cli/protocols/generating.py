@@ -23,7 +23,7 @@ def protocol(manifest: Path, output: Path, check: bool) -> None:
     MANIFEST is a file such as protocol.toml, which names the document, its format and the two sides.
     """
     from ...protocols.protocol import read_protocol
-    from ...protocols.render import render_protocol  # Imports datamodel-code-generator and black.
+    from ...protocols.protocol_package import render_protocol  # Imports datamodel-code-generator and black.
 
     folder = package_folder(output)
     described, revision = read_protocol(manifest)

@@ -19,6 +19,8 @@ _COMMANDS: Final = {
     "diff": ".diff:diff",
     "clarity": ".clarity:clarity",
     "ir": ".ir:ir",
+    "protocol": ".protocols.generating:protocol",
+    "plugin": ".protocols.plugin:plugin",
     "explore": ".explore:explore",
     "tools": ".servers:tools",
     "generate-cli": ".servers:generate_cli",

@@ -23,7 +23,8 @@ class Ref:
 @dataclass(frozen=True, slots=True)
 class Plain:
     """A JSON type. `any` is any JSON value; `number` is an integer or a fraction, not converted. `open_values` are the
-    values of a string that the specification defines; other values are valid too."""
+    values of a string that the specification defines; other values are valid too. `format` is an annotation, and two
+    types that differ only there are equal."""
 
     kind: Literal["string", "integer", "number", "boolean", "null", "any"]
     minimum: int | float | None = None
@@ -32,6 +33,7 @@ class Plain:
     min_length: int | None = None
     max_length: int | None = None
     pattern: str | None = None
+    format: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ Type = Ref | Plain | Values | Array | Map | Union
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One property: `wire` is its JSON name, `name` its Python name, `default` its default value from the overlay."""
+    """One property: `wire` is its JSON name, `name` its Python name, `default` its default value from the overlay.
+    `since` is the version that first had it, where the schema names it."""
 
     wire: str
     name: str
@@ -79,6 +82,7 @@ class Field:
     doc: str = ""
     deprecated: bool = False
     default: Scalar | None = None
+    since: str = field(default="", compare=False)
 
     @property
     def constant(self) -> Scalar | None:
@@ -96,7 +100,7 @@ class Field:
 class Object:
     """An object type. `fields` are all its properties, inherited ones first. `extends` are its bases in the
     specification; `bases` are those with no property overridden here, so that a Python class can inherit from
-    them. A `closed` type has no other properties."""
+    them. A `closed` type has no other properties, and the schema of an `open` one names them."""
 
     name: str
     fields: tuple[Field, ...]
@@ -106,6 +110,8 @@ class Object:
     deprecated: bool = False
     category: str = ""
     closed: bool = False
+    since: str = ""
+    open: bool = field(default=False, compare=False)
 
     def field(self, wire: str) -> Field | None:
         return next((field for field in self.fields if field.wire == wire), None)
@@ -120,6 +126,7 @@ class Alias:
     doc: str = ""
     deprecated: bool = False
     category: str = ""
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +180,7 @@ class Method:
     doc: str
     deprecated: bool
     listed: tuple[str, str] | None = None
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +230,8 @@ def module_name(revision: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One revision of the protocol. `client` and `server` are the names of the classes of its two sides."""
+    """One revision of the protocol. `client` and `server` are the names of the classes of its two sides, and `protocol`
+    is the name of another protocol than MCP."""
 
     id: str
     constants: Mapping[str, str | int]
@@ -236,6 +245,7 @@ class Revision:
     sha256: str
     client: str = "Client"
     server: str = "Server"
+    protocol: str = "MCP"
 
     @property
     def module(self) -> str:

@@ -61,15 +61,17 @@ class TypeReader:
         if not is_object(schema):
             raise self._error(place, f"is {type(schema).__name__}, not a schema")
         category = str(schema.get("x-category", ""))
-        doc, deprecated = self._docs.of_type(python), bool(schema.get("deprecated"))
+        doc, deprecated = self._docs.of_type(python) or str(schema.get("x-doc", "")), bool(schema.get("deprecated"))
+        since = str(schema.get("x-since", ""))
         if self._is_record(schema, place):
             parts = [part["$ref"].removeprefix(REF) for part in schema.get("allOf", ()) if "$ref" in part]
             extends = tuple(self._python[self._target(base, place)] for base in (*schema.get("x-extends", ()), *parts))
             closed = schema.get("additionalProperties") is False
+            is_open = bool(schema.get("x-open")) or schema.get("additionalProperties", False) is not False
             fields = self._fields(schema, place)
-            self._record(Object(python, fields, extends, (), doc, deprecated, category, closed), place)
+            self._record(Object(python, fields, extends, (), doc, deprecated, category, closed, since, is_open), place)
         else:
-            self._record(Alias(python, self._type(schema, place), doc, deprecated, category), place)
+            self._record(Alias(python, self._type(schema, place), doc, deprecated, category, since), place)
 
     def _record(self, defined: Object | Alias, place: SchemaPath) -> None:
         """Store a type; two types with the same name must be equal."""
@@ -120,8 +122,9 @@ class TypeReader:
         fields: list[Field] = []
         for wire, inner in properties.items():
             declared = self._declaring(schema, wire, place)
-            doc = self._docs.of_property(self._type_at(declared), wire)
-            deprecated = is_object(inner) and bool(inner.get("deprecated"))
+            marked = inner if is_object(inner) else {}
+            doc = self._docs.of_property(self._type_at(declared), wire) or str(marked.get("x-doc", ""))
+            deprecated, since = bool(marked.get("deprecated")), str(marked.get("x-since", ""))
             of_type = self._type(inner, (*declared, wire))
             default = self._default(schema, place, wire) if wire in required else None
             if default is not None and isinstance(of_type, Values) and default not in of_type.values:
@@ -131,7 +134,7 @@ class TypeReader:
                     "limit it with `only` to the revisions that it fits",
                     "overlay",
                 )
-            fields.append(Field(wire, attributes[wire], of_type, wire in required, doc, deprecated, default))
+            fields.append(Field(wire, attributes[wire], of_type, wire in required, doc, deprecated, default, since))
         return tuple(fields)
 
     def _default(self, schema: Schema, place: SchemaPath, wire: str) -> Scalar | None:
@@ -265,7 +268,8 @@ class TypeReader:
                 raise self._error(
                     place, f"has the pattern {pattern!r}, which is not a linear-time regular expression: {error}"
                 ) from error
-        return Plain(kind, minimum, maximum, open_values, schema.get("minLength"), schema.get("maxLength"), pattern)
+        lengths = schema.get("minLength"), schema.get("maxLength")
+        return Plain(kind, minimum, maximum, open_values, *lengths, pattern, str(schema.get("format", "")))
 
     def _target(self, name: str, place: SchemaPath) -> str:
         if name not in self._definitions:

@@ -219,7 +219,7 @@ def _method_view(
         handled=role not in _HANDLED_BY_RUNTIME or (role == "initialized" and bool(revision.lifecycle.fields)),
         published=announced,
         listen=_listen_keyword(row, fields) if announced else None,
-        deprecated=literal(deprecation(row.type, revision.id)) if row.deprecated else "",
+        deprecated=literal(deprecation(row.type, revision)) if row.deprecated else "",
     )
 
 

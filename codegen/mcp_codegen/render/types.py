@@ -123,6 +123,10 @@ class _Masker:
         self._properties: dict[tuple[str, str], str] = {}
         self.attributes: dict[str, str | list[str]] = {}
 
+    def own(self, defined: Object) -> list[Field]:
+        """Return the fields that no Python base of the object has."""
+        return self._revision.own_fields(defined)
+
     def mask(self, text: str) -> str:
         """Return a token for the text; its hyphens keep it apart from every name."""
         self._texts.append(text)
@@ -168,9 +172,9 @@ def sentence(definition: Object | Alias | Field) -> str:
     return f"{definition.doc} Deprecated.".strip() if definition.deprecated else definition.doc
 
 
-def deprecation(what: str, revision: str) -> str:
+def deprecation(what: str, revision: Revision) -> str:
     """Return the message of the warning for a deprecated type or property."""
-    return f"{what} is deprecated in MCP {revision}"
+    return f"{what} is deprecated in {revision.protocol} {revision.id}"
 
 
 def literal(text: str) -> str:
@@ -209,7 +213,7 @@ def docstring(text: str, indent: str, address: str = "") -> str:
 
 def _class_options(definition: Object, revision: Revision, tokens: _Masker) -> Schema:
     def mark(what: str) -> str:
-        return repr(tokens.mask(deprecation(what, revision.id)))
+        return repr(tokens.mask(deprecation(what, revision)))
 
     return {
         "mixin": _mixin(definition, revision),
@@ -229,7 +233,10 @@ def _class_options(definition: Object, revision: Revision, tokens: _Masker) -> S
 
 
 def _mixin(definition: Object, revision: Revision) -> str:
-    """Return the class of the runtime with the methods of this type, which its properties tell; empty for most."""
+    """Return the class of the runtime with the methods of this type, which its properties tell; empty for most, and
+    for all types of other protocols."""
+    if revision.protocol != "MCP":
+        return ""
     fields = {field.wire: field.type for field in definition.fields}
     if {"capabilities", "instructions"} <= fields.keys():
         return "ServerDetails"
@@ -294,13 +301,14 @@ def _present(**bounds: float | str | None) -> Schema:
 
 
 def _discriminator(arms: tuple[Type, ...], tag: str | None, tokens: _Masker) -> Schema:
-    """Return what tells the arms apart, where it has the same attribute name in all of them."""
+    """Return what tells the arms apart, where it has the same attribute name in all of them, and none inherits it:
+    datamodel-code-generator would declare an inherited one again."""
     if tag is None:
         return {}
     objects = [tokens.types[arm.name] for arm in arms if isinstance(arm, Ref)]
-    fields = [field for obj in objects if isinstance(obj, Object) for field in obj.fields if field.wire == tag]
+    fields = [field for obj in objects if isinstance(obj, Object) for field in tokens.own(obj) if field.wire == tag]
     names = {tokens.mask_property(field) for field in fields}
-    return {"discriminator": {"propertyName": names.pop()}} if len(names) == 1 else {}
+    return {"discriminator": {"propertyName": names.pop()}} if len(names) == 1 and len(fields) == len(arms) else {}
 
 
 _PLAIN: Final[dict[str, Schema]] = {

@@ -23,6 +23,12 @@ class ReaderRegistry(Protocol):
     def remove_reader(self, fd: int, /) -> object: ...
 
 
+class MessageDecoder(Protocol):
+    """Makes messages of the bytes that are read."""
+
+    def feed(self, data: bytes, /) -> list[bytes]: ...
+
+
 class LineTransport(ABC):
     """Messages from one descriptor and to another, one per line. Closing the transport closes both descriptors.
 
@@ -36,7 +42,7 @@ class LineTransport(ABC):
     def __init__(self, incoming: int, outgoing: int, limit: int = MAX_MESSAGE_BYTES) -> None:
         self._loop = asyncio.get_running_loop()
         self._incoming, self._outgoing = incoming, outgoing
-        self._lines = LineDecoder(limit)
+        self._lines: MessageDecoder = LineDecoder(limit)
         self._ready: deque[bytes] = deque()
         self._deliver: Callable[[bytes | None], None] | None = None
         self._wake: asyncio.Future[None] | None = None
@@ -50,6 +56,10 @@ class LineTransport(ABC):
         self._room = asyncio.Event()
         self._room.set()
         self._has_room = True  # The same, faster to read.
+
+    def use_decoder(self, decoder: MessageDecoder) -> None:
+        """Read messages with another decoder than that of lines; call it before anything is read."""
+        self._lines = decoder
 
     # ---- receiving ---------------------------------------------------------------------------------------------------
 

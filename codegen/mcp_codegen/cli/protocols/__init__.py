@@ -1,0 +1,1 @@
+"""The commands for other protocols and for other languages."""

@@ -1,0 +1,1 @@
+"""Other protocols of JSON-RPC: their documents are read into the intermediate representation, and rendered."""

@@ -19,6 +19,7 @@ from ..endpoint.extensions import load_extension
 from ..errors import ClientCapabilityError, LocalError, ToolError
 from ..protocol.capabilities import merge
 from ..protocol.revision import Request
+from ..protocol.wire.core_records import read_as_record
 from ..server.cache_hints import CacheHint
 from ..server.context import ServerContext
 from ..server.state_store import StateStore
@@ -193,6 +194,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             "lifespan": _lifespan_of(self._enter_lifespans),
             "scopes": _scopes_of(self._registry),
             "_around": _around(self._registry),
+            "read_params": staticmethod(read_as_record),
         }
         for kind, names in _HANDLERS_BY_KIND.items():
             if self._declares(kind):
@@ -211,6 +213,8 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             kinds = (TaskServerMixin, *kinds)
             options["extensions"].append(load_extension(self.server_class.revision, "tasks"))
             options["tasks"] = self._tasks
+        else:
+            self._registry.answers_as_json = not self._extensions and not self._server_options["cache_hints"]
         server = cast(type[ServerT], type("Served", kinds, members))
         declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if self._declares(kind)}
         declared["logging"] = {}
@@ -313,7 +317,7 @@ def _handler(registry: Registry, name: str) -> Callable[..., Any]:
         current = sys.modules.get(_CURRENT)
         if current is not None:
             return await current.handle_current(registry, name, ctx, params, states)
-        return await registry.handle(name, ctx, params, states)
+        return await registry.answer(name, ctx, params, states)
 
     return handle
 

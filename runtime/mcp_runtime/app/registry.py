@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InvalidMessageError, JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_PARAMS
+from ..protocol.models import PreSerialized
 from ..protocol.revision import Request
+from ..protocol.wire.core_records import as_model, result_constants
 from ..server.context import ServerContext
 from ..server.lists import paginate
 from .components.catalog import ListKind as ListKind
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 CompletionFunction = Callable[[Any, Any, Any], Awaitable[Any]]
 LifespanStates = Mapping[Any, Any]  # By registry or provider.
 
+# The methods that answer a request without models, by the names of its handlers.
+_ANSWERS: Final = {"call_tool": "_answer_call", "list_tools": "_answer_list"}
 _MAX_COMPLETIONS: Final = 100  # The limit of the schema for one result.
 
 
@@ -36,6 +40,10 @@ class ResultTypes(dict[str, tuple[type, ...]]):
 
     def __init__(self, rows: Iterable[Request[Any]]) -> None:
         self._rows = {row.name: row for row in rows}
+
+    def constants(self, name: str) -> Mapping[str, Any] | None:
+        """Return the properties that all results of a request have; None if only the model tells them."""
+        return result_constants(self._rows[name])
 
     def __missing__(self, name: str) -> tuple[type, ...]:
         self[name] = types = self._rows[name].result_types
@@ -48,7 +56,7 @@ class Registry(ProvidedItems):
     def __init__(
         self,
         types: ModuleType,
-        result_types: Mapping[str, tuple[type, ...]],
+        result_types: ResultTypes,
         shown_exceptions: ShownExceptions,
         page_size: int,
     ) -> None:
@@ -62,6 +70,7 @@ class Registry(ProvidedItems):
         self._t = types
         self._result_types = result_types
         self.shown_exceptions = shown_exceptions
+        self.answers_as_json = False
         self.page_size = page_size
 
     def handle(self, name: str, ctx: ServerContext, params: Any, states: LifespanStates) -> Awaitable[Any]:
@@ -79,6 +88,17 @@ class Registry(ProvidedItems):
             return call_next(ctx, params)
         return self._call_tool_through(call_next, ctx, params)
 
+    def answer(self, name: str, ctx: ServerContext, params: Any, states: LifespanStates) -> Awaitable[Any]:
+        """Return the awaitable result of a request of a client, as `handle` does.
+
+        The params may be a record, and the result JSON, where nothing but this app reads them.
+        """
+        if name not in _ANSWERS or self.middleware or self.transforms or not self.answers_as_json:
+            return self.handle(name, ctx, as_model(params), states)
+        ctx.state = states.get(self)
+        answer: Awaitable[Any] = getattr(self, _ANSWERS[name])(ctx, params, states)
+        return answer
+
     def result_types(self, name: str) -> tuple[type, ...]:
         """Return the types of the results of a request; `name` is the name of its handler."""
         return self._result_types[name]
@@ -92,10 +112,14 @@ class Registry(ProvidedItems):
             handler = self.through_providers(name, handler)
         objects = self._middleware_objects()
         if not objects:
-            return handler(ctx, params)
+            return handler(ctx, as_model(params) if self.has_providers else params)
         states: LifespanStates = ctx.state or {}
         ctx.state = states.get(self)
-        return chain(objects, name, handler)(ctx, params)
+
+        async def handler_of_models(ctx: ServerContext, params: Any) -> Any:
+            return as_model(await handler(ctx, params))
+
+        return chain(objects, name, handler_of_models)(ctx, as_model(params))
 
     def _middleware_objects(self) -> list[MiddlewareAdapter]:
         if not self.middleware:
@@ -164,6 +188,23 @@ class Registry(ProvidedItems):
             tools = await self.provided("tools", ctx, tools)
         tools, cursor = paginate(tools, params.cursor, self.page_size)
         return self._t.ListToolsResult(tools=tools, next_cursor=cursor)
+
+    async def _answer_call(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
+        tool = self.tools.get(params.name)
+        state = ctx._connection_state  # pyright: ignore[reportPrivateUsage]
+        if type(tool) is not Tool or self.visibility or state.visibility or self.versions or self.version_ranges:
+            return await self.call_tool(ctx, as_model(params), states)
+        return await tool.call(ctx, params.arguments, self._result_types, self.shown_exceptions)
+
+    async def _answer_list(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
+        state = ctx._connection_state  # pyright: ignore[reportPrivateUsage]
+        special = (self.mounted, self.has_providers, self.visibility, state.visibility, self.versions)
+        constants = self._result_types.constants("list_tools")
+        if any(special) or self.version_ranges or constants is None:
+            return await self.list_tools(ctx, as_model(params), states)
+        tools, cursor = paginate([*self.tools.values()], params.cursor, self.page_size)
+        listed = {**constants, "tools": [tool.as_json() for tool in tools]}
+        return PreSerialized(listed if cursor is None else {**listed, "nextCursor": cursor})
 
     # ---- prompts ----------------------------------------------------------------------------------------------------
 

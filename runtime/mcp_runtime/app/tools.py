@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Final, Unpack
+from typing import Any, Final, Protocol, Unpack
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from ..auth.scopes import check_scopes
 from ..errors import InvalidMessageError, JSONRPCError, LocalError, ToolError
-from ..protocol.models import format_validation_error
+from ..protocol.models import PreSerialized, format_validation_error
 from ..server.context import ServerContext
 from ..server.task_options import TaskOptions
 from .components.argument_changes import ToolChanges, ToolTransform
@@ -31,6 +31,14 @@ _log: Final = logging.getLogger(__name__)
 _CHECKED: Final = frozenset({"icons", "annotations", "meta", "input_schema", "output_schema"})
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+
+class ResultsAsJSON(Protocol):
+    """The types of results by the names of handlers, where a result may be JSON instead, with these constants."""
+
+    def constants(self, name: str, /) -> Mapping[str, Any] | None: ...
+
+    def __getitem__(self, name: str, /) -> tuple[type, ...]: ...
 
 
 class Tool:
@@ -86,18 +94,26 @@ class Tool:
         """The item of the tool in the tools list. Raises LocalError for a property that does not fit."""
         return to_definition(self._t.Tool, self._properties, self._description)
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the item of the tool in the tools list, as JSON."""
+        if "definition" in vars(self):
+            plain: dict[str, Any] = self.definition.to_dict()
+            return plain
+        return {name: value for name, value in self._properties.items() if value is not None}
+
     async def call(
         self,
         ctx: ServerContext,
         arguments: Mapping[str, Any] | None,
-        result_types: tuple[type, ...],
+        result_types: tuple[type, ...] | ResultsAsJSON,
         shown_exceptions: ShownExceptions,
     ) -> Any:
-        """Return the CallToolResult.
+        """Return the CallToolResult; JSON instead if `result_types` allows it, and it needs no model.
 
         Invalid arguments and exceptions of the tool give a result with `isError`. It has the text of exceptions of
         `shown_exceptions`; other exceptions are logged, and the result says only that the tool failed.
         """
+        constants = None if isinstance(result_types, tuple) else result_types.constants("call_tool")
         try:
             values = self._read(arguments or {})
             if self.task is not None:
@@ -108,25 +124,45 @@ class Tool:
         except (JSONRPCError, InvalidMessageError):
             raise
         except Exception as error:
-            return self._failed(ctx, error, shown_exceptions)
+            return self._failed(ctx, error, shown_exceptions, constants)
         try:
+            if constants is not None and (written := self._json_result(value, constants)) is not None:
+                return written
+            if not isinstance(result_types, tuple):
+                result_types = result_types["call_tool"]
             return self._checked(ctx, value) if isinstance(value, result_types) else self._result(value)
         except InvalidMessageError as error:
             _log.error("%s", error)
-            return self._error_result(str(error))
+            return self._error_result(str(error), constants)
         except Exception as error:
             if isinstance(error, shown_exceptions):
-                return self._error_result(str(error))
+                return self._error_result(str(error), constants)
             _log.exception("%s: its result cannot be converted", self._description)
-            return self._error_result(f"{self._description} failed: its result cannot be converted")
+            return self._error_result(f"{self._description} failed: its result cannot be converted", constants)
 
-    def _failed(self, ctx: ServerContext, error: Exception, shown_exceptions: ShownExceptions) -> Any:
+    def _json_result(self, value: Any, constants: Mapping[str, Any]) -> PreSerialized | None:
+        """Return the result as JSON for a value that needs no conversion; None for another one."""
+        output = self._output
+        if output is not None and type(value) is output.scalar:
+            text = {"type": "text", "text": value if type(value) is str else str(value)}
+            return PreSerialized({**constants, "content": [text], "structuredContent": {WRAPPED_KEY: value}})
+        if output is None and type(value) is str:
+            return PreSerialized({**constants, "content": [{"type": "text", "text": value}]})
+        return PreSerialized({**constants, "content": []}) if output is None and value is None else None
+
+    def _failed(
+        self,
+        ctx: ServerContext,
+        error: Exception,
+        shown_exceptions: ShownExceptions,
+        constants: Mapping[str, Any] | None,
+    ) -> Any:
         """Return the result of a call that has raised an exception; raise it again if middleware gets it."""
         failures = ctx._failures  # pyright: ignore[reportPrivateUsage]
         if failures is not None:
             failures.add(error, shown_exceptions, self._description)
             raise error
-        return self._error_result(failure_message(error, shown_exceptions, self._description))
+        return self._error_result(failure_message(error, shown_exceptions, self._description), constants)
 
     @classmethod
     def from_tool(
@@ -194,7 +230,9 @@ class Tool:
             self._output.structure(structured)
         return result
 
-    def _error_result(self, message: str) -> Any:
+    def _error_result(self, message: str, constants: Mapping[str, Any] | None = None) -> Any:
+        if constants is not None:
+            return PreSerialized({**constants, "content": [{"type": "text", "text": message}], "isError": True})
         return self._t.CallToolResult(content=[self._t.TextContent(text=message)], is_error=True)
 
 

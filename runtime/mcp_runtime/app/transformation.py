@@ -22,7 +22,7 @@ from .registry import LifespanStates, Registry
 from .results import output_from_annotation, output_from_schema
 from .settings import ToolSettings, tags_of, to_wire
 from .signature import Signature
-from .tools import Tool, check_name
+from .tools import ResultsAsJSON, Tool, check_name
 
 _NO_CHANGE: Final = ArgTransform()
 
@@ -98,7 +98,7 @@ class TransformedTool(Tool):
         self,
         ctx: ServerContext,
         arguments: Mapping[str, Any] | None,
-        result_types: tuple[type, ...],
+        result_types: tuple[type, ...] | ResultsAsJSON,
         shown_exceptions: ShownExceptions,
     ) -> Any:
         """Return the CallToolResult of the tool, or of the function around it; see `Tool.call`."""
@@ -106,7 +106,8 @@ class TransformedTool(Tool):
         failures = outer or ToolFailures()
         ctx._failures = failures  # pyright: ignore[reportPrivateUsage]
         try:
-            return await self._run(_ForwardedCall(self, ctx, result_types, shown_exceptions), dict(arguments or {}))
+            types = result_types if isinstance(result_types, tuple) else result_types["call_tool"]
+            return await self._run(_ForwardedCall(self, ctx, types, shown_exceptions), dict(arguments or {}))
         except (JSONRPCError, InvalidMessageError):
             raise
         except Exception as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeVar, cast
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from ..errors import InvalidMessageError, InvalidResponseError, ProtocolViolationError, RemoteJSONRPCError
 from . import jsonrpc
@@ -26,6 +26,7 @@ from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, Re
 from .lifecycle import Phase, allowed_methods, first_phase, initialize_refusal, is_allowed
 from .models import PreSerialized, format_validation_error, is_object, validator
 from .revision import META, OPPOSITE, CapabilityRequirement, Direction, Handshake, Notification, Request, Revision, Sent
+from .wire.core_records import CoreRecord, Read, read_as_model
 
 Side = Literal["client", "server"]
 SentT = TypeVar("SentT", bound=Sent)
@@ -39,17 +40,25 @@ class Connection:
     `result_meta` is the serialized `_meta` of every result that has no `_meta`. `initialize_row` is the request that
     opens the connection, None without a handshake. `in_flight` has the ids of the peer's unanswered requests; it is
     None if the requests come from independent clients, whose ids may collide. `last_id` is the last id of `next_id`.
+    `read_params` returns the function that reads the params of a message: as a model, or as a record.
     `receivable` has the rows of the messages that may be received now, `pending` the requests without a response.
     """
 
     __slots__ = ("revision", "side", "local_capabilities", "remote_capabilities", "result_meta", "in_flight", "phase",
-                 "initialize_row", "last_id", "pending", "receivable", "_sendable")  # fmt: skip
+                 "initialize_row", "last_id", "pending", "read_params", "receivable", "_sendable")  # fmt: skip
 
-    def __init__(self, revision: Revision, side: Side, local_capabilities: Capabilities) -> None:
+    def __init__(
+        self,
+        revision: Revision,
+        side: Side,
+        local_capabilities: Capabilities,
+        read_params: Callable[[Sent], Read] = read_as_model,
+    ) -> None:
         """Create one side of a new connection, in the first phase of the revision's lifecycle."""
         self.revision = revision
         self.side: Side = side
         self.local_capabilities = local_capabilities
+        self.read_params = read_params
         self.remote_capabilities: Capabilities = {}
         self.result_meta = b""
         self.in_flight: dict[Id, None] | None = {}  # A dict: an empty set takes three times the memory.
@@ -62,7 +71,7 @@ class Connection:
         copy = self.__class__.__new__(self.__class__)
         copy.revision, copy.side, copy.phase = self.revision, self.side, self.phase
         copy.local_capabilities, copy.remote_capabilities = self.local_capabilities, self.remote_capabilities
-        copy.result_meta = self.result_meta
+        copy.result_meta, copy.read_params = self.result_meta, self.read_params
         copy._sendable, copy.receivable, copy.initialize_row = self._sendable, self.receivable, self.initialize_row
         copy.in_flight, copy.pending, copy.last_id = {}, {}, 0
         return copy
@@ -121,7 +130,7 @@ class Connection:
             result = result.value
             if is_object(result) and result.get("_meta") is not None:
                 meta = b""
-        elif not isinstance(result, row.result_types):
+        elif not isinstance(result, CoreRecord) and not isinstance(result, row.result_types):
             names = " or ".join(type_.__name__ for type_ in row.result_types)
             raise InvalidMessageError(
                 f"{row.method!r} in {self.revision.id}: the result must be {names}, not {type(result).__name__}"
@@ -245,7 +254,7 @@ class Connection:
             return self._reject(message, jsonrpc.INVALID_REQUEST, f"{row.method!r} {refusal}")
         try:
             value = message.params
-            params = validator(row.params)({} if value is None and not row.params_required else value)
+            params = self.read_params(row)({} if value is None and not row.params_required else value)
         except ValidationError as error:
             return self._reject(
                 message, jsonrpc.INVALID_PARAMS, f"{row.method!r}: params: {format_validation_error(error)}"
@@ -305,7 +314,7 @@ class Connection:
             return MessageRejected(f"the notification {message.method!r} is not accepted {self.phase.value}")
         try:
             value = message.params
-            params = validator(row.params)({} if value is None and not row.params_required else value)
+            params = self.read_params(row)({} if value is None and not row.params_required else value)
         except ValidationError as error:
             return MessageRejected(f"{row.method!r}: params: {format_validation_error(error)}")
         lifecycle = self.revision.lifecycle

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
 from ..usage.records import Record
 from .finite_numbers import is_finite, require_finite
 from .models import is_list, is_object
 from .parts import MAX_PARTS, has_more_parts
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 Id = int | str
 

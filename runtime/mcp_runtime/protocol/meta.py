@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any
 
 from .events import NotificationReceived, RequestReceived
-from .models import is_object
+from .models import is_model, is_object
+
+if TYPE_CHECKING:
+    pass
 
 
 def request_meta(message: RequestReceived | NotificationReceived) -> dict[str, Any]:
     """Return the `_meta` of the params as it was received; an empty object if there is none."""
     params = message.params
     meta: object = getattr(params, "meta", None)
-    if isinstance(meta, BaseModel):
+    if is_model(meta):
         return meta.model_dump()
     # If the schema does not define `_meta` for the params of this method, it is an extra property of the model.
     extra: object = getattr(params, "model_extra", None)

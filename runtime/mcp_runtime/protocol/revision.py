@@ -10,15 +10,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
-from pydantic import BaseModel
-
 from ..errors import LocalError
 from .models import is_object, load_references, validator
 from .result_types import InterimResult as InterimResult
 from .result_types import read_result
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 Direction = Literal["client_to_server", "server_to_client"]
-ResultT = TypeVar("ResultT", bound=BaseModel)
+ResultT = TypeVar("ResultT", bound="BaseModel")
 RecordT = TypeVar("RecordT")
 
 # The prefix of the protocol's reserved keys in `_meta`.
@@ -125,7 +126,8 @@ class Request(_Message, Generic[ResultT]):
 
     `result` is the type of the final result, `interim` the other result types, and `result_types` all of them.
     `paginated` is True if the result is a page of a list. `cacheable` is True if it has caching properties.
-    `input_required` is the interim result with input requests.
+    `input_required` is the interim result with input requests, and `may_require_input` says whether there is one, for
+    which no type is loaded.
     """
 
     result: type[ResultT] = field(kw_only=False)
@@ -134,6 +136,7 @@ class Request(_Message, Generic[ResultT]):
     result_types: tuple[type[BaseModel], ...] = field(init=False)
     cacheable: bool = field(init=False)
     input_required: InterimResult | None = field(init=False)
+    may_require_input: bool = field(init=False)
 
     def read_result(self, value: object, params: object = None) -> BaseModel:
         """Validate the result of a request with these params as the matching result type.
@@ -152,9 +155,16 @@ class Request(_Message, Generic[ResultT]):
         return result
 
 
+def _core_records() -> Any:
+    from .wire import core_records  # It needs this module.
+
+    return core_records
+
+
 # Attributes of a request that its types tell; they are computed when they are first used.
 _DERIVED: Final[Mapping[str, Callable[[Any], Any]]] = {
     "cacheable": lambda row: {"ttl_ms", "cache_scope"} <= row.result.model_fields.keys(),
+    "may_require_input": lambda row: _core_records().may_require_input(row),
     "result_types": lambda row: (row.result, *(interim.result for interim in row.interim)),
     "input_required": lambda row: next((i for i in row.interim if "input_requests" in i.result.model_fields), None),
 }

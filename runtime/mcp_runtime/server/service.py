@@ -49,7 +49,7 @@ class ServerService:
 
     def connection(self) -> Connection:
         """Return the server's side of a new connection."""
-        return Connection(self.revision, "server", local_capabilities=self.capabilities)
+        return Connection(self.revision, "server", self.capabilities, type(self._server).read_params)
 
     def dispatcher(self, state: Any) -> Dispatcher:
         """Return the dispatcher of a new connection; `state` is the value that the lifespan yielded."""

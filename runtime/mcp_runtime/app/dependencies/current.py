@@ -33,7 +33,7 @@ async def handle_current(registry: Any, name: str, ctx: Any, params: Any, states
     """Return the result of a request, whose context `get_context` returns meanwhile."""
     token = _current.set(ctx)
     try:
-        return await registry.handle(name, ctx, params, states)
+        return await registry.answer(name, ctx, params, states)
     finally:
         _current.reset(token)
         if (message := refusal(ctx, f"get_context() in {name}")) is not None:

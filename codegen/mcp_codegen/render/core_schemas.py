@@ -78,9 +78,9 @@ class _Reader:
             own = set[str]()
             fields[field.name] = self._field(field, own)
             needs |= own if fields[field.name][2] is not None else set()
-        is_left_out = any(required and form is None for _, required, form, *_ in fields.values())
-        self.entries[name] = None if is_left_out else ("closed" if declared.closed else "object", fields)
-        return set() if is_left_out else needs
+        is_incomplete = any(required and form is None for _, required, form, *_ in fields.values())
+        self.entries[name] = None if is_incomplete else ("closed" if declared.closed else "object", fields)
+        return set() if is_incomplete else needs
 
     def defaults(self, name: str) -> dict[str, Any]:
         """Return the values of a result that a constructor fills in, by property."""

@@ -26,10 +26,11 @@ from ..server.state_store import StateStore
 from ..usage.keywords import checked
 from ..usage.rules import shown
 from .components.failures import ShownExceptions
+from .components.json_answers import ResultTypes, answer
 from .openapi.from_apis import FromAPIs
 from .proxy.proxies import Proxies
 from .registrations import Registrations
-from .registry import LifespanStates, ListKind, Registry, ResultTypes
+from .registry import LifespanStates, ListKind, Registry
 from .serving.runs import Serving
 from .serving.server_settings import AppKeywords
 from .settings import APP_RULES, check_app
@@ -194,7 +195,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             "lifespan": _lifespan_of(self._enter_lifespans),
             "scopes": _scopes_of(self._registry),
             "_around": _around(self._registry),
-            "read_params": staticmethod(read_as_record),
+            "_read_params": staticmethod(read_as_record),
         }
         for kind, names in _HANDLERS_BY_KIND.items():
             if self._declares(kind):
@@ -316,8 +317,8 @@ def _handler(registry: Registry, name: str) -> Callable[..., Any]:
         states: LifespanStates = ctx.state or {}
         current = sys.modules.get(_CURRENT)
         if current is not None:
-            return await current.handle_current(registry, name, ctx, params, states)
-        return await registry.answer(name, ctx, params, states)
+            return await current.handle_current(answer, registry, name, ctx, params, states)
+        return await answer(registry, name, ctx, params, states)
 
     return handle
 

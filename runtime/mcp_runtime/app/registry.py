@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InvalidMessageError, JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_PARAMS
-from ..protocol.models import PreSerialized
-from ..protocol.revision import Request
-from ..protocol.wire.core_records import as_model, result_constants
+from ..protocol.wire.core_records import as_model
 from ..server.context import ServerContext
 from ..server.lists import paginate
 from .components.catalog import ListKind as ListKind
 from .components.failures import ShownExceptions, ToolFailures
+from .components.json_answers import ResultTypes
 from .components.prefixes import strip_prefix, with_prefixed_uri
 from .components.versions import requested_version, with_requested_version
 from .middleware.call_chain import CallNext, Middleware, chain
@@ -30,24 +29,7 @@ if TYPE_CHECKING:
 CompletionFunction = Callable[[Any, Any, Any], Awaitable[Any]]
 LifespanStates = Mapping[Any, Any]  # By registry or provider.
 
-# The methods that answer a request without models, by the names of its handlers.
-_ANSWERS: Final = {"call_tool": "_answer_call", "list_tools": "_answer_list"}
 _MAX_COMPLETIONS: Final = 100  # The limit of the schema for one result.
-
-
-class ResultTypes(dict[str, tuple[type, ...]]):
-    """The types of the results of requests, by the names of their handlers; they are loaded when they are needed."""
-
-    def __init__(self, rows: Iterable[Request[Any]]) -> None:
-        self._rows = {row.name: row for row in rows}
-
-    def constants(self, name: str) -> Mapping[str, Any] | None:
-        """Return the properties that all results of a request have; None if only the model tells them."""
-        return result_constants(self._rows[name])
-
-    def __missing__(self, name: str) -> tuple[type, ...]:
-        self[name] = types = self._rows[name].result_types
-        return types
 
 
 class Registry(ProvidedItems):
@@ -68,7 +50,7 @@ class Registry(ProvidedItems):
         self.middleware: list[Middleware] = []
         self.skills: SkillHandlers | None = None
         self._t = types
-        self._result_types = result_types
+        self.results = result_types
         self.shown_exceptions = shown_exceptions
         self.answers_as_json = False
         self.page_size = page_size
@@ -88,20 +70,9 @@ class Registry(ProvidedItems):
             return call_next(ctx, params)
         return self._call_tool_through(call_next, ctx, params)
 
-    def answer(self, name: str, ctx: ServerContext, params: Any, states: LifespanStates) -> Awaitable[Any]:
-        """Return the awaitable result of a request of a client, as `handle` does.
-
-        The params may be a record, and the result JSON, where nothing but this app reads them.
-        """
-        if name not in _ANSWERS or self.middleware or self.transforms or not self.answers_as_json:
-            return self.handle(name, ctx, as_model(params), states)
-        ctx.state = states.get(self)
-        answer: Awaitable[Any] = getattr(self, _ANSWERS[name])(ctx, params, states)
-        return answer
-
     def result_types(self, name: str) -> tuple[type, ...]:
         """Return the types of the results of a request; `name` is the name of its handler."""
-        return self._result_types[name]
+        return self.results[name]
 
     def handle_lifecycle(self, name: str, ctx: ServerContext, params: Any, handler: CallNext) -> Awaitable[Any]:
         """Return the awaitable result of a message that is not about tools, resources or prompts.
@@ -172,7 +143,7 @@ class Registry(ProvidedItems):
             params, item = self._select("tools", params.name, ctx, params, f"unknown tool: {params.name!r}")
             tool = None if tool is None else item
         if tool is not None:
-            return await tool.call(ctx, params.arguments, self._result_types["call_tool"], self.shown_exceptions)
+            return await tool.call(ctx, params.arguments, self.results["call_tool"], self.shown_exceptions)
         for inner, name in self._in_mounted(params.name, "tools"):
             ctx._is_mounted = True  # pyright: ignore[reportPrivateUsage]
             return await inner.handle("call_tool", ctx, params.model_copy(update={"name": name}), states)
@@ -189,23 +160,6 @@ class Registry(ProvidedItems):
         tools, cursor = paginate(tools, params.cursor, self.page_size)
         return self._t.ListToolsResult(tools=tools, next_cursor=cursor)
 
-    async def _answer_call(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        tool = self.tools.get(params.name)
-        state = ctx._connection_state  # pyright: ignore[reportPrivateUsage]
-        if type(tool) is not Tool or self.visibility or state.visibility or self.versions or self.version_ranges:
-            return await self.call_tool(ctx, as_model(params), states)
-        return await tool.call(ctx, params.arguments, self._result_types, self.shown_exceptions)
-
-    async def _answer_list(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        state = ctx._connection_state  # pyright: ignore[reportPrivateUsage]
-        special = (self.mounted, self.has_providers, self.visibility, state.visibility, self.versions)
-        constants = self._result_types.constants("list_tools")
-        if any(special) or self.version_ranges or constants is None:
-            return await self.list_tools(ctx, as_model(params), states)
-        tools, cursor = paginate([*self.tools.values()], params.cursor, self.page_size)
-        listed = {**constants, "tools": [tool.as_json() for tool in tools]}
-        return PreSerialized(listed if cursor is None else {**listed, "nextCursor": cursor})
-
     # ---- prompts ----------------------------------------------------------------------------------------------------
 
     async def get_prompt(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
@@ -215,7 +169,7 @@ class Registry(ProvidedItems):
             params, item = self._select("prompts", params.name, ctx, params, f"unknown prompt: {params.name!r}")
             prompt = None if prompt is None else item
         if prompt is not None:
-            return await prompt.get(ctx, params.arguments, self._result_types["get_prompt"])
+            return await prompt.get(ctx, params.arguments, self.results["get_prompt"])
         for inner, name in self._in_mounted(params.name, "prompts"):
             ctx._is_mounted = True  # pyright: ignore[reportPrivateUsage]
             return await inner.handle("get_prompt", ctx, params.model_copy(update={"name": name}), states)
@@ -243,7 +197,7 @@ class Registry(ProvidedItems):
             match = None if match is None else (item, match[1])
         if match is not None:
             resource, values = match
-            return await resource.read(ctx, params.uri, values, self._result_types["read_resource"])
+            return await resource.read(ctx, params.uri, values, self.results["read_resource"])
         if self.skills is not None and (result := await self.skills.read(params.uri)) is not None:
             return result
         for prefix, inner in self.mounted:

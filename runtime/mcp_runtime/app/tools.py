@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Final, Protocol, Unpack
+from typing import Any, Final, Unpack
 
 from pydantic_core import ValidationError
 
@@ -18,6 +18,7 @@ from ..server.context import ServerContext
 from ..server.task_options import TaskOptions
 from .components.argument_changes import ToolChanges, ToolTransform
 from .components.failures import ShownExceptions, failure_message
+from .components.json_answers import ResultTypes
 from .components.own_rounds import with_encrypted_state
 from .components.timeouts import with_timeout
 from .content import require_finite, to_content_blocks
@@ -33,16 +34,10 @@ _CHECKED: Final = frozenset({"icons", "annotations", "meta", "input_schema", "ou
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
-class ResultsAsJSON(Protocol):
-    """The types of results by the names of handlers, where a result may be JSON instead, with these constants."""
-
-    def constants(self, name: str, /) -> Mapping[str, Any] | None: ...
-
-    def __getitem__(self, name: str, /) -> tuple[type, ...]: ...
-
-
 class Tool:
-    """A tool of an app."""
+    """A tool of an app. `answers_as_json` is False if its calls must have models as results."""
+
+    answers_as_json = True
 
     def __init__(
         self,
@@ -105,7 +100,7 @@ class Tool:
         self,
         ctx: ServerContext,
         arguments: Mapping[str, Any] | None,
-        result_types: tuple[type, ...] | ResultsAsJSON,
+        result_types: tuple[type, ...] | ResultTypes,
         shown_exceptions: ShownExceptions,
     ) -> Any:
         """Return the CallToolResult; JSON instead if `result_types` allows it, and it needs no model.
@@ -113,7 +108,7 @@ class Tool:
         Invalid arguments and exceptions of the tool give a result with `isError`. It has the text of exceptions of
         `shown_exceptions`; other exceptions are logged, and the result says only that the tool failed.
         """
-        constants = None if isinstance(result_types, tuple) else result_types.constants("call_tool")
+        constants = None if isinstance(result_types, tuple) else result_types.of_calls
         try:
             values = self._read(arguments or {})
             if self.task is not None:

@@ -17,12 +17,13 @@ from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
 from .components.argument_changes import CURRENT, UNSET, ArgTransform, ToolTransform
 from .components.failures import ShownExceptions, ToolFailures
+from .components.json_answers import ResultTypes
 from .components.own_rounds import with_encrypted_state
 from .registry import LifespanStates, Registry
 from .results import output_from_annotation, output_from_schema
 from .settings import ToolSettings, tags_of, to_wire
 from .signature import Signature
-from .tools import ResultsAsJSON, Tool, check_name
+from .tools import Tool, check_name
 
 _NO_CHANGE: Final = ArgTransform()
 
@@ -63,6 +64,8 @@ def _owner(registry: Registry, tool: Tool) -> Registry | None:
 class TransformedTool(Tool):
     """A changed copy of a tool."""
 
+    answers_as_json = False
+
     def __init__(
         self, transform: ToolTransform, parent: Tool, owner: Registry, registry: Registry, t: ModuleType
     ) -> None:
@@ -98,7 +101,7 @@ class TransformedTool(Tool):
         self,
         ctx: ServerContext,
         arguments: Mapping[str, Any] | None,
-        result_types: tuple[type, ...] | ResultsAsJSON,
+        result_types: tuple[type, ...] | ResultTypes,
         shown_exceptions: ShownExceptions,
     ) -> Any:
         """Return the CallToolResult of the tool, or of the function around it; see `Tool.call`."""

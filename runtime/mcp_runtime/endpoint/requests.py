@@ -157,7 +157,7 @@ class Requester:
             row, Request
         ):  # Input requests are matched by their params: no trace ids there.
             own = {**trace_meta(), **own}
-        if is_model(params):
+        if not is_object(params) and is_model(params):
             if not (options.meta or own):
                 return params
             params = params.model_dump()

@@ -24,9 +24,8 @@ from .capabilities import (
 from .events import Batch, Event, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
 from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
 from .lifecycle import Phase, allowed_methods, first_phase, initialize_refusal, is_allowed
-from .models import PreSerialized, format_validation_error, is_object, validator
+from .models import PreSerialized, Read, format_validation_error, is_object, read_as_model, validator
 from .revision import META, OPPOSITE, CapabilityRequirement, Direction, Handshake, Notification, Request, Revision, Sent
-from .wire.core_records import CoreRecord, Read, read_as_model
 
 Side = Literal["client", "server"]
 SentT = TypeVar("SentT", bound=Sent)
@@ -40,30 +39,22 @@ class Connection:
     `result_meta` is the serialized `_meta` of every result that has no `_meta`. `initialize_row` is the request that
     opens the connection, None without a handshake. `in_flight` has the ids of the peer's unanswered requests; it is
     None if the requests come from independent clients, whose ids may collide. `last_id` is the last id of `next_id`.
-    `read_params` returns the function that reads the params of a message: as a model, or as a record.
-    `receivable` has the rows of the messages that may be received now, `pending` the requests without a response.
+    `read_params` returns what reads the params of a message, `receivable` has the rows of the messages that may be
+    received now, `pending` the requests without a response.
     """
 
     __slots__ = ("revision", "side", "local_capabilities", "remote_capabilities", "result_meta", "in_flight", "phase",
                  "initialize_row", "last_id", "pending", "read_params", "receivable", "_sendable")  # fmt: skip
 
-    def __init__(
-        self,
-        revision: Revision,
-        side: Side,
-        local_capabilities: Capabilities,
-        read_params: Callable[[Sent], Read] = read_as_model,
-    ) -> None:
+    def __init__(self, revision: Revision, side: Side, local_capabilities: Capabilities) -> None:
         """Create one side of a new connection, in the first phase of the revision's lifecycle."""
-        self.revision = revision
+        self.revision, self.local_capabilities = revision, local_capabilities
         self.side: Side = side
-        self.local_capabilities = local_capabilities
-        self.read_params = read_params
+        self.read_params: Callable[[Sent], Read] = read_as_model
         self.remote_capabilities: Capabilities = {}
-        self.result_meta = b""
+        self.result_meta, self.last_id = b"", 0
         self.in_flight: dict[Id, None] | None = {}  # A dict: an empty set takes three times the memory.
         self.pending: dict[Id, tuple[Request[Any], Any]] = {}
-        self.last_id = 0
         self.enter_phase(first_phase(revision.lifecycle))
 
     def copy_for_new_connection(self) -> Connection:
@@ -130,7 +121,7 @@ class Connection:
             result = result.value
             if is_object(result) and result.get("_meta") is not None:
                 meta = b""
-        elif not isinstance(result, CoreRecord) and not isinstance(result, row.result_types):
+        elif not isinstance(result, row.result_types):
             names = " or ".join(type_.__name__ for type_ in row.result_types)
             raise InvalidMessageError(
                 f"{row.method!r} in {self.revision.id}: the result must be {names}, not {type(result).__name__}"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 from .events import NotificationReceived, RequestReceived
-from .models import is_model, is_object
-
-if TYPE_CHECKING:
-    pass
+from .models import is_object
 
 
 def request_meta(message: RequestReceived | NotificationReceived) -> dict[str, Any]:
     """Return the `_meta` of the params as it was received; an empty object if there is none."""
     params = message.params
     meta: object = getattr(params, "meta", None)
-    if is_model(meta):
-        return meta.model_dump()
+    if hasattr(type(meta), "model_dump"):  # Not `is_model`, because this runs for most messages.
+        return cast("dict[str, Any]", cast(Any, meta).model_dump())
     # If the schema does not define `_meta` for the params of this method, it is an extra property of the model.
     extra: object = getattr(params, "model_extra", None)
     unnamed: object = extra.get("_meta") if is_object(extra) else None

@@ -171,6 +171,15 @@ def validator(shape: Any) -> Callable[[object], Any]:
     return read
 
 
+Read = Callable[[object], Any]
+
+
+@cache
+def read_as_model(row: Any) -> Read:
+    """Return the function that reads the params of a message as the model of their type. It raises ValidationError."""
+    return validator(row.params)
+
+
 _MAX_LISTED_ERRORS = 1000
 
 

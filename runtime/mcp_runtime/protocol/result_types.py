@@ -66,6 +66,6 @@ def read_result(shape: type[BaseModel], value: object) -> Any:
 
 
 def _with_unknown_content(shape: type[BaseModel], value: dict[str, Any], error: ValidationError) -> Any:
-    from .wire.unknown_content import read_with_unknown_content
+    from .unknown_content import read_with_unknown_content
 
     return read_with_unknown_content(shape, value, error)

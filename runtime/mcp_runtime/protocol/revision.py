@@ -126,8 +126,7 @@ class Request(_Message, Generic[ResultT]):
 
     `result` is the type of the final result, `interim` the other result types, and `result_types` all of them.
     `paginated` is True if the result is a page of a list. `cacheable` is True if it has caching properties.
-    `input_required` is the interim result with input requests, and `may_require_input` says whether there is one, for
-    which no type is loaded.
+    `input_required` is the interim result with input requests.
     """
 
     result: type[ResultT] = field(kw_only=False)
@@ -136,7 +135,6 @@ class Request(_Message, Generic[ResultT]):
     result_types: tuple[type[BaseModel], ...] = field(init=False)
     cacheable: bool = field(init=False)
     input_required: InterimResult | None = field(init=False)
-    may_require_input: bool = field(init=False)
 
     def read_result(self, value: object, params: object = None) -> BaseModel:
         """Validate the result of a request with these params as the matching result type.
@@ -155,16 +153,9 @@ class Request(_Message, Generic[ResultT]):
         return result
 
 
-def _core_records() -> Any:
-    from .wire import core_records  # It needs this module.
-
-    return core_records
-
-
 # Attributes of a request that its types tell; they are computed when they are first used.
 _DERIVED: Final[Mapping[str, Callable[[Any], Any]]] = {
     "cacheable": lambda row: {"ttl_ms", "cache_scope"} <= row.result.model_fields.keys(),
-    "may_require_input": lambda row: _core_records().may_require_input(row),
     "result_types": lambda row: (row.result, *(interim.result for interim in row.interim)),
     "input_required": lambda row: next((i for i in row.interim if "input_requests" in i.result.model_fields), None),
 }

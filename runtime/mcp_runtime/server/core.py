@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 from ..aio.rate_limit import RateLimit
 from ..endpoint.base import Endpoint, Handler
 from ..endpoint.extensions import Extension
+from ..protocol.models import Read, read_as_model
 from ..protocol.revision import Direction, Handshake, Notification, Sent, Stateless
-from ..protocol.wire.core_records import Read, read_as_model, result_type
+from ..protocol.wire.core_records import result_type
 from ..session.options import DEFAULT_OPTIONS, Params, RequestOptions
 from ..usage.keywords import NoKeywords, checked
 from ..usage.required import refuse_missing
@@ -53,7 +54,7 @@ class ServerCore(Endpoint):
     _shares_keys = False
     """Whether the keys are those of the store."""
     _receives: ClassVar[Direction] = "client_to_server"
-    read_params: Callable[[Sent], Read] = staticmethod(read_as_model)
+    _read_params: Callable[[Sent], Read] = staticmethod(read_as_model)
     """What returns the function that reads the params of a message: handlers of users get models."""
     _around: Callable[[str, ServerContext, Any, Handler], Awaitable[Any]] | None = None
     """Called with the handler of a message of the lifecycle, a notification or a request without a handler: what it

@@ -18,7 +18,7 @@ from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.lifecycle import stored_client_info
 from ..protocol.models import PreSerialized, is_object
 from ..protocol.revision import META, Handshake, Notification, Request, Sent, Stateless
-from ..protocol.wire.core_records import make_result, property_names, result_type
+from ..protocol.wire.core_records import make_result, may_require_input, pre_serialized, property_names, result_type
 from ..session.current_request import FORWARDING, set_current_request
 from ..session.interfaces import Candidate, Channel
 from ..session.tracing import OPENTELEMETRY, handle_in_trace
@@ -131,7 +131,7 @@ class ServerDispatcher(ConnectionState):
         if handler is None:
             return self._handle(channel, message)
         if isinstance(message, RequestReceived) and (
-            type(server.revision.lifecycle) is Stateless or message.row.may_require_input
+            type(server.revision.lifecycle) is Stateless or may_require_input(message.row)
         ):
             return self._run_handler(handler, channel, message)
         result: Coroutine[Any, Any, Any] = handler(server.context(self, channel, message), message.params)
@@ -164,7 +164,7 @@ class ServerDispatcher(ConnectionState):
             if row is lifecycle.listen:
                 return await self._listen(channel, message, lifecycle)
         elif row.method == lifecycle.ping_request.method:
-            return make_result(message.row, {})
+            return pre_serialized(make_result(message.row, {}))
         elif lifecycle.set_level is not None and row.method == lifecycle.set_level.method:
             self.log_level = message.params.level
         elif lifecycle.subscribe is not None and row.method == lifecycle.subscribe.method:
@@ -175,7 +175,7 @@ class ServerDispatcher(ConnectionState):
             result = await handler(server.context(self, channel, message), message.params)
         elif self._is_handled_by_runtime(row):
             check_scopes(server.context(self, channel, message), self.origin.scopes, message)
-            result = make_result(message.row, {})
+            result = pre_serialized(make_result(message.row, {}))
         else:
             raise server._not_handled(row)  # pyright: ignore[reportPrivateUsage]
         if isinstance(lifecycle, Handshake):
@@ -192,7 +192,7 @@ class ServerDispatcher(ConnectionState):
         is_stateless = type(server.revision.lifecycle) is Stateless
         if is_stateless and request.params.meta.protocol_version != server.revision.id:
             raise self._reject_version(request)
-        if not request.row.may_require_input:
+        if not may_require_input(request.row):
             result = await handler(server.context(self, channel, request), request.params)
         else:
             mrtr = MultiRoundTripRequest(channel, request, self)
@@ -281,7 +281,7 @@ class ServerDispatcher(ConnectionState):
             fields["instructions"] = self.origin.instructions
         result = make_result(row, fields)
         cache_hint = self.origin.cache_hints.get(row.name)
-        return result if cache_hint is None else result.model_copy(update=cache_hint.fields())
+        return pre_serialized(result if cache_hint is None else result.model_copy(update=cache_hint.fields()))
 
     def initialize(self, connection: Connection, request: RequestReceived) -> Any:
         """Negotiate the protocol version, and return the result of `initialize`.
@@ -315,7 +315,8 @@ class ServerDispatcher(ConnectionState):
         self._server = server
         server._subscription_bus.subscribe(self)  # pyright: ignore[reportPrivateUsage]
         self.client_info = stored_client_info(params[names.client_info])
-        connection.local_capabilities, connection.read_params = server.capabilities, type(server).read_params
+        connection.local_capabilities = server.capabilities
+        connection.read_params = type(server)._read_params  # pyright: ignore[reportPrivateUsage]
         connection.negotiated(server.revision, params[names.client_capabilities])
         row = server.revision.table("client_to_server")[request.row.method]
         assert isinstance(row, Request), "initialize is a request"
@@ -327,7 +328,7 @@ class ServerDispatcher(ConnectionState):
         }
         if self.origin.instructions is not None:
             fields["instructions"] = self.origin.instructions
-        return make_result(request.row, fields)
+        return pre_serialized(make_result(request.row, fields))
 
 
 async def accept_filter(server: ServerCore, ctx: ServerContext, request: RequestReceived) -> dict[str, Any]:

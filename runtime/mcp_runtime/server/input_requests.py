@@ -59,10 +59,7 @@ def check_input_required(revision: Revision, capabilities: Capabilities, result:
 def check_input_requests(
     revision: Revision, capabilities: Capabilities, input_requests: Iterable[tuple[InputRequest[Any], object]]
 ) -> None:
-    """Check input requests, each with its row and params, against the capabilities that the client has declared.
-
-    Raises JSONRPCError that names the missing capabilities.
-    """
+    """Raise JSONRPCError with the capabilities that input requests, with their rows and params, miss of the client."""
     missing = [name for row, params in input_requests for name in _missing_capabilities(row, params, capabilities)]
     _raise_missing_capabilities(revision, missing)
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ..aio.eager import ResultFuture, pending_future
 from ..errors import ConnectionClosedError, MCPError, RequestTimeoutError
 from ..protocol.jsonrpc import Id
-from ..protocol.models import is_model
 from ..protocol.revision import Request
 from .options import OnProgress, Progress, RequestOptions
 
@@ -90,7 +89,7 @@ class PendingRequests:
             pending.deadline = None  # The response came in time.
             pending.callbacks.add_done_callback(lambda _: self.resolve(id, result))
             return
-        if is_model(result):
+        if not isinstance(result, MCPError):
             pending.future.set_result_now(result)
         else:
             pending.future.set_exception(result)

@@ -12,7 +12,7 @@ from ..errors import ConversionError, InvalidMessageError, JSONRPCError
 from ..protocol.capabilities import Capabilities, parse_capability_path
 from ..protocol.connection import Connection, Side
 from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize, to_plain
-from ..protocol.models import PreSerialized, format_validation_error, is_model, is_object
+from ..protocol.models import PreSerialized, Read, format_validation_error, is_object, read_as_model
 from ..protocol.revision import (
     META,
     OPPOSITE,
@@ -24,7 +24,6 @@ from ..protocol.revision import (
     Revision,
     Sent,
 )
-from ..protocol.wire.core_records import Read, read_as_model
 from .conversion import chain_of
 
 if TYPE_CHECKING:
@@ -216,7 +215,7 @@ def _remove_capability(capabilities: Capabilities, path: tuple[str, ...]) -> Non
 def _plain_params(params: BaseModel) -> Any:
     """Return params as plain JSON values. The further keys of `_meta`, which may be large, are not copied."""
     meta = vars(params).get("meta")  # `getattr` looks for long where a type has no such field.
-    further = meta.__pydantic_extra__ if is_model(meta) else None
+    further = meta.__pydantic_extra__ if hasattr(type(meta), "model_dump") else None
     if not further:
         return to_plain(params)
     plain = params.__pydantic_serializer__.to_python(params, exclude={"meta": {*further}})

@@ -13,14 +13,13 @@ from pydantic import ValidationError
 
 import mcp_generated
 from mcp_codegen.testkit.instances import InstanceGenerator
-from mcp_runtime.protocol.models import format_validation_error, validator
+from mcp_runtime.protocol.models import format_validation_error, read_as_model, validator
 from mcp_runtime.protocol.revision import Request, Revision
 from mcp_runtime.protocol.wire.core_records import (
     CoreRecord,
     as_model,
     make_result,
     may_require_input,
-    read_as_model,
     read_as_record,
     result_constants,
     result_type,
@@ -38,16 +37,16 @@ def revision_of(id: str) -> Revision:
 
 def records(id: str) -> list[type[CoreRecord]]:
     """Return the records of the params and of the results that have one."""
-    found: list[type[CoreRecord]] = []
+    of_rows: list[type[CoreRecord]] = []
     for row in revision_of(id).table("client_to_server").values():
         try:
             params = read_as_record(row)({"_meta": {}})
         except ValidationError:
             params = None
-        found += [type(params)] if isinstance(params, CoreRecord) else []
+        of_rows += [type(params)] if isinstance(params, CoreRecord) else []
         if isinstance(row, Request) and issubclass(result_type(row), CoreRecord):
-            found.append(result_type(row))  # type: ignore[arg-type]
-    return found
+            of_rows.append(result_type(row))  # type: ignore[arg-type]
+    return of_rows
 
 
 def rules(schema: Any, definitions: dict[str, Any], within: tuple[str, ...] = ()) -> Any:
@@ -78,9 +77,9 @@ def comparable(model: Any, record: type[CoreRecord]) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("id", REVISIONS)
 def test_a_record_has_the_schema_of_its_model(id: str) -> None:
-    found = records(id)
-    assert len(found) > 1
-    for record in found:
+    all_records = records(id)
+    assert len(all_records) > 1
+    for record in all_records:
         of_model, of_record = comparable(record.reference.load(), record)
         text = json.dumps(of_record).replace("_check_minimum", "greater_than_or_equal_validator")
         assert json.loads(text) == of_model

@@ -6,7 +6,7 @@ same values, and report the same errors. The generated module `core_schemas` of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from importlib import import_module
 from operator import is_
@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from pydantic_core import PydanticKnownError, SchemaSerializer, SchemaValidator
 
-from ..models import TypeReference, check_integer, is_object, validator
+from ..models import PreSerialized, Read, TypeReference, check_integer, is_object, read_as_model, validator
 from ..result_types import read_result
 from ..revision import Request, Sent
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-Read = Callable[[object], Any]
 _Schema = dict[str, Any]
 
 _SCALARS: Final[Mapping[str, _Schema]] = {
@@ -101,13 +100,9 @@ class CoreRecord:
 
 def as_model(value: Any) -> Any:
     """Return a record as an instance of the model of its type; other values as they are."""
+    if type(value) is PreSerialized and isinstance(value.value, CoreRecord):
+        value = value.value
     return validator(value.reference.load())(value.model_dump()) if isinstance(value, CoreRecord) else value
-
-
-@cache
-def read_as_model(row: Sent) -> Read:
-    """Return the function that reads the params of a message as the model of their type. It raises ValidationError."""
-    return validator(row.params)
 
 
 @cache
@@ -122,9 +117,12 @@ def read_as_record(row: Sent) -> Read:
     read, of_models = validator(cast(Any, record)), record.of_models
     if not of_models:
         return read
+    validate = record.__pydantic_validator__.validate_python
 
     def read_either(value: object) -> Any:
-        return read(value) if not is_object(value) or of_models.isdisjoint(value) else read_as_model(row)(value)
+        if is_object(value) and not of_models.isdisjoint(value):
+            return read_as_model(row)(value)
+        return validate(value, strict=True, by_alias=True, by_name=False)  # As `read` does, with a call less.
 
     return read_either
 
@@ -145,10 +143,11 @@ def result_constants(row: Request[Any]) -> Mapping[str, Any] | None:
 
     None if the table of the package does not have them.
     """
-    found = _entry_of(row, "result")
-    return None if found is None else found[0].constants(found[1])
+    entry = _entry_of(row, "result")
+    return None if entry is None else entry[0].constants(entry[1])
 
 
+@cache
 def may_require_input(row: Request[Any]) -> bool:
     """Return True if a request may have an interim result with input requests."""
     interim: Any = vars(row).get("_deferred", {}).get("interim", ())
@@ -160,6 +159,11 @@ def may_require_input(row: Request[Any]) -> bool:
         if has_requests:
             return True
     return not interim and row.input_required is not None
+
+
+def pre_serialized(result: Any) -> Any:
+    """Return a record as a result that needs no further check, a model as it is."""
+    return PreSerialized(result) if isinstance(result, CoreRecord) else result
 
 
 def property_names(shape: type[CoreRecord] | type[BaseModel]) -> frozenset[str]:
@@ -179,8 +183,8 @@ def property_type(shape: type[CoreRecord] | type[BaseModel], property: str) -> A
 
 
 def _record_of(row: Sent, attribute: str) -> type[CoreRecord] | None:
-    found = _entry_of(row, attribute)
-    return None if found is None else found[0].record(found[1])
+    entry = _entry_of(row, attribute)
+    return None if entry is None else entry[0].record(entry[1])
 
 
 def _entry_of(row: Sent, attribute: str) -> tuple[_Table, str] | None:
@@ -219,7 +223,7 @@ class _Table:
         if kind not in ("object", "closed"):
             return None
         if name not in self._records:
-            self._records[name] = self._made(name, kind, content)
+            self._records[name] = self._new_record(name, kind, content)
         return self._records[name]
 
     def constants(self, name: str) -> Mapping[str, Any] | None:
@@ -232,7 +236,7 @@ class _Table:
         kind, content = self._entries.get(name, ("", ()))
         return attribute in content if kind in ("object", "closed", "attributes") else None
 
-    def _made(self, name: str, kind: str, fields: Mapping[str, Any]) -> type[CoreRecord]:
+    def _new_record(self, name: str, kind: str, fields: Mapping[str, Any]) -> type[CoreRecord]:
         names = {attribute: wire or attribute for attribute, (wire, *_) in fields.items()}
         members: dict[str, Any] = {
             "__slots__": (),
@@ -279,12 +283,12 @@ class _Table:
         if not required:
             nullable = schema if schema["type"] == "nullable" else {"type": "nullable", "schema": schema}
             schema = {"type": "default", "schema": nullable, "default": None}
-        made: _Schema = {"type": "model-field", "schema": schema}
+        model_field: _Schema = {"type": "model-field", "schema": schema}
         if wire is not None:
-            made |= {"validation_alias": wire, "serialization_alias": wire}
+            model_field |= {"validation_alias": wire, "serialization_alias": wire}
         if not required:
-            made["serialization_exclude_if"] = partial(is_, None)
-        return made
+            model_field["serialization_exclude_if"] = partial(is_, None)
+        return model_field
 
     def _schema(self, form: Any, definitions: dict[str, _Schema], fail_fast: bool = True) -> _Schema:
         if isinstance(form, str):

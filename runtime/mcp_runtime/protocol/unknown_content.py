@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ..models import is_list, is_object, validator
+from .models import is_list, is_object, validator
 
 UNKNOWN_TAG: Final = "union_tag_invalid"
 _STAND_IN: Final = {"type": "text", "text": ""}  # Content that every protocol version defines.

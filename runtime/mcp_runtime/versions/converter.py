@@ -214,8 +214,8 @@ def _remove_capability(capabilities: Capabilities, path: tuple[str, ...]) -> Non
 
 def _plain_params(params: BaseModel) -> Any:
     """Return params as plain JSON values. The further keys of `_meta`, which may be large, are not copied."""
-    meta = vars(params).get("meta")  # `getattr` looks for long where a type has no such field.
-    further = meta.__pydantic_extra__ if hasattr(type(meta), "model_dump") else None
+    meta: object = vars(params).get("meta")  # `getattr` looks for long where a type has no such field.
+    further = cast(Any, meta).__pydantic_extra__ if hasattr(type(meta), "model_dump") else None
     if not further:
         return to_plain(params)
     plain = params.__pydantic_serializer__.to_python(params, exclude={"meta": {*further}})

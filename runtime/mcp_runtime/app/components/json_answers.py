@@ -61,10 +61,7 @@ def _call_tool(registry: Any, ctx: ServerContext, params: Any, states: Mapping[A
 
 
 async def _list_tools(registry: Any, ctx: ServerContext, params: Any, states: Mapping[Any, Any]) -> Any:
-    constants, session = (
-        registry.results.of_lists,
-        ctx._connection_state.visibility,
-    )  # pyright: ignore[reportPrivateUsage]
+    constants, session = registry.results.of_lists, ctx.connection_state.visibility
     is_changed = registry.visibility or session or registry.versions or registry.version_ranges
     if constants is None or is_changed or registry.mounted or registry.has_providers:
         return await registry.list_tools(ctx, as_model(params), states)

@@ -273,9 +273,9 @@ class _Table:
             record.schema = {"type": "definitions", "schema": record.schema, "definitions": schemas}
         return record
 
-    def _object_of(self, form: Any) -> type[CoreRecord] | None:
-        kind, name = form if type(form) is tuple and len(cast("tuple[Any, ...]", form)) == 2 else ("", "")
-        return self.record(name) if kind == "type" else None
+    def _object_of(self, form: str | tuple[Any, ...] | None) -> type[CoreRecord] | None:
+        """Return the record of a type that is an object; None for another one."""
+        return self.record(form[1]) if isinstance(form, tuple) and form[0] == "type" else None
 
     def _field(self, field: tuple[Any, ...], definitions: dict[str, _Schema]) -> _Schema:
         wire, required, form, *_ = field

@@ -11,6 +11,7 @@ from .extensions.catalog import mounted_extensions
 from .extensions.render import render_extension, render_extensions
 from .model.ir import Revision
 from .paths import Templates
+from .render.core_schemas import render_core_schemas
 from .render.package import (
     converter_module,
     render_app,
@@ -57,6 +58,7 @@ def module_texts(
         read = schemas.revision(revision)
         for name, text in split_types(render_revision(read, templates), read).items():
             files[output / read.module / name] = text
+        files[output / read.module / "core_schemas.py"] = render_core_schemas(read, templates)
         for mounted, sha256 in mounted_extensions(schemas, revision):
             for name, text in render_extension(mounted, sha256, templates).items():
                 files[output / "extensions" / mounted.manifest.name / name] = text

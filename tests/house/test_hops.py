@@ -26,6 +26,7 @@ from mcp_generated import v2026_07_28 as stateless
 from mcp_runtime.aio import fast_paths
 from mcp_runtime.aio.selector import InlineSelector
 from mcp_runtime.protocol import events, jsonrpc
+from mcp_runtime.protocol.models import PreSerialized
 from mcp_runtime.session.current_request import FORWARDING
 from mcp_runtime.session.pending import PendingRequest
 from mcp_runtime.transports.http_client.connection import HTTPOptions
@@ -39,7 +40,7 @@ OURS = (str(RUNTIME), str(Path(handshake.__file__).parent.parent))
 EVENT_LOOP = str(RUNTIME / "aio" / "selector.py")
 HANDLERS = ("call_tool", "add")
 # The constructors of models and records do not count, written or generated: they only set attributes.
-RECORDS = (*vars(events).values(), *vars(jsonrpc).values(), PendingRequest)
+RECORDS = (*vars(events).values(), *vars(jsonrpc).values(), PendingRequest, PreSerialized)
 CONSTRUCTORS = {"WireModel.__init__"} | {
     f"{record.__qualname__}.__init__" for record in RECORDS if isinstance(record, type) and hasattr(record, "__slots__")
 }

@@ -19,16 +19,18 @@ from ..endpoint.extensions import load_extension
 from ..errors import ClientCapabilityError, LocalError, ToolError
 from ..protocol.capabilities import merge
 from ..protocol.revision import Request
+from ..protocol.wire.core_records import read_as_record
 from ..server.cache_hints import CacheHint
 from ..server.context import ServerContext
 from ..server.state_store import StateStore
 from ..usage.keywords import checked
 from ..usage.rules import shown
 from .components.failures import ShownExceptions
+from .components.json_answers import ResultTypes, answer
 from .openapi.from_apis import FromAPIs
 from .proxy.proxies import Proxies
 from .registrations import Registrations
-from .registry import LifespanStates, ListKind, Registry, ResultTypes
+from .registry import LifespanStates, ListKind, Registry
 from .serving.runs import Serving
 from .serving.server_settings import AppKeywords
 from .settings import APP_RULES, check_app
@@ -193,6 +195,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             "lifespan": _lifespan_of(self._enter_lifespans),
             "scopes": _scopes_of(self._registry),
             "_around": _around(self._registry),
+            "_read_params": staticmethod(read_as_record),
         }
         for kind, names in _HANDLERS_BY_KIND.items():
             if self._declares(kind):
@@ -211,6 +214,8 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             kinds = (TaskServerMixin, *kinds)
             options["extensions"].append(load_extension(self.server_class.revision, "tasks"))
             options["tasks"] = self._tasks
+        else:
+            self._registry.answers_as_json = not self._extensions and not self._server_options["cache_hints"]
         server = cast(type[ServerT], type("Served", kinds, members))
         declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if self._declares(kind)}
         declared["logging"] = {}
@@ -312,8 +317,8 @@ def _handler(registry: Registry, name: str) -> Callable[..., Any]:
         states: LifespanStates = ctx.state or {}
         current = sys.modules.get(_CURRENT)
         if current is not None:
-            return await current.handle_current(registry, name, ctx, params, states)
-        return await registry.handle(name, ctx, params, states)
+            return await current.handle_current(answer, registry, name, ctx, params, states)
+        return await answer(registry, name, ctx, params, states)
 
     return handle
 

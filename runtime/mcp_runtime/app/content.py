@@ -10,7 +10,6 @@ from types import ModuleType
 from typing import Any, ClassVar, Final, Literal, cast
 from urllib.parse import quote
 
-from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from ..errors import InvalidMessageError, LocalError
@@ -62,7 +61,7 @@ class _Media:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any, /) -> Any:
-        raise PydanticSchemaGenerationError(f"{cls.__name__} is content, which has no JSON Schema")
+        raise _no_schema(cls)
 
     def encoded(self) -> str:
         """Return the bytes in base64. Raises OSError if the file cannot be read."""
@@ -78,6 +77,12 @@ class _Media:
             return self.default
         common = _MIME_TYPES.get(Path(self.path).suffix.lower())
         return common or _guessed_type(str(self.path)) or "application/octet-stream"
+
+
+def _no_schema(cls: type) -> Exception:
+    from pydantic.errors import PydanticSchemaGenerationError  # Not at the top: a start does without it.
+
+    return PydanticSchemaGenerationError(f"{cls.__name__} is content, which has no JSON Schema")
 
 
 def _guessed_type(name: str) -> str | None:
@@ -136,7 +141,7 @@ class File:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any, /) -> Any:
-        raise PydanticSchemaGenerationError(f"{cls.__name__} is content, which has no JSON Schema")
+        raise _no_schema(cls)
 
     @property
     def mime_type(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from ..auth.scopes import check_scopes
 from ..errors import JSONRPCError, LocalError

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InvalidMessageError, JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_PARAMS
-from ..protocol.revision import Request
+from ..protocol.wire.core_records import as_model
 from ..server.context import ServerContext
 from ..server.lists import paginate
 from .components.catalog import ListKind as ListKind
 from .components.failures import ShownExceptions, ToolFailures
+from .components.json_answers import ResultTypes
 from .components.prefixes import strip_prefix, with_prefixed_uri
 from .components.versions import requested_version, with_requested_version
 from .middleware.call_chain import CallNext, Middleware, chain
@@ -31,24 +32,13 @@ LifespanStates = Mapping[Any, Any]  # By registry or provider.
 _MAX_COMPLETIONS: Final = 100  # The limit of the schema for one result.
 
 
-class ResultTypes(dict[str, tuple[type, ...]]):
-    """The types of the results of requests, by the names of their handlers; they are loaded when they are needed."""
-
-    def __init__(self, rows: Iterable[Request[Any]]) -> None:
-        self._rows = {row.name: row for row in rows}
-
-    def __missing__(self, name: str) -> tuple[type, ...]:
-        self[name] = types = self._rows[name].result_types
-        return types
-
-
 class Registry(ProvidedItems):
     """The tools, resources and prompts of one app, in registration order, and the handlers of their requests."""
 
     def __init__(
         self,
         types: ModuleType,
-        result_types: Mapping[str, tuple[type, ...]],
+        result_types: ResultTypes,
         shown_exceptions: ShownExceptions,
         page_size: int,
     ) -> None:
@@ -60,8 +50,9 @@ class Registry(ProvidedItems):
         self.middleware: list[Middleware] = []
         self.skills: SkillHandlers | None = None
         self._t = types
-        self._result_types = result_types
+        self.results = result_types
         self.shown_exceptions = shown_exceptions
+        self.answers_as_json = False
         self.page_size = page_size
 
     def handle(self, name: str, ctx: ServerContext, params: Any, states: LifespanStates) -> Awaitable[Any]:
@@ -81,7 +72,7 @@ class Registry(ProvidedItems):
 
     def result_types(self, name: str) -> tuple[type, ...]:
         """Return the types of the results of a request; `name` is the name of its handler."""
-        return self._result_types[name]
+        return self.results[name]
 
     def handle_lifecycle(self, name: str, ctx: ServerContext, params: Any, handler: CallNext) -> Awaitable[Any]:
         """Return the awaitable result of a message that is not about tools, resources or prompts.
@@ -92,10 +83,14 @@ class Registry(ProvidedItems):
             handler = self.through_providers(name, handler)
         objects = self._middleware_objects()
         if not objects:
-            return handler(ctx, params)
+            return handler(ctx, as_model(params) if self.has_providers else params)
         states: LifespanStates = ctx.state or {}
         ctx.state = states.get(self)
-        return chain(objects, name, handler)(ctx, params)
+
+        async def handler_of_models(ctx: ServerContext, params: Any) -> Any:
+            return as_model(await handler(ctx, params))
+
+        return chain(objects, name, handler_of_models)(ctx, as_model(params))
 
     def _middleware_objects(self) -> list[MiddlewareAdapter]:
         if not self.middleware:
@@ -148,7 +143,7 @@ class Registry(ProvidedItems):
             params, item = self._select("tools", params.name, ctx, params, f"unknown tool: {params.name!r}")
             tool = None if tool is None else item
         if tool is not None:
-            return await tool.call(ctx, params.arguments, self._result_types["call_tool"], self.shown_exceptions)
+            return await tool.call(ctx, params.arguments, self.results["call_tool"], self.shown_exceptions)
         for inner, name in self._in_mounted(params.name, "tools"):
             ctx._is_mounted = True  # pyright: ignore[reportPrivateUsage]
             return await inner.handle("call_tool", ctx, params.model_copy(update={"name": name}), states)
@@ -174,7 +169,7 @@ class Registry(ProvidedItems):
             params, item = self._select("prompts", params.name, ctx, params, f"unknown prompt: {params.name!r}")
             prompt = None if prompt is None else item
         if prompt is not None:
-            return await prompt.get(ctx, params.arguments, self._result_types["get_prompt"])
+            return await prompt.get(ctx, params.arguments, self.results["get_prompt"])
         for inner, name in self._in_mounted(params.name, "prompts"):
             ctx._is_mounted = True  # pyright: ignore[reportPrivateUsage]
             return await inner.handle("get_prompt", ctx, params.model_copy(update={"name": name}), states)
@@ -202,7 +197,7 @@ class Registry(ProvidedItems):
             match = None if match is None else (item, match[1])
         if match is not None:
             resource, values = match
-            return await resource.read(ctx, params.uri, values, self._result_types["read_resource"])
+            return await resource.read(ctx, params.uri, values, self.results["read_resource"])
         if self.skills is not None and (result := await self.skills.read(params.uri)) is not None:
             return result
         for prefix, inner in self.mounted:

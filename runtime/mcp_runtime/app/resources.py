@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import ModuleType, NoneType, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from ..auth.scopes import check_scopes
 from ..errors import InvalidMessageError, JSONRPCError, LocalError

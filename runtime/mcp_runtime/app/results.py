@@ -8,13 +8,11 @@ from types import GenericAlias, ModuleType, NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Union, cast, get_args, get_origin
 
 import typing_extensions
-from pydantic import BaseModel, ValidationError
-from pydantic.errors import PydanticUserError
-from pydantic_core import PydanticSerializationError, SchemaError
+from pydantic_core import PydanticSerializationError, SchemaError, ValidationError
 
 from ..errors import InvalidMessageError, InvalidSchemaError, LocalError
 from ..json_schema.validator import CompiledSchema, compile_schema
-from ..protocol.models import format_validation_error, is_object
+from ..protocol.models import format_validation_error, is_model, is_model_type, is_object
 from .content import Audio, File, Image, require_finite
 from .introspection.generated_types import wire_model
 from .introspection.scalars import scalar_type
@@ -28,8 +26,6 @@ _CONTENT: Final = (Image, Audio, File)
 _WRAPPED: Final = (str, int, float, bool, bytes, NoneType)
 _SCALARS: Final = (str, int)
 _SEQUENCES: Final = (list, tuple, Sequence)
-# What pydantic raises for types without a schema.
-_NO_SCHEMA: Final = (PydanticUserError, SchemaError, NameError, TypeError, ValueError)
 
 
 class Output(NamedTuple):
@@ -62,13 +58,20 @@ def output_from_annotation(
         try:
             output = _output(declared, description)
             reason = "its return type is missing, or declares no fields"
-        except (LocalError, *_NO_SCHEMA) as error:
+        except _no_schema_errors() as error:
             output, reason = None, f"its return type has no JSON Schema: {str(error).partition(chr(10))[0]}"
         if output is not None:
             return output
     if structured_output:
         raise LocalError(f"{description} cannot have `structured_output=True`: {reason}")
     return None
+
+
+def _no_schema_errors() -> tuple[type[Exception], ...]:
+    """Return what is raised for types without a schema, by pydantic or here."""
+    from pydantic.errors import PydanticUserError
+
+    return (LocalError, PydanticUserError, SchemaError, NameError, TypeError, ValueError)
 
 
 def _scalar_output(declared: Any, name: str, description: str) -> Output:
@@ -85,7 +88,7 @@ def _scalar_output(declared: Any, name: str, description: str) -> Output:
 
 
 def _output(declared: Any, description: str) -> Output | None:
-    """Return the output of a type; None for a class without type hints. Raises an error of `_NO_SCHEMA`."""
+    """Return the output of a type; None for a class without type hints. Raises an error of `_no_schema_errors`."""
     from .introspection.argument_models import StrictJsonSchema
     from .introspection.type_hints import attribute_model
 
@@ -105,7 +108,7 @@ def _output(declared: Any, description: str) -> Output | None:
         try:
             validated = adapter.validate_python(value, by_alias=True, by_name=True)
             # A model is dumped by its own class: it may be a subclass with more fields.
-            if isinstance(validated, BaseModel):
+            if is_model(validated):
                 structured: Any = validated.model_dump(mode="json", by_alias=True)
             else:
                 structured = adapter.dump_python(validated, mode="json", by_alias=True)
@@ -207,7 +210,7 @@ def _is_object(bare: Any) -> bool:
         return False
     from .introspection.type_hints import is_dataclass_type
 
-    return typing_extensions.is_typeddict(bare) or issubclass(bare, BaseModel) or is_dataclass_type(bare)
+    return typing_extensions.is_typeddict(bare) or is_model_type(bare) or is_dataclass_type(bare)
 
 
 def _wrap(schema: dict[str, Any]) -> dict[str, Any]:

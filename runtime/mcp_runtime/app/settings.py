@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, TypedDict, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, cast, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic_core import ValidationError
 
 from ..aio.rate_limit import RateLimit
 from ..errors import LocalError
-from ..protocol.models import format_validation_error, is_object
+from ..protocol.models import format_validation_error, is_model, is_model_type, is_object
 from ..protocol.revision import Revision
 from ..server.cache_hints import CacheHint, add_cache_hints
 from ..server.limits import check_handlers
@@ -20,7 +20,10 @@ from ..usage.keywords import nearest
 from ..usage.rules import COUNT, FLAG, HOST, MAPPING, NAME, PORT, TEXT, Rule, are_texts, is_items, is_number
 from .components.versions import NAMESPACE
 
-ModelT = TypeVar("ModelT", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+ModelT = TypeVar("ModelT", bound="BaseModel")
 
 
 class Settings(TypedDict, total=False):
@@ -77,7 +80,7 @@ def _are_objects(value: Any) -> bool:
 
 
 def _is_object(value: Any) -> bool:
-    return isinstance(value, (Mapping, BaseModel))
+    return isinstance(value, Mapping) or is_model(value)
 
 
 def _is_version(value: Any) -> bool:
@@ -197,7 +200,7 @@ def _check_annotations(model: type[BaseModel], annotations: Mapping[str, Any], d
     """Raise LocalError for an annotation that differs little from one of the specification, which clients would ignore;
     other annotations are allowed."""
     kinds = get_args(model.model_fields["annotations"].annotation)
-    fields = next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)).model_fields
+    fields = next(kind for kind in kinds if is_model_type(kind)).model_fields
     names = [field.alias or name for name, field in fields.items()]
     for name in annotations:
         if name in names or name in fields:

@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from itertools import islice
 from types import NoneType
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import SchemaValidator, ValidationError, from_json, to_json
 
 from ..endpoint.unawaited import run_plain
 from ..errors import LocalError
@@ -20,7 +19,10 @@ from ..server.context import ServerContext
 from ..usage.functions import code_of
 from .dependencies.inspection import dependencies_of
 from .introspection.docstrings import parse_docstring
-from .introspection.scalars import scalars_schema
+from .introspection.scalars import scalars_schema, scalars_validator
+
+if TYPE_CHECKING:
+    pass
 
 _MAX_ERRORS: Final = 1000  # Errors after which arguments are not read as JSON: each of them has cost time.
 _PREFIX: Final = (
@@ -77,13 +79,14 @@ class Signature:
         if not reads:
             return
         self._schema = scalars_schema(self.parameters, self.annotations, self._descriptions)
-        self._validate: Callable[..., BaseModel] = partial(self._validate_first, "_validate")
-        self._validate_json: Callable[..., BaseModel] = partial(self._validate_first, "_validate_json")
         if self._schema is None:
-            self._build()
+            validator = self._model_validator()
+        else:
+            validator = scalars_validator(dict(self._keys), self.parameters, self.annotations)
+        self._validate, self._validate_json = validator.validate_python, validator.validate_json
 
-    def _build(self) -> None:
-        """Build the model of the arguments and its validator."""
+    def _model_validator(self) -> SchemaValidator:
+        """Build the model of the arguments, and return its validator."""
         from ..usage.defaults import check_defaults
         from .introspection.argument_models import annotation, argument_model, untrusting_validator
 
@@ -92,14 +95,7 @@ class Signature:
         }
         self._model = model = argument_model(dict(self._keys), self.parameters, annotations, self.description)
         check_defaults(model, [(key, self.parameters[name]) for name, key in self._keys], self.description)
-        validator = untrusting_validator(model)
-        self._validate, self._validate_json = validator.validate_python, validator.validate_json
-
-    def _validate_first(self, function: str, *arguments: Any, **options: Any) -> BaseModel:
-        """Validate the first arguments of a function whose parameters are scalars: their model is built now."""
-        self._build()
-        result: BaseModel = getattr(self, function)(*arguments, **options)
-        return result
+        return untrusting_validator(model)
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the arguments."""
@@ -143,7 +139,7 @@ class Signature:
         unknown = islice((name for name in arguments if name not in declared), _MAX_UNKNOWN)
         return {**declared, **{name: arguments[name] for name in unknown}}
 
-    def _read_json(self, arguments: Mapping[str, Any], coerce: bool) -> BaseModel:
+    def _read_json(self, arguments: Mapping[str, Any], coerce: bool) -> Any:
         """Validate the arguments as JSON, where types without a JSON type, such as dates, are strings.
 
         Some clients send objects and arrays as strings of JSON text: they are parsed where the string is not valid.

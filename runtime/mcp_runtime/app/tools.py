@@ -9,15 +9,16 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any, Final, Unpack
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from ..auth.scopes import check_scopes
 from ..errors import InvalidMessageError, JSONRPCError, LocalError, ToolError
-from ..protocol.models import format_validation_error
+from ..protocol.models import PreSerialized, format_validation_error
 from ..server.context import ServerContext
 from ..server.task_options import TaskOptions
 from .components.argument_changes import ToolChanges, ToolTransform
 from .components.failures import ShownExceptions, failure_message
+from .components.json_answers import ResultTypes
 from .components.own_rounds import with_encrypted_state
 from .components.timeouts import with_timeout
 from .content import require_finite, to_content_blocks
@@ -34,7 +35,9 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class Tool:
-    """A tool of an app."""
+    """A tool of an app. `answers_as_json` is False if its calls must have models as results."""
+
+    answers_as_json = True
 
     def __init__(
         self,
@@ -86,18 +89,26 @@ class Tool:
         """The item of the tool in the tools list. Raises LocalError for a property that does not fit."""
         return to_definition(self._t.Tool, self._properties, self._description)
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the item of the tool in the tools list, as JSON."""
+        if "definition" in vars(self):
+            plain: dict[str, Any] = self.definition.to_dict()
+            return plain
+        return {name: value for name, value in self._properties.items() if value is not None}
+
     async def call(
         self,
         ctx: ServerContext,
         arguments: Mapping[str, Any] | None,
-        result_types: tuple[type, ...],
+        result_types: tuple[type, ...] | ResultTypes,
         shown_exceptions: ShownExceptions,
     ) -> Any:
-        """Return the CallToolResult.
+        """Return the CallToolResult; JSON instead if `result_types` allows it, and it needs no model.
 
         Invalid arguments and exceptions of the tool give a result with `isError`. It has the text of exceptions of
         `shown_exceptions`; other exceptions are logged, and the result says only that the tool failed.
         """
+        constants = None if isinstance(result_types, tuple) else result_types.of_calls
         try:
             values = self._read(arguments or {})
             if self.task is not None:
@@ -108,25 +119,45 @@ class Tool:
         except (JSONRPCError, InvalidMessageError):
             raise
         except Exception as error:
-            return self._failed(ctx, error, shown_exceptions)
+            return self._failed(ctx, error, shown_exceptions, constants)
         try:
+            if constants is not None and (written := self._json_result(value, constants)) is not None:
+                return written
+            if not isinstance(result_types, tuple):
+                result_types = result_types["call_tool"]
             return self._checked(ctx, value) if isinstance(value, result_types) else self._result(value)
         except InvalidMessageError as error:
             _log.error("%s", error)
-            return self._error_result(str(error))
+            return self._error_result(str(error), constants)
         except Exception as error:
             if isinstance(error, shown_exceptions):
-                return self._error_result(str(error))
+                return self._error_result(str(error), constants)
             _log.exception("%s: its result cannot be converted", self._description)
-            return self._error_result(f"{self._description} failed: its result cannot be converted")
+            return self._error_result(f"{self._description} failed: its result cannot be converted", constants)
 
-    def _failed(self, ctx: ServerContext, error: Exception, shown_exceptions: ShownExceptions) -> Any:
+    def _json_result(self, value: Any, constants: Mapping[str, Any]) -> PreSerialized | None:
+        """Return the result as JSON for a value that needs no conversion; None for another one."""
+        output = self._output
+        if output is not None and type(value) is output.scalar:
+            text = {"type": "text", "text": value if type(value) is str else str(value)}
+            return PreSerialized({**constants, "content": [text], "structuredContent": {WRAPPED_KEY: value}})
+        if output is None and type(value) is str:
+            return PreSerialized({**constants, "content": [{"type": "text", "text": value}]})
+        return PreSerialized({**constants, "content": []}) if output is None and value is None else None
+
+    def _failed(
+        self,
+        ctx: ServerContext,
+        error: Exception,
+        shown_exceptions: ShownExceptions,
+        constants: Mapping[str, Any] | None,
+    ) -> Any:
         """Return the result of a call that has raised an exception; raise it again if middleware gets it."""
         failures = ctx._failures  # pyright: ignore[reportPrivateUsage]
         if failures is not None:
             failures.add(error, shown_exceptions, self._description)
             raise error
-        return self._error_result(failure_message(error, shown_exceptions, self._description))
+        return self._error_result(failure_message(error, shown_exceptions, self._description), constants)
 
     @classmethod
     def from_tool(
@@ -194,7 +225,9 @@ class Tool:
             self._output.structure(structured)
         return result
 
-    def _error_result(self, message: str) -> Any:
+    def _error_result(self, message: str, constants: Mapping[str, Any] | None = None) -> Any:
+        if constants is not None:
+            return PreSerialized({**constants, "content": [{"type": "text", "text": message}], "isError": True})
         return self._t.CallToolResult(content=[self._t.TextContent(text=message)], is_error=True)
 
 

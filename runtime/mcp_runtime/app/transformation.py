@@ -17,6 +17,7 @@ from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
 from .components.argument_changes import CURRENT, UNSET, ArgTransform, ToolTransform
 from .components.failures import ShownExceptions, ToolFailures
+from .components.json_answers import ResultTypes
 from .components.own_rounds import with_encrypted_state
 from .registry import LifespanStates, Registry
 from .results import output_from_annotation, output_from_schema
@@ -63,6 +64,8 @@ def _owner(registry: Registry, tool: Tool) -> Registry | None:
 class TransformedTool(Tool):
     """A changed copy of a tool."""
 
+    answers_as_json = False
+
     def __init__(
         self, transform: ToolTransform, parent: Tool, owner: Registry, registry: Registry, t: ModuleType
     ) -> None:
@@ -98,7 +101,7 @@ class TransformedTool(Tool):
         self,
         ctx: ServerContext,
         arguments: Mapping[str, Any] | None,
-        result_types: tuple[type, ...],
+        result_types: tuple[type, ...] | ResultTypes,
         shown_exceptions: ShownExceptions,
     ) -> Any:
         """Return the CallToolResult of the tool, or of the function around it; see `Tool.call`."""
@@ -106,7 +109,8 @@ class TransformedTool(Tool):
         failures = outer or ToolFailures()
         ctx._failures = failures  # pyright: ignore[reportPrivateUsage]
         try:
-            return await self._run(_ForwardedCall(self, ctx, result_types, shown_exceptions), dict(arguments or {}))
+            types = result_types if isinstance(result_types, tuple) else result_types["call_tool"]
+            return await self._run(_ForwardedCall(self, ctx, types, shown_exceptions), dict(arguments or {}))
         except (JSONRPCError, InvalidMessageError):
             raise
         except Exception as error:

@@ -11,6 +11,7 @@ from ..errors import JSONRPCError, LocalError
 from ..protocol.capabilities import Capabilities, declare, merge, parse_capability_path
 from ..protocol.jsonrpc import METHOD_NOT_FOUND
 from ..protocol.revision import Direction, InputRequest, Notification, Revision, Sent
+from ..protocol.wire.core_records import property_type
 from .checks import with_checks
 from .context import Context
 from .extensions import Extension
@@ -80,8 +81,7 @@ class Endpoint(Requester):
             message: The type of the message that declares the capabilities.
             name: Its property with the capabilities.
         """
-        message.model_rebuild()
-        model = next(field.annotation for key, field in message.model_fields.items() if name in (key, field.alias))
+        model = property_type(message, name)
         capabilities: Capabilities = {}
         side = self._receives.rpartition("_")[2]
         for row in self._received_rows():

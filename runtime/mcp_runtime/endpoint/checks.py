@@ -7,14 +7,15 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import cache
-from typing import Any, Final
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InvalidMessageError, InvalidSchemaError, JSONRPCError, LocalError
 from ..http.urls import encoded_uri, is_uri
 from ..protocol.jsonrpc import INVALID_PARAMS
-from ..protocol.models import is_object
+from ..protocol.models import is_model, is_object
+
+if TYPE_CHECKING:
+    pass
 
 _log: Final = logging.getLogger(__name__)
 
@@ -117,7 +118,7 @@ def _warn_once(text: str) -> None:
 
 
 def _to_json(value: Any) -> Any:
-    return value.model_dump() if isinstance(value, BaseModel) else value
+    return value.model_dump() if is_model(value) else value
 
 
 def _require_uri(params: Any) -> None:

@@ -7,12 +7,10 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final, TypeVar, cast
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from ..errors import ConnectionClosedError, RemoteError
-from ..protocol.models import is_object
+from ..protocol.models import is_model, is_object
 from ..protocol.revision import InputRequest, Notification, Request
 from ..session.interfaces import Channel
 from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions, with_timeout_of
@@ -20,7 +18,10 @@ from ..session.tracing import OPENTELEMETRY, trace_meta
 from ..usage.keywords import NoKeywords, keywords_of, refuse_unknown
 from ..usage.required import refuse_missing
 
-ResultT = TypeVar("ResultT", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+ResultT = TypeVar("ResultT", bound="BaseModel")
 
 _OPTION_NAMES: Final = keywords_of(RequestKeywords)
 
@@ -156,7 +157,7 @@ class Requester:
             row, Request
         ):  # Input requests are matched by their params: no trace ids there.
             own = {**trace_meta(), **own}
-        if isinstance(params, BaseModel):
+        if not is_object(params) and is_model(params):
             if not (options.meta or own):
                 return params
             params = params.model_dump()

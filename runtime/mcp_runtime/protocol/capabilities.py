@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError
+from pydantic_core import ValidationError
 
 from .models import is_object, validator
 from .revision import CapabilityRequirement, Revision
@@ -70,7 +70,7 @@ def _value_at(capabilities: Capabilities, path: Iterable[str]) -> Any:
     return value
 
 
-def declare(capabilities: Capabilities, path: tuple[str, ...], model: type[BaseModel]) -> None:
+def declare(capabilities: Capabilities, path: tuple[str, ...], model: Any) -> None:
     """Add a capability at a path: as `true` if the model has a boolean there, as an empty object otherwise."""
     node = capabilities
     for step in path[:-1]:

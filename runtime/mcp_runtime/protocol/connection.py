@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeVar, cast
 
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from ..errors import InvalidMessageError, InvalidResponseError, ProtocolViolationError, RemoteJSONRPCError
 from . import jsonrpc
@@ -24,7 +24,7 @@ from .capabilities import (
 from .events import Batch, Event, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
 from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
 from .lifecycle import Phase, allowed_methods, first_phase, initialize_refusal, is_allowed
-from .models import PreSerialized, format_validation_error, is_object, validator
+from .models import PreSerialized, Read, format_validation_error, is_object, read_as_model, validator
 from .revision import META, OPPOSITE, CapabilityRequirement, Direction, Handshake, Notification, Request, Revision, Sent
 
 Side = Literal["client", "server"]
@@ -39,22 +39,22 @@ class Connection:
     `result_meta` is the serialized `_meta` of every result that has no `_meta`. `initialize_row` is the request that
     opens the connection, None without a handshake. `in_flight` has the ids of the peer's unanswered requests; it is
     None if the requests come from independent clients, whose ids may collide. `last_id` is the last id of `next_id`.
-    `receivable` has the rows of the messages that may be received now, `pending` the requests without a response.
+    `read_params` returns what reads the params of a message, `receivable` has the rows of the messages that may be
+    received now, `pending` the requests without a response.
     """
 
     __slots__ = ("revision", "side", "local_capabilities", "remote_capabilities", "result_meta", "in_flight", "phase",
-                 "initialize_row", "last_id", "pending", "receivable", "_sendable")  # fmt: skip
+                 "initialize_row", "last_id", "pending", "read_params", "receivable", "_sendable")  # fmt: skip
 
     def __init__(self, revision: Revision, side: Side, local_capabilities: Capabilities) -> None:
         """Create one side of a new connection, in the first phase of the revision's lifecycle."""
-        self.revision = revision
+        self.revision, self.local_capabilities = revision, local_capabilities
         self.side: Side = side
-        self.local_capabilities = local_capabilities
+        self.read_params: Callable[[Sent], Read] = read_as_model
         self.remote_capabilities: Capabilities = {}
-        self.result_meta = b""
+        self.result_meta, self.last_id = b"", 0
         self.in_flight: dict[Id, None] | None = {}  # A dict: an empty set takes three times the memory.
         self.pending: dict[Id, tuple[Request[Any], Any]] = {}
-        self.last_id = 0
         self.enter_phase(first_phase(revision.lifecycle))
 
     def copy_for_new_connection(self) -> Connection:
@@ -62,7 +62,7 @@ class Connection:
         copy = self.__class__.__new__(self.__class__)
         copy.revision, copy.side, copy.phase = self.revision, self.side, self.phase
         copy.local_capabilities, copy.remote_capabilities = self.local_capabilities, self.remote_capabilities
-        copy.result_meta = self.result_meta
+        copy.result_meta, copy.read_params = self.result_meta, self.read_params
         copy._sendable, copy.receivable, copy.initialize_row = self._sendable, self.receivable, self.initialize_row
         copy.in_flight, copy.pending, copy.last_id = {}, {}, 0
         return copy
@@ -245,7 +245,7 @@ class Connection:
             return self._reject(message, jsonrpc.INVALID_REQUEST, f"{row.method!r} {refusal}")
         try:
             value = message.params
-            params = validator(row.params)({} if value is None and not row.params_required else value)
+            params = self.read_params(row)({} if value is None and not row.params_required else value)
         except ValidationError as error:
             return self._reject(
                 message, jsonrpc.INVALID_PARAMS, f"{row.method!r}: params: {format_validation_error(error)}"
@@ -305,7 +305,7 @@ class Connection:
             return MessageRejected(f"the notification {message.method!r} is not accepted {self.phase.value}")
         try:
             value = message.params
-            params = validator(row.params)({} if value is None and not row.params_required else value)
+            params = self.read_params(row)({} if value is None and not row.params_required else value)
         except ValidationError as error:
             return MessageRejected(f"{row.method!r}: params: {format_validation_error(error)}")
         lifecycle = self.revision.lifecycle

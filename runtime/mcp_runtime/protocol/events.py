@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any
 
 from ..errors import MCPError
 from ..usage.records import Record
 from .jsonrpc import Id
 from .revision import Notification, Request
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 class RequestReceived(Record):

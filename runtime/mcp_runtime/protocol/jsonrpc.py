@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pydantic import BaseModel
 from pydantic_core import SchemaSerializer, from_json, to_json
 
 from ..usage.records import Record
 from .finite_numbers import is_finite, require_finite
 from .models import is_list, is_object
 from .parts import MAX_PARTS, has_more_parts
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 Id = int | str
 
@@ -219,10 +221,16 @@ class _Writers(dict[type[Any], Callable[[Any], bytes]]):
 
     def __missing__(self, cls: type[Any]) -> Callable[[Any], bytes]:
         serializer = getattr(cls, "__pydantic_serializer__", None)
+        if serializer is not None and type(serializer) is not SchemaSerializer:
+            return _write_first  # The serializer of the class is built now.
         write: Callable[[Any], bytes] = partial(to_json, by_alias=True) if serializer is None else serializer.to_json
-        if serializer is None or type(serializer) is SchemaSerializer:  # Others are replaced when they are used first.
-            self[cls] = write
+        self[cls] = write
         return write
+
+
+def _write_first(value: Any) -> bytes:
+    written: bytes = value.__pydantic_serializer__.to_json(value)
+    return written
 
 
 _WRITERS: Final = _Writers()

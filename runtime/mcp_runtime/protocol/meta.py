@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import BaseModel
+from typing import Any, cast
 
 from .events import NotificationReceived, RequestReceived
 from .models import is_object
@@ -14,8 +12,8 @@ def request_meta(message: RequestReceived | NotificationReceived) -> dict[str, A
     """Return the `_meta` of the params as it was received; an empty object if there is none."""
     params = message.params
     meta: object = getattr(params, "meta", None)
-    if isinstance(meta, BaseModel):
-        return meta.model_dump()
+    if hasattr(type(meta), "model_dump"):  # Not `is_model`, because this runs for most messages.
+        return cast("dict[str, Any]", cast(Any, meta).model_dump())
     # If the schema does not define `_meta` for the params of this method, it is an extra property of the model.
     extra: object = getattr(params, "model_extra", None)
     unnamed: object = extra.get("_meta") if is_object(extra) else None

@@ -7,7 +7,11 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic_core import ValidationError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from typing_extensions import TypeIs
 
 _MAX_INTEGRAL = 1e21
 
@@ -18,6 +22,11 @@ def integral(value: float) -> float | int:
     Larger ones than JavaScript writes with digits stay as they are: 1e308 would become an integer of 309 digits.
     """
     return int(value) if value.is_integer() and -_MAX_INTEGRAL < value < _MAX_INTEGRAL else value
+
+
+def check_integer(value: object) -> object:
+    """Convert 5.0 to 5: JSON has one number type, and implementations in other languages write integers like this."""
+    return integral(value) if type(value) is float else value
 
 
 _COLLECTIONS = ("list", "tuple", "set", "frozenset", "dict")
@@ -65,6 +74,8 @@ def untrusted_input_schema(schema: Any, resolve: Callable[[Any], Any] | None = N
 @cache
 def defaults_of(cls: type[BaseModel]) -> Mapping[str, Any]:
     """Return the defaults of a type's properties by JSON name, for the properties that a received object lacks."""
+    if (defaults := vars(cls).get("defaults")) is not None:  # A record of pydantic_core.
+        return cast("Mapping[str, Any]", defaults)
     return {
         field.alias or name: field.json_schema_extra["fill"]
         for name, field in cls.model_fields.items()
@@ -75,14 +86,14 @@ def defaults_of(cls: type[BaseModel]) -> Mapping[str, Any]:
 class TypeReference:
     """The name of a generated type whose module may not be loaded yet."""
 
-    __slots__ = ("_module", "_name", "_package")
+    __slots__ = ("_module", "name", "package")
 
     def __init__(self, package: str, module: str, name: str) -> None:
-        self._package, self._module, self._name = package, module, name
+        self.package, self._module, self.name = package, module, name
 
     def load(self) -> Any:
         """Return the type."""
-        return getattr(getattr(import_module(self._package), self._module), self._name)
+        return getattr(getattr(import_module(self.package), self._module), self.name)
 
 
 class TypeReferences:
@@ -102,6 +113,16 @@ def load_references(value: TypeReference | type[Any] | tuple[Any, ...] | None) -
     if type(value) is not tuple:
         return value
     return tuple(type(record)(load_references(record[0]), *record[1:]) for record in value)
+
+
+def is_model(value: object) -> TypeIs[BaseModel]:
+    """Return True for an instance of a model; pydantic need not be loaded for this."""
+    return hasattr(type(value), "model_dump")
+
+
+def is_model_type(kind: object) -> TypeIs[type[BaseModel]]:
+    """Return True for the class of models."""
+    return isinstance(kind, type) and hasattr(kind, "model_dump")
 
 
 class PreSerialized:
@@ -136,7 +157,7 @@ def validator(shape: Any) -> Callable[[object], Any]:
     """
     if shape is None:
         return lambda value: None
-    if issubclass(type(shape), type(BaseModel)):
+    if is_model_type(shape):
         shape.model_rebuild()  # A TypeAdapter would build a second validator if the model has not built its own.
         validate = shape.__pydantic_validator__.validate_python
     else:
@@ -148,6 +169,15 @@ def validator(shape: Any) -> Callable[[object], Any]:
         return validate(value, strict=True, by_alias=True, by_name=False)
 
     return read
+
+
+Read = Callable[[object], Any]
+
+
+@cache
+def read_as_model(row: Any) -> Read:
+    """Return the function that reads the params of a message as the model of their type. It raises ValidationError."""
+    return validator(row.params)
 
 
 _MAX_LISTED_ERRORS = 1000

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
 from .models import defaults_of, is_list, is_object, validator
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _RESULT_TYPE: Final = "resultType"
 _MAX_LISTED_ERRORS: Final = 100
@@ -16,6 +19,7 @@ _UNKNOWN_TAG: Final = "union_tag_invalid"
 _STAND_IN: Final = {"type": "text", "text": ""}  # Content that every protocol version defines.
 
 _Path = tuple[int | str, ...]
+
 _WRONG_RESULT_TYPE: Final = "Input should be '{expected}', or another result type of this method"
 
 
@@ -65,13 +69,27 @@ def read_result(shape: type[BaseModel], value: object) -> Any:
     return result
 
 
-class UnknownContent(BaseModel):
-    """Content of a type that the protocol version does not define. All its properties are attributes, and in
-    `model_extra`."""
+@cache
+def unknown_content() -> type[BaseModel]:
+    """Return the class of content of a type that the protocol version does not define. Few messages have any."""
+    from pydantic import BaseModel, ConfigDict
 
-    model_config = ConfigDict(defer_build=True, extra="allow", protected_namespaces=())
+    class UnknownContent(BaseModel):
+        """Content of a type that the protocol version does not define. All its properties are attributes, and in
+        `model_extra`."""
 
-    type: str
+        model_config = ConfigDict(defer_build=True, extra="allow", protected_namespaces=())
+
+        type: str
+
+    UnknownContent.__qualname__ = UnknownContent.__name__
+    return UnknownContent
+
+
+def __getattr__(name: str) -> object:
+    if name == "UnknownContent":  # For pickle.
+        return unknown_content()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _read_with_unknown_content(shape: type[BaseModel], value: dict[str, Any], error: ValidationError) -> Any:
@@ -87,7 +105,7 @@ def _read_with_unknown_content(shape: type[BaseModel], value: dict[str, Any], er
         changed = _replaced(changed, path)
     result = validator(shape)(changed)
     for path, item in items.items():
-        _put(result, path, UnknownContent.model_validate(item))
+        _put(result, path, unknown_content().model_validate(item))
     return result
 
 
@@ -112,7 +130,7 @@ def _replaced(value: Any, path: _Path) -> Any:
     return copy
 
 
-def _put(owner: Any, path: _Path, content: UnknownContent) -> None:
+def _put(owner: Any, path: _Path, content: BaseModel) -> None:
     """Put content into the place of what stands in for it."""
     *steps, last = path
     for step in steps:

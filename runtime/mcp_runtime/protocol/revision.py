@@ -10,15 +10,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
-from pydantic import BaseModel
-
 from ..errors import LocalError
 from .models import is_object, load_references, validator
 from .result_types import InterimResult as InterimResult
 from .result_types import read_result
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 Direction = Literal["client_to_server", "server_to_client"]
-ResultT = TypeVar("ResultT", bound=BaseModel)
+ResultT = TypeVar("ResultT", bound="BaseModel")
 RecordT = TypeVar("RecordT")
 
 # The prefix of the protocol's reserved keys in `_meta`.

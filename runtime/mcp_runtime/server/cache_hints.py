@@ -6,9 +6,7 @@ MCP specification, https://modelcontextprotocol.io/specification/draft/server/ut
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..endpoint.checks import Handler
 from ..errors import LocalError
@@ -16,6 +14,9 @@ from ..protocol.revision import Request, Sent
 from ..usage.keywords import checked_fields
 from ..usage.records import FrozenRecord
 from ..usage.rules import instance
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _MAX_TTL = 2**53 // 1000  # Seconds; more milliseconds are not an exact integer in every language.
 

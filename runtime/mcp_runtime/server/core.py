@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 from ..aio.rate_limit import RateLimit
 from ..endpoint.base import Endpoint, Handler
 from ..endpoint.extensions import Extension
+from ..protocol.models import Read, read_as_model
 from ..protocol.revision import Direction, Handshake, Notification, Sent, Stateless
+from ..protocol.wire.core_records import result_type
 from ..session.options import DEFAULT_OPTIONS, Params, RequestOptions
 from ..usage.keywords import NoKeywords, checked
 from ..usage.required import refuse_missing
@@ -52,6 +54,8 @@ class ServerCore(Endpoint):
     _shares_keys = False
     """Whether the keys are those of the store."""
     _receives: ClassVar[Direction] = "client_to_server"
+    _read_params: Callable[[Sent], Read] = staticmethod(read_as_model)
+    """What returns the function that reads the params of a message: handlers of users get models."""
     _around: Callable[[str, ServerContext, Any, Handler], Awaitable[Any]] | None = None
     """Called with the handler of a message of the lifecycle, a notification or a request without a handler: what it
     returns is the result. An app calls its middleware in it."""
@@ -101,10 +105,10 @@ class ServerCore(Endpoint):
         self._wrap_handlers({**_DEFAULT_RATE_LIMITS, **(rate_limits or {})})
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake):
-            result_type, field = lifecycle.initialize_request.result, lifecycle.fields.server_capabilities
+            opening, field = lifecycle.initialize_request, lifecycle.fields.server_capabilities
         else:
-            result_type, field = lifecycle.discover.result, "capabilities"
-        self.capabilities = self._declared_capabilities(result_type, field)
+            opening, field = lifecycle.discover, "capabilities"
+        self.capabilities = self._declared_capabilities(result_type(opening), field)
         self._subscription_bus = SubscriptionBus()
 
     def _wrap_handlers(self, rate_limits: Mapping[str, RateLimit | None]) -> None:

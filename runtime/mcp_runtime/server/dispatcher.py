@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel
 from pydantic_core import to_json
 
 from ..endpoint.base import Handler
@@ -17,8 +16,9 @@ from ..errors import JSONRPCError
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.lifecycle import stored_client_info
-from ..protocol.models import is_object
+from ..protocol.models import PreSerialized, is_object
 from ..protocol.revision import META, Handshake, Notification, Request, Sent, Stateless
+from ..protocol.wire.core_records import make_result, may_require_input, pre_serialized, property_names, result_type
 from ..session.current_request import FORWARDING, set_current_request
 from ..session.interfaces import Candidate, Channel
 from ..session.tracing import OPENTELEMETRY, handle_in_trace
@@ -28,6 +28,9 @@ from .input_requests import InputRequired, MultiRoundTripRequest, check_input_re
 from .limits import check_scopes
 from .server_info import info_for
 from .subscriptions import ListenStream, ListenStreams, ResourceSubscriptions, SubscriptionPolicy, check_filter
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
@@ -59,7 +62,7 @@ class ServerDispatcher(ConnectionState):
         self._session: Channel | None = None
         self._resource_subscriptions: ResourceSubscriptions | None = None
         self._listen_streams: ListenStreams | None = None
-        self._initialize_result: BaseModel | None = None
+        self._initialize_result: Any = None
 
     def attach(self, channel: Channel) -> None:
         """Set the session that change notifications are sent over, once the connection is initialized."""
@@ -128,7 +131,7 @@ class ServerDispatcher(ConnectionState):
         if handler is None:
             return self._handle(channel, message)
         if isinstance(message, RequestReceived) and (
-            type(server.revision.lifecycle) is Stateless or message.row.input_required is not None
+            type(server.revision.lifecycle) is Stateless or may_require_input(message.row)
         ):
             return self._run_handler(handler, channel, message)
         result: Coroutine[Any, Any, Any] = handler(server.context(self, channel, message), message.params)
@@ -161,7 +164,7 @@ class ServerDispatcher(ConnectionState):
             if row is lifecycle.listen:
                 return await self._listen(channel, message, lifecycle)
         elif row.method == lifecycle.ping_request.method:
-            return message.row.result()
+            return pre_serialized(make_result(message.row, {}))
         elif lifecycle.set_level is not None and row.method == lifecycle.set_level.method:
             self.log_level = message.params.level
         elif lifecycle.subscribe is not None and row.method == lifecycle.subscribe.method:
@@ -172,7 +175,7 @@ class ServerDispatcher(ConnectionState):
             result = await handler(server.context(self, channel, message), message.params)
         elif self._is_handled_by_runtime(row):
             check_scopes(server.context(self, channel, message), self.origin.scopes, message)
-            result = message.row.result()
+            result = pre_serialized(make_result(message.row, {}))
         else:
             raise server._not_handled(row)  # pyright: ignore[reportPrivateUsage]
         if isinstance(lifecycle, Handshake):
@@ -189,7 +192,7 @@ class ServerDispatcher(ConnectionState):
         is_stateless = type(server.revision.lifecycle) is Stateless
         if is_stateless and request.params.meta.protocol_version != server.revision.id:
             raise self._reject_version(request)
-        if request.row.input_required is None:
+        if not may_require_input(request.row):
             result = await handler(server.context(self, channel, request), request.params)
         else:
             mrtr = MultiRoundTripRequest(channel, request, self)
@@ -199,7 +202,7 @@ class ServerDispatcher(ConnectionState):
                 result = await handler(ctx, request.params)
             except (InputRequired, BaseExceptionGroup) as error:
                 result = mrtr.input_required_result(error)
-        if type(result) is not request.row.result:
+        if type(result) is not PreSerialized and type(result) is not request.row.result:
             check_input_required(server.revision, self.request_context(channel, request).capabilities, result)
         return result
 
@@ -264,7 +267,7 @@ class ServerDispatcher(ConnectionState):
     def _stateless_ids(self) -> list[str]:
         return [candidate.revision_id for candidate in self._candidates if not candidate.stateful]
 
-    def _discover_result(self, row: Request[Any]) -> BaseModel:
+    def _discover_result(self, row: Request[Any]) -> Any:
         server = self._server
         fields: dict[str, Any] = {
             **NO_CACHE,
@@ -272,15 +275,15 @@ class ServerDispatcher(ConnectionState):
             "capabilities": server.capabilities,
             "_meta": self._server_info_meta(),
         }
-        if "server_info" in row.result.model_fields:  # Drafts have it as a property of the result.
-            fields["serverInfo"] = info_for(row.result, "serverInfo", server.info)
+        if "serverInfo" in property_names(result_type(row)):  # Drafts have it as a property of the result.
+            fields["serverInfo"] = info_for(result_type(row), "serverInfo", server.info)
         if self.origin.instructions is not None:
             fields["instructions"] = self.origin.instructions
-        result = row.read_result(fields)
+        result = make_result(row, fields)
         cache_hint = self.origin.cache_hints.get(row.name)
-        return result if cache_hint is None else result.model_copy(update=cache_hint.fields())
+        return pre_serialized(result if cache_hint is None else result.model_copy(update=cache_hint.fields()))
 
-    def initialize(self, connection: Connection, request: RequestReceived) -> BaseModel | None:
+    def initialize(self, connection: Connection, request: RequestReceived) -> Any:
         """Negotiate the protocol version, and return the result of `initialize`.
 
         Return None if the server has something around its handler: then `handle` returns the result.
@@ -291,7 +294,7 @@ class ServerDispatcher(ConnectionState):
         self._initialize_result = result
         return None
 
-    def _initialize(self, connection: Connection, request: RequestReceived) -> BaseModel:
+    def _initialize(self, connection: Connection, request: RequestReceived) -> Any:
         """Return the result of `initialize`, and use the negotiated protocol version from now on.
 
         It is the version that the client requests, or the newest of this server if it does not support that. See
@@ -313,18 +316,19 @@ class ServerDispatcher(ConnectionState):
         server._subscription_bus.subscribe(self)  # pyright: ignore[reportPrivateUsage]
         self.client_info = stored_client_info(params[names.client_info])
         connection.local_capabilities = server.capabilities
+        connection.read_params = type(server)._read_params  # pyright: ignore[reportPrivateUsage]
         connection.negotiated(server.revision, params[names.client_capabilities])
         row = server.revision.table("client_to_server")[request.row.method]
         assert isinstance(row, Request), "initialize is a request"
         fields: dict[str, Any] = {
             names.version: server.revision.id,
             names.server_capabilities: server.capabilities,
-            names.server_info: info_for(row.result, names.server_info, server.info),
+            names.server_info: info_for(result_type(row), names.server_info, server.info),
             **{name: server.initialize_extras.get(name, {}) for name in names.required_objects},
         }
         if self.origin.instructions is not None:
             fields["instructions"] = self.origin.instructions
-        return request.row.read_result(fields)
+        return pre_serialized(make_result(request.row, fields))
 
 
 async def accept_filter(server: ServerCore, ctx: ServerContext, request: RequestReceived) -> dict[str, Any]:

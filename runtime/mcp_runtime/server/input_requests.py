@@ -9,10 +9,9 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import ValidationError, from_json, to_json
 
 from ..encryption import InvalidTokenError, KeyRing, process_key_ring
 from ..endpoint.checks import warn_about_changed_requests, warn_about_secrets
@@ -31,6 +30,9 @@ from ..protocol.models import format_validation_error, is_list, is_object, valid
 from ..protocol.revision import InputRequest, Request, Revision
 from ..session.interfaces import Channel, ChannelProxy
 from ..session.options import RequestOptions
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 def check_input_required(revision: Revision, capabilities: Capabilities, result: object) -> None:
@@ -57,10 +59,7 @@ def check_input_required(revision: Revision, capabilities: Capabilities, result:
 def check_input_requests(
     revision: Revision, capabilities: Capabilities, input_requests: Iterable[tuple[InputRequest[Any], object]]
 ) -> None:
-    """Check input requests, each with its row and params, against the capabilities that the client has declared.
-
-    Raises JSONRPCError that names the missing capabilities.
-    """
+    """Raise JSONRPCError with the capabilities that input requests, with their rows and params, miss of the client."""
     missing = [name for row, params in input_requests for name in _missing_capabilities(row, params, capabilities)]
     _raise_missing_capabilities(revision, missing)
 
@@ -209,7 +208,7 @@ class MultiRoundTripRequest(ChannelProxy):
             response = self._responses().get(key)
         if response is None:
             current.input_requests[key] = {"method": row.method} | ({} if value is None else {"params": value})
-            return cast(BaseModel, await self._suspend(current))
+            return cast("BaseModel", await self._suspend(current))
         try:
             result: BaseModel = validator(cast(Any, row).result)(response)
         except ValidationError as error:

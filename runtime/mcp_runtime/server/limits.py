@@ -14,6 +14,7 @@ from ..http.client_keys import ClientKey
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
 from ..protocol.revision import Revision, Sent
+from ..protocol.wire.core_records import as_model
 from ..usage.keywords import nearest
 from .context import ConnectionState, bucket_key
 
@@ -89,7 +90,7 @@ def check_scopes(
     ctx: Any, scopes: Callable[[str, Any], Iterable[str]], message: RequestReceived | NotificationReceived
 ) -> None:
     """Raise JSONRPCError if the user lacks scopes that `scopes` requires for this message."""
-    ctx.require_scopes(*scopes(message.row.name, message.params))
+    ctx.require_scopes(*scopes(message.row.name, as_model(message.params)))
 
 
 def require_scopes(

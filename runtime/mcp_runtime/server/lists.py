@@ -8,15 +8,16 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Final, TypeVar, cast
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from ..endpoint.checks import Handler
 from ..errors import JSONRPCError
 from ..protocol.jsonrpc import INVALID_PARAMS
-from ..protocol.models import is_list
+from ..protocol.models import PreSerialized, is_list, is_model
 from ..protocol.revision import Request, Sent
+
+if TYPE_CHECKING:
+    pass
 
 _log: Final = logging.getLogger(__name__)
 
@@ -62,7 +63,11 @@ def _with_order_check(method: str, handler: Handler) -> Handler:
 
 def _item_names(result: Any) -> _Names:
     """Return the URI or the name of each item of a result's list; empty strings for items that have neither."""
-    fields: Iterable[Any] = vars(result).values() if isinstance(result, BaseModel) else ()
+    if type(result) is PreSerialized:
+        values: Iterable[Any] = result.value.values()
+        listed: list[Any] = next(filter(is_list, values), list[Any]())
+        return tuple([str(item.get("uri") or item.get("uriTemplate") or item.get("name") or "") for item in listed])
+    fields: Iterable[Any] = vars(result).values() if is_model(result) else ()
     items = next((value for value in fields if is_list(value)), None) or []
     return tuple([str(next(filter(None, (getattr(item, key, None) for key in _keys(item))), "")) for item in items])
 

@@ -6,11 +6,13 @@ https://modelcontextprotocol.io/specification/draft/schema#implementation
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from pydantic import BaseModel
+from ..protocol.models import is_model, is_model_type, is_object
+from ..protocol.wire.core_records import property_names, property_type
 
-from ..protocol.models import is_object
+if TYPE_CHECKING:
+    pass
 
 
 class IdentityKeywords(TypedDict, total=False):
@@ -37,17 +39,15 @@ def server_info(name: str, version: str, identity: IdentityKeywords) -> dict[str
     return {key: value for key, value in shown.items() if value is not None}
 
 
-def info_for(result: type[BaseModel], field: str, info: Mapping[str, Any]) -> dict[str, Any]:
+def info_for(result: Any, field: str, info: Mapping[str, Any]) -> dict[str, Any]:
     """Return the properties that the `Implementation` of a result type has; `field` is its wire name there."""
-    result.model_rebuild()  # Else the annotation is a string until the first instance.
-    types = [item.annotation for item in result.model_fields.values() if item.alias == field]
-    implementation: Any = types[0] if types else None
-    fields: Mapping[str, Any] = getattr(implementation, "model_fields", {})
-    names = {item.alias or name for name, item in fields.items()} or {"name", "version"}
+    implementation: Any = property_type(result, field)
+    has_fields = is_model_type(implementation)
+    names = (property_names(implementation) if has_fields else frozenset[str]()) or {"name", "version"}
     return {key: value for key, value in info.items() if key in names}
 
 
 def _icon(icon: Any) -> Any:
     if is_object(icon):
         return dict(icon)
-    return icon.model_dump(mode="json", by_alias=True, exclude_none=True) if isinstance(icon, BaseModel) else icon
+    return icon.model_dump(mode="json", by_alias=True, exclude_none=True) if is_model(icon) else icon

@@ -49,7 +49,9 @@ class ServerService:
 
     def connection(self) -> Connection:
         """Return the server's side of a new connection."""
-        return Connection(self.revision, "server", local_capabilities=self.capabilities)
+        connection = Connection(self.revision, "server", local_capabilities=self.capabilities)
+        connection.read_params = type(self._server)._read_params  # pyright: ignore[reportPrivateUsage]
+        return connection
 
     def dispatcher(self, state: Any) -> Dispatcher:
         """Return the dispatcher of a new connection; `state` is the value that the lifespan yielded."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from ..aio.background import BackgroundTasks
 from ..errors import MCPError
@@ -18,6 +16,9 @@ from ..protocol.revision import Notification, Request, Revision
 from ..stores.primitives import Store
 from .identity import RequestAuth
 from .options import RequestOptions
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 # Takes the encoded response to a message or a batch, None if there is none, and its error code, 0 for a result.
 Reply = Callable[[bytes | None, int], None]

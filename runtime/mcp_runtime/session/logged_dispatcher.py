@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from time import perf_counter
-from typing import Any, Final
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Final
 
 from ..aio.background import BackgroundTasks
 from ..protocol.connection import Connection
@@ -17,6 +15,9 @@ from ..protocol.models import is_object
 from ..protocol.revision import META, Handshake
 from .call_log import milliseconds, outcome_of, subject_of
 from .interfaces import Channel, Dispatcher
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _log: Final = logging.getLogger("mcp_runtime.server.calls")
 

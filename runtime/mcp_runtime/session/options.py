@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias, TypedDict
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from ..usage.keywords import checked_fields
 from ..usage.rules import FLAG, MAPPING, Rule, is_number
 
-Params: TypeAlias = BaseModel | Mapping[str, object]
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Params: TypeAlias = "BaseModel | Mapping[str, object]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,16 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable
-from typing import Any, Final
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Final
 
 from ..aio.eager import ResultFuture, pending_future
 from ..errors import ConnectionClosedError, MCPError, RequestTimeoutError
 from ..protocol.jsonrpc import Id
 from ..protocol.revision import Request
 from .options import OnProgress, Progress, RequestOptions
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _log: Final = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ class PendingRequests:
             pending.deadline = None  # The response came in time.
             pending.callbacks.add_done_callback(lambda _: self.resolve(id, result))
             return
-        if isinstance(result, BaseModel):
+        if not isinstance(result, MCPError):
             pending.future.set_result_now(result)
         else:
             pending.future.set_exception(result)

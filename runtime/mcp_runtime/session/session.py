@@ -6,9 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Final
 
 from ..aio.eager import TaskStarter
 from ..errors import ConnectionClosedError, MCPError, ProtocolViolationError, RequestTimeoutError
@@ -19,6 +17,7 @@ from ..protocol.framing import OversizedMessage
 from ..protocol.jsonrpc import Id, NotificationMessage, OutgoingMessage, RequestMessage, to_plain
 from ..protocol.large.pieces import LARGE
 from ..protocol.lifecycle import Phase
+from ..protocol.models import is_model
 from ..protocol.revision import Notification, Request
 from .batch import BatchResponse
 from .identity import RequestAuth
@@ -28,6 +27,9 @@ from .options import RequestOptions
 from .pending import PendingRequests
 from .replies import error_response, run_notification_handler
 from .running import RunningHandlers, RunningRequest, ignore_response
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _log: Final = logging.getLogger(__name__)
 
@@ -309,7 +311,7 @@ class Session:
         if send is not None:
             send(encoded)
         elif self._request_transport is not None:
-            message = NotificationMessage(row.method, to_plain(params) if isinstance(params, BaseModel) else params)
+            message = NotificationMessage(row.method, to_plain(params) if is_model(params) else params)
             self._request_transport.send_message(OutgoingMessage(message, encoded))
         else:
             self.transport.send(encoded)

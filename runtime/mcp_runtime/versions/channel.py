@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
+from pydantic_core import ValidationError, from_json
 
 from ..errors import InvalidMessageError, InvalidResponseError, ProtocolViolationError, RemoteJSONRPCError
 from ..protocol.connection import Connection
@@ -16,6 +15,9 @@ from ..protocol.revision import InputRequest, Notification, Request, Stateless
 from ..session.interfaces import Channel, ChannelProxy
 from ..session.options import RequestOptions
 from .converter import MessageConverter, Row
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 class ConvertingChannel(ChannelProxy):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any, Final, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
+from pydantic_core import ValidationError, from_json
 
 from ..errors import ConversionError, InvalidMessageError, JSONRPCError
 from ..protocol.capabilities import Capabilities, parse_capability_path
 from ..protocol.connection import Connection, Side
 from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize, to_plain
-from ..protocol.models import PreSerialized, format_validation_error, is_object, validator
+from ..protocol.models import PreSerialized, Read, format_validation_error, is_object, read_as_model
 from ..protocol.revision import (
     META,
     OPPOSITE,
@@ -26,6 +25,9 @@ from ..protocol.revision import (
     Sent,
 )
 from .conversion import chain_of
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _log: Final = logging.getLogger(__name__)
 
@@ -44,14 +46,22 @@ class MessageConverter:
         rows: The rows of the handlers' version, by direction and method.
     """
 
-    def __init__(self, handler_revision: Revision, wire_revision: Revision, receives: Direction) -> None:
+    def __init__(
+        self,
+        handler_revision: Revision,
+        wire_revision: Revision,
+        receives: Direction,
+        read_params: Callable[[Sent], Read] = read_as_model,
+    ) -> None:
         """Create a converter.
 
         Args:
             handler_revision: The protocol version of the handlers.
             wire_revision: The protocol version of the connection.
             receives: The direction of the messages that the handlers get.
+            read_params: What returns the function that reads the params for a handler.
         """
+        self._read_params = read_params
         self.handler_revision = handler_revision
         self.wire_revision = wire_revision
         self.receives: Direction = receives
@@ -75,15 +85,13 @@ class MessageConverter:
 
         Raises JSONRPCError if the handlers' version cannot represent the params.
         """
-        if handler_row.params is None:
-            return None
         value: Any = {} if params is None else _plain_params(params)
         provided = {"client_capabilities": self.handler_capabilities(remote_capabilities)}
         try:
             converted = self.to_handler.params(self.receives, handler_row.method, value, provided=provided)
             if isinstance(self.handler_revision.lifecycle, Handshake):
                 converted = _with_meta_keys(converted, value)
-            return validator(handler_row.params)(converted)
+            return self._read_params(cast(Sent, handler_row))(converted)
         except ConversionError as error:
             raise JSONRPCError(INVALID_PARAMS, str(error)) from None
         except ValidationError as error:
@@ -136,36 +144,43 @@ class MessageConverter:
         removal = self.to_handler.removed_method(row.direction, row.method)
         return removal is not None and removal.response != "runtime"
 
-    def wire_result(self, row: Row, handler_row: Row, result_types: tuple[type[BaseModel], ...], result: Any) -> Any:
+    def wire_result(self, row: Row, handler_row: Row, result: Any) -> Any:
         """Return the result of a handler for the connection.
 
         Args:
             row: The row of the request in the connection's version.
             handler_row: The row of the request in the handlers' version.
-            result_types: The types of the result in the handlers' version; the first is that of the final result.
-            result: The result of the handler.
+            result: The result of the handler: a model, or JSON that is right for its version.
 
         Raises InvalidMessageError for a result of another type, and JSONRPCError if the connection's version cannot
         represent the result.
         """
+        model: Any = result
+        plain: Any = result.value if type(result) is PreSerialized else None
+        interim = self._interim(handler_row, result) if plain is None else ""
+        try:
+            if isinstance(row, InputRequest):  # It becomes an input response in the params of the next request.
+                return self.to_wire.result(self.receives, row.method, to_plain(model))
+            if not interim and self.to_wire.has_same_results(self.receives, row.method):
+                return result if plain is not None else PreSerialized(result)
+            value = to_plain(model) if plain is None else plain
+            converted = self.to_wire.result(self.receives, row.method, value, interim=interim)
+        except ConversionError as error:
+            raise JSONRPCError(INTERNAL_ERROR, str(error)) from None
+        if isinstance(self.wire_revision.lifecycle, Handshake):
+            return PreSerialized(converted)
+        return cast(Request[Any], row).read_result(converted)  # A model, because the dispatcher checks its type.
+
+    def _interim(self, handler_row: Row, result: Any) -> str:
+        """Return the name of the type of an interim result, an empty string for a final result."""
+        result_types = _result_types(handler_row)
         if not isinstance(result, result_types):
             names = " or ".join(result_type.__name__ for result_type in result_types)
             raise InvalidMessageError(
                 f"the result of {handler_row.method!r} in {self.handler_revision.id} is {names}, not"
                 f" {type(result).__name__}"
             )
-        interim = "" if isinstance(result, result_types[0]) else type(result).__name__
-        try:
-            if isinstance(row, InputRequest):  # It becomes an input response in the params of the next request.
-                return self.to_wire.result(self.receives, row.method, to_plain(result))
-            if not interim and self.to_wire.has_same_results(self.receives, row.method):
-                return PreSerialized(result)
-            converted = self.to_wire.result(self.receives, row.method, to_plain(result), interim=interim)
-        except ConversionError as error:
-            raise JSONRPCError(INTERNAL_ERROR, str(error)) from None
-        if isinstance(self.wire_revision.lifecycle, Handshake):
-            return PreSerialized(converted)
-        return cast(Request[Any], row).read_result(converted)  # A model, because the dispatcher checks its type.
+        return "" if isinstance(result, result_types[0]) else type(result).__name__
 
     def convert_outgoing(
         self, row: Notification, params: Mapping[str, Any] | None
@@ -177,6 +192,11 @@ class MessageConverter:
             _log.debug("%r is dropped: %s has no such notification", row.method, self.wire_revision.id)
             return None
         return wire_row, self.to_wire.params(row.direction, row.method, dict(params or {}))
+
+
+def _result_types(row: Row) -> tuple[type[BaseModel], ...]:
+    """Return the types of the results of a request; the first is that of the final result."""
+    return row.result_types if isinstance(row, Request) else (cast(Any, row).result,)
 
 
 def _capabilities_type(direction: Direction) -> str:
@@ -194,8 +214,8 @@ def _remove_capability(capabilities: Capabilities, path: tuple[str, ...]) -> Non
 
 def _plain_params(params: BaseModel) -> Any:
     """Return params as plain JSON values. The further keys of `_meta`, which may be large, are not copied."""
-    meta = vars(params).get("meta")  # `getattr` looks for long where a type has no such field.
-    further = meta.__pydantic_extra__ if isinstance(meta, BaseModel) else None
+    meta: object = vars(params).get("meta")  # `getattr` looks for long where a type has no such field.
+    further = cast(Any, meta).__pydantic_extra__ if hasattr(type(meta), "model_dump") else None
     if not further:
         return to_plain(params)
     plain = params.__pydantic_serializer__.to_python(params, exclude={"meta": {*further}})

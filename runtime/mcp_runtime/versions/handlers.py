@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from pydantic import BaseModel
-
-from ..client.input_required import resolve_input_required
 from ..endpoint.base import Handler
 from ..endpoint.checks import warn_about_secrets
 from ..endpoint.context import Context
 from ..errors import JSONRPCError, RemoteJSONRPCError
 from ..protocol.events import NotificationReceived, RequestReceived
-from ..protocol.models import validator
+from ..protocol.models import PreSerialized, validator
 from ..protocol.revision import OPPOSITE, Handshake, InputRequest, Notification, Request
 from ..session.options import RequestOptions
 from .channel import ConvertingChannel
 from .converter import MessageConverter, Row
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _NO_TIMEOUT: Final = RequestOptions(timeout=None)  # A user may take long to answer.
 
@@ -49,10 +49,6 @@ def _convert_handler(converter: MessageConverter, row: Row, handler: Handler, ma
     handler_row = converter.rows[converter.receives, row.method]
     if isinstance(handler_row, Notification):
         return _convert_notification_handler(converter, handler_row, handler, make_context)
-    input_required = _input_required_types(converter, handler_row)
-    result_types: tuple[type[BaseModel], ...] = getattr(
-        handler_row, "result_types", (getattr(handler_row, "result", BaseModel),)
-    )
 
     async def handle_request(ctx: Context, params: Any) -> Any:
         wire_channel = ctx._channel  # pyright: ignore[reportPrivateUsage]
@@ -69,9 +65,9 @@ def _convert_handler(converter: MessageConverter, row: Row, handler: Handler, ma
 
         first = converter.handler_params(handler_row, params, wire_channel.connection.remote_capabilities)
         result = await run(first)
-        if isinstance(result, input_required):
+        if type(result) is not PreSerialized and isinstance(result, _input_required_types(converter, handler_row)):
             result = await _resolve_input_required(converter, handler_row, first, result, channel, run)
-        return converter.wire_result(row, handler_row, result_types, result)
+        return converter.wire_result(row, handler_row, result)
 
     return handle_request
 
@@ -123,6 +119,8 @@ async def _resolve_input_required(
         inputs: dict[str, Any] = {**arguments, "inputResponses": arguments["inputResponses"] or {}}
         del inputs["requestState"]
         return await run(validator(handler_row.params)({**inputs, **state}))
+
+    from ..client.input_required import resolve_input_required  # Few servers need it.
 
     types = _input_required_types(converter, handler_row)
     return await resolve_input_required(

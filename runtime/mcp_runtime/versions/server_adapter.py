@@ -8,6 +8,7 @@ from typing import Any
 
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.revision import Notification, Revision
+from ..protocol.wire.core_records import read_as_record
 from ..server.context import ServerContext
 from ..server.core import ServerCore
 from .channel import ConvertingChannel
@@ -18,10 +19,13 @@ from .handlers import convert_handlers
 class ServerAdapter(ServerCore):
     """A server object in another protocol version than its own."""
 
+    _read_params = staticmethod(read_as_record)
+
     def __init__(self, server: ServerCore) -> None:
         """Adapt this server to the protocol version of the class."""
         self._server = server
-        self._converter = MessageConverter(server.revision, self.revision, self._receives)
+        read_params = type(server)._read_params
+        self._converter = MessageConverter(server.revision, self.revision, self._receives, read_params)
         super().__init__(name=server.name, version=server.version, instructions=server.instructions)
         self.info = server.info
         self.lifespan = server.lifespan  # type: ignore[method-assign]

@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
-from pydantic import BaseModel
-
 from ...endpoint.requests import ResultT
 from ...errors import ClientCapabilityError, ConversionError, JSONRPCError, ProtocolViolationError
 from ...protocol.capabilities import MISSING_CAPABILITY_ERROR
+from ...protocol.models import is_model
 from ...protocol.revision import InputRequest, Request, Revision
 from ...session.options import Params, RequestKeywords, RequestOptions
 from .logging_context import LoggingContext
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from .elicitation import ElicitationResult, URLElicitationResult
     from .sampling import SampleResult
 
@@ -102,7 +103,7 @@ class InputContext(LoggingContext):
         """
         from .elicitation import elicit_form
 
-        if isinstance(message, BaseModel):
+        if is_model(message):
             return await self._send_request(self.client_row("on_elicit"), message, options, keywords)
         return await elicit_form(
             self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
+from ...protocol.wire.core_records import as_model
 from .request_details import negotiated_version, received_request
 from .session_view import RequestMeta, ServerSession
 from .state_attribute import FirstT, LifespanStateOwner, RequestT, StateAttribute, StateT
@@ -64,7 +65,7 @@ class RequestContext(LifespanStateOwner[FirstT, StateT, RequestT], Generic[First
     @property
     def params(self) -> dict[str, Any]:
         """The params of the request, as JSON."""
-        params = self._ctx._message.params
+        params = as_model(self._ctx._message.params)
         return {} if params is None else dict(params.model_dump(mode="json", by_alias=True))
 
     async def close_sse_stream(self) -> None:

@@ -29,11 +29,11 @@ _NOT_FORWARDED: Final = frozenset(
 )
 
 
-async def handle_current(registry: Any, name: str, ctx: Any, params: Any, states: Any) -> Any:
-    """Return the result of a request, whose context `get_context` returns meanwhile."""
+async def handle_current(answer: Any, registry: Any, name: str, ctx: Any, params: Any, states: Any) -> Any:
+    """Return the result that a function answers a request with; `get_context` returns its context meanwhile."""
     token = _current.set(ctx)
     try:
-        return await registry.handle(name, ctx, params, states)
+        return await answer(registry, name, ctx, params, states)
     finally:
         _current.reset(token)
         if (message := refusal(ctx, f"get_context() in {name}")) is not None:

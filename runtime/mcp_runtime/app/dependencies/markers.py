@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any, Final, Generic, TypeVar, overload
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from ...errors import LocalError
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 R = TypeVar("R")
-ModelT = TypeVar("ModelT", bound=BaseModel)
+ModelT = TypeVar("ModelT", bound="BaseModel")
 
 
 class Dependency:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, Final, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic_core import ValidationError
 
 from ..connection import Connection
 from ..jsonrpc import Message, NotificationMessage, RequestMessage, ResultMessage
 from ..models import is_list, is_object, validator
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 # Bytes above which a message is large: a smaller one takes about ten milliseconds at most.
 LARGE: Final = 32 * 1024

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_ar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, SchemaValidator
 
-from ..models import integral, is_object, untrusted_input_schema
+from ..models import check_integer, is_object, untrusted_input_schema
 
 if TYPE_CHECKING:
     from pydantic.experimental.missing_sentinel import MISSING as MISSING
@@ -30,13 +30,8 @@ else:
 T = TypeVar("T")
 
 
-def _check_integer(value: object) -> object:
-    """Convert 5.0 to 5: JSON has one number type, and implementations in other languages write integers like this."""
-    return integral(value) if type(value) is float else value
-
-
 Opt = Annotated[T | None, Field(exclude_if=partial(is_, None))]
-Int = Annotated[int, BeforeValidator(_check_integer)]
+Int = Annotated[int, BeforeValidator(check_integer)]
 Number = int | float
 
 if TYPE_CHECKING:

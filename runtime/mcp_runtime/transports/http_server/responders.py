@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from typing import Any, Final
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import ConnectionClosedError
 from ...http.asgi import Receive, Scope, Send
@@ -21,6 +19,9 @@ from ...session.session import Session
 from .event_store import InMemoryEventStore
 from .sessions import HTTPSession
 from .streams import SSEStream
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 # A received POST: message, head of the HTTP request, authentication, and `scope`, `receive` and `send` of ASGI.
 IncomingPost = tuple[Message | list[Message], RequestHead, RequestAuth, Scope, Receive, Send]

@@ -7,9 +7,8 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
 from ...http.client_keys import ClientKey
@@ -27,6 +26,9 @@ from .change_log import Change
 from .standalone import StandaloneStream
 from .stored_streams import StoredStream, session_digest
 from .worker import Worker
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 _NO_EVENTS: Final = InMemoryEventStore()
 _UNUSED_SECONDS: Final = 60.0  # Seconds without a request after which a worker forgets a session that the store has.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -35,7 +36,7 @@ RESULTS = HERE.parent / "results" / "store.md"
 PEER = ("mcp==2.3.0", "uvicorn==0.54.0", "httptools==0.9.0", "uvloop==0.23.0", "redis==8.1.0")
 SERVER, SDK = HERE / "store_server.py", HERE / "sdk_store_server.py"
 MANY = 32  # Connections at the same time.
-CALLS, WARM_UP = 640, 640  # Of a turn, over all connections; and those before the first one.
+CALLS, FEW, WARM_UP = 320, 64, 96  # Of a turn over all connections, and over one; and those before the first turn.
 
 
 class Whole(Connection):
@@ -126,11 +127,12 @@ async def send_all(pairs: list[tuple[Whole, bytes]], calls: int) -> None:
     await asyncio.gather(*(one(*pair) for pair in pairs))
 
 
-async def measure(candidates: list[Candidate], kind: Kind, rounds: int, calls: int) -> None:
+async def measure(candidates: list[Candidate], kind: Kind, rounds: int) -> None:
     """Let all servers have turns of the same calls."""
+    calls = FEW if kind.connections == 1 else CALLS
     pairs = [await opened(candidate.child.port, kind) for candidate in candidates]
     for mine in pairs:
-        await send_all(mine, WARM_UP if calls == CALLS else calls)
+        await send_all(mine, WARM_UP)
     order = list(range(len(candidates)))
     for _ in range(rounds):
         for number in order:
@@ -147,7 +149,7 @@ async def measure(candidates: list[Candidate], kind: Kind, rounds: int, calls: i
 
 @contextmanager
 def redis_server(folder: Path, port: int) -> Iterator[int]:
-    """The process of a Redis with its settings for a store that loses at most a second."""
+    """Start a Redis with its settings for a store that loses at most a second."""
     options = {"port": port, "bind": "127.0.0.1", "save": "", "appendonly": "yes", "dir": folder}
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
     with subprocess.Popen(["redis-server", *words], stdout=subprocess.DEVNULL) as process:
@@ -218,20 +220,26 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--quick", action="store_true", help="a short run to test the program; writes no results")
     parser.add_argument("--only", choices=PARTS)
+    parser.add_argument("--kind", default="", help="part of the name of what is called")
     options = parser.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    rounds, calls = (2, 64) if options.quick else (options.rounds, CALLS)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # The servers end with this program.
+    rounds = 2 if options.quick else options.rounds
     text = f"# Cost of a call with a store\n\n{__doc__.partition('python bench')[0].strip()}\n"
     for part, (names, kinds, limits) in PARTS.items():
+        kinds = [kind for kind in kinds if options.kind in kind.name]
         if options.only in (None, part):
             with candidates(names) as made:
                 for kind in kinds:
-                    asyncio.run(measure(made, kind, rounds, calls))
+                    asyncio.run(measure(made, kind, rounds))
+                    print("\n".join(" ".join(row) for row in rows(made, [kind], limits)), file=sys.stderr, flush=True)
             table = markdown(HEADS, rows(made, kinds, limits))
             print(f"{table}\n", flush=True)
             text += f"\n## {part.capitalize()}\n\n{table}\n"
     if not options.quick and options.only is None:
-        RESULTS.write_text(f"{text}\n{rounds} rounds of {calls} calls. {measured()}\n")
+        RESULTS.write_text(
+            f"{text}\n{rounds} rounds of {CALLS} calls over all connections, or {FEW} over one. {measured()}\n"
+        )
 
 
 if __name__ == "__main__":

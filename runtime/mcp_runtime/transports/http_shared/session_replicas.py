@@ -30,6 +30,7 @@ from .worker import Worker
 
 _NO_EVENTS: Final = InMemoryEventStore()
 _UNUSED_SECONDS: Final = 60.0  # Seconds without a request after which a worker forgets a session that the store has.
+_REST: Final = 0.1  # The part of its time to live for which a session that was touched is not touched again.
 _CHANGING: Final = ("level", "uris", "rules", "phase")
 
 
@@ -83,7 +84,7 @@ class StreamOpener:
 class SessionReplica(HTTPSession):
     """A session as one worker has it. Its state is in the record of the store; other workers have replicas as well."""
 
-    __slots__ = ("record", "_worker", "_ttl", "_state", "_sharing", "_connection", "standalone", "_own_streams",
+    __slots__ = ("key", "_owner_digest", "_touched", "record", "_worker", "_ttl", "_state", "_sharing", "_connection", "standalone", "_own_streams",
                  "_resumed", "has_ended", "handshake_ttl", "dispatcher", "replicated")  # fmt: skip
 
     def __init__(
@@ -102,6 +103,9 @@ class SessionReplica(HTTPSession):
         """
         super().__init__(owner, _NO_EVENTS, retry, client)
         self.id, self._worker, self._ttl, self.handshake_ttl = id, worker, ttl, handshake_ttl
+        self.key = worker.key("session", sha256(id.encode()).hexdigest())  # The key of its record.
+        self._owner_digest = owner_digest(owner)
+        self._touched = float("-inf")
         self.record: bytes | None = None
         self._state: dict[str, Any] = {}
         self.standalone = StandaloneStream(worker, f"s_{session_digest(id, 'standalone')}", ttl, retry)
@@ -123,20 +127,27 @@ class SessionReplica(HTTPSession):
     # ---- the record --------------------------------------------------------------------------------------------------
 
     @property
-    def key(self) -> str:
-        """The key of the record of the session."""
-        return self._worker.key("session", sha256(self.id.encode()).hexdigest())
-
-    @property
     def state(self) -> Mapping[str, Any]:
         """The state that the record has."""
         return self._state
 
-    @property
-    def owner_digest(self) -> str:
-        """What the record has of the owner of the session."""
-        digest: str = self._state["owner"]
-        return digest
+    def belongs_to(self, owner: object) -> bool:
+        """Return True for the owner that the record has."""
+        if self._owner_digest != self._state["owner"]:
+            return False
+        return owner == self.owner or owner_digest(owner) == self._owner_digest
+
+    async def read(self) -> bytes | None:
+        """Return the record, which is stored for its time to live from now on, or for 0.9 of it; None if there is none.
+
+        Most requests write nothing: what is read here is all that they need of the store.
+        """
+        now = asyncio.get_running_loop().time()
+        if now < self._touched + _REST * self._ttl and self._state.get("phase") == Phase.OPEN.name:
+            return await self._worker.store.get(self.key)
+        record = await self._worker.store.touch(self.key, self._ttl)
+        self._touched = now
+        return record
 
     def load(self, record: bytes) -> None:
         """Set the state to that of the record, which another worker may have changed."""

@@ -68,7 +68,7 @@ class SharedStatefulHandler(StatefulHandler):
         """Open a session with the newest server; end it at once if `initialize` fails."""
         message, _, auth, scope, _, send = post
         replica = self._new_replica(secrets.token_urlsafe(24), auth, scope)
-        replica.set_state(self._changes.last)
+        replica.first_change = self._changes.last
         try:
             responding = await self._open(replica, post)
         except StoreUnavailableError as error:

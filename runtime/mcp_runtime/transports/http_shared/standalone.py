@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 
 from pydantic_core import to_json
 
@@ -29,7 +28,7 @@ class StandaloneStream(StoredStream):
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY) -> None:
         super().__init__(worker, id, ttl, retry, _ready)
         self.change = 0  # The number of the last change that the client has got.
-        self._changes: deque[tuple[int, bytes | None]] = deque()
+        self._changes: list[tuple[int, bytes | None]] = []  # Empty lists are small, and most sessions have no stream.
         self.is_listening = False
         self._token: tuple[list[bytes], str] | None = None  # The batch that is being stored, and its token.
 
@@ -99,7 +98,7 @@ class StandaloneStream(StoredStream):
             self.change = number
             if message is not None:
                 await write(encode(message, id=self.event_id(cursor)))
-            self._changes.popleft()
+            self._changes.pop(0)
         if self._attached is connection and (cursor, self.change) != before:
             await self._record_position(cursor)
         return cursor

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import resource
 import statistics
 import sys
@@ -144,7 +145,7 @@ class Crowd:
 
     async def _connect(self, number: int) -> None:
         """Open connections, which have had one request."""
-        loop, port = asyncio.get_running_loop(), int(self.server.url.split(":")[2].split("/")[0])
+        loop, port = asyncio.get_running_loop(), port_of(self.server)
         for _ in range(number):
             _, stream = await loop.create_connection(lambda: Stream(port), "127.0.0.1", port)
             self.streams.append(stream)
@@ -187,11 +188,23 @@ class Crowd:
         """Return the bytes that Redis uses for its data."""
         if self.options.store != "redis":
             return 0
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.redis.port)
-        writer.write(b"INFO memory\r\n")
-        text = await reader.readuntil(b"used_memory_human")
-        writer.close()
-        return int(text.split(b"used_memory:")[1].split(b"\r\n")[0])
+        return await redis_value(self.redis.port, "memory", "used_memory:")
+
+
+async def redis_value(port: int, section: str, name: str) -> int:
+    """Return a number that Redis has in a section of INFO; 0 if it is not there."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"INFO {section}\r\n".encode())
+    size = int((await reader.readline())[1:])
+    text = (await reader.readexactly(size)).decode()
+    writer.close()
+    digits = re.search(rf"{name}(\d+)", text)
+    return 0 if digits is None else int(digits[1])
+
+
+def port_of(server: LoadServer) -> int:
+    """Return the port of a server."""
+    return int(server.url.split(":")[2].split("/")[0])
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from http_load import Connection, HttpChild, call_of, connect, post, session  # noqa: E402
+from http_load import Connection, HttpChild, call_of, post, session  # noqa: E402
 from measures.machine import measured  # noqa: E402
 from peers import environment  # noqa: E402
 from stdio_load import PROCESSORS  # noqa: E402
@@ -54,7 +54,9 @@ class Whole(Connection):
         if b"content-length: " in lower and len(body) < int(lower.partition(b"content-length: ")[2].split(b"\r\n")[0]):
             return
         waiting, self._waiting, self._data = self._waiting, None, b""
-        waiting.set_result(({"status": head.split(b" ", 2)[1].decode()}, body))
+        first, *lines = head.decode("latin-1").split("\r\n")
+        fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        waiting.set_result(({**fields, "status": first.split()[1]}, body))
 
 
 @dataclass
@@ -103,15 +105,13 @@ async def opened(port: int, kind: Kind) -> list[tuple[Whole, bytes]]:
     pairs: list[tuple[Whole, bytes]] = []
     loop = asyncio.get_running_loop()
     for _ in range(kind.connections):
-        first = await connect(port)
+        _, connection = await loop.create_connection(Whole, "127.0.0.1", port)
         if kind.streams:
             params = {"name": "report", "arguments": {"text": "hello"}, "_meta": {"progressToken": "t"}}
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-            request = post(port, message, *await session(first, port))
+            request = post(port, message, *await session(connection, port))
         else:
-            request = await call_of(first, port, kind.stateless)
-        first.transport.close()
-        _, connection = await loop.create_connection(Whole, "127.0.0.1", port)
+            request = await call_of(connection, port, kind.stateless)
         pairs.append((connection, request))
     return pairs
 

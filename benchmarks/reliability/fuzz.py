@@ -2,9 +2,10 @@
 
     python benchmarks/reliability/fuzz.py [TARGET …] [--inputs 20000] [--seed 1] [--atheris]
 
-Inputs are seeds with changes that depend on `--seed` only, so that a case can be repeated. With `--atheris` one target is
-run by that package (pip install atheris), which looks for inputs that reach new code, and keeps them in build/fuzz. Prints for each target the number
-of inputs and microseconds an input, and the inputs that failed; ends with 1 if there are any.
+Inputs are seeds with changes that depend on `--seed` only, so that a case can be repeated. With `--atheris` one target
+is run by that package (pip install atheris), which looks for inputs that reach new code, and keeps them in build/fuzz.
+Prints for each target the number of inputs, microseconds an input, and the inputs that failed; ends with 1 if there are
+any.
 """
 
 from __future__ import annotations
@@ -153,7 +154,10 @@ def main() -> None:
         return run_atheris(options.targets[0], options.inputs, options.seed)
     from fuzz_targets import TARGETS
 
-    counted = {name: run(name, options.inputs, options.seed) for name in options.targets or TARGETS}
+    counted: dict[str, dict[str, object]] = {}
+    for name in options.targets or TARGETS:
+        counted[name] = run(name, options.inputs, options.seed)
+        print(name, counted[name], file=sys.stderr, flush=True)
     print(json.dumps(counted, indent=2, ensure_ascii=False))
     sys.exit(any(figures["failed"] for figures in counted.values()))
 

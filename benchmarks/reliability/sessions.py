@@ -2,9 +2,10 @@
 
     python benchmarks/reliability/sessions.py [--sessions 10000] [--workers 2] [--store redis|sqlite]
 
-Prints as JSON: the seconds in which an announced change reaches half of the streams and all of them; bytes of the workers
-for a session that has just been opened, for one that has not been used for a minute, and for one with a stream and its
-connection; and bytes of Redis for a session. Ends with 1 if a stream has not got a change, or twice.
+Prints as JSON: the seconds in which an announced change reaches half of the streams and all of them; bytes of the
+workers for a connection that has had a request, for a session that has just been opened on it, for one that has not been
+used for two minutes (`--forget`), and for one with its stream; and bytes of Redis for a session. Ends with 1 if a stream
+has not got a change, or twice.
 """
 
 from __future__ import annotations
@@ -163,7 +164,9 @@ class Crowd:
         params = {"name": "announce", "arguments": {"token": "x"}}
         began = time.monotonic()
         await caller.send("POST", {"id": 1, "method": "tools/call", "params": params})
-        while any(len(stream.changes) < turn for stream in self.streams) and time.monotonic() < began + HEARD:
+        while (
+            any(len(stream.changes) < turn for stream in self.streams) and time.monotonic() < began + HEARD
+        ):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         await asyncio.sleep(1)  # For those that come twice.
         times = sorted(stream.changes[turn - 1] - began for stream in self.streams if len(stream.changes) >= turn)

@@ -3,9 +3,10 @@
     python benchmarks/reliability/soak.py [--calls 20000] [--workers 2] [--store redis|sqlite]
 
 Of ten calls one is a stream that the client leaves before its end, and for ten calls a session is opened and left: half
-of them with a DELETE. The whole has 1,000,000 calls. After each tenth the memory, files and tasks of the workers and the
-keys of Redis are noted; finished streams are stored for five minutes, so that keys are flat after as long. Prints JSON;
-ends with 1 if a call fails, or if memory, files or tasks grow after the first tenth by more than `--growth` of it.
+of them with a DELETE. The whole has 1,000,000 calls. After each tenth the memory and the files of the workers and the
+keys of Redis are noted; finished streams are stored for five minutes, and sessions that were not ended for half an hour,
+so that keys are flat after as long. Prints JSON; ends with 1 if an answer is wrong, or if memory or files have grown
+since the first tenth by more than `--growth` of it.
 """
 
 from __future__ import annotations
@@ -85,12 +86,18 @@ def call(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
     return {"id": f"r{number}", "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
 
 
-async def holdings(server: LoadServer, redis: RedisServer | None) -> dict[str, Any]:
-    """Return what the workers and Redis hold."""
+def held_by(server: LoadServer) -> tuple[int, int]:
+    """Return the resident KiB of the workers, and the number of their open files."""
     memory = files = 0
     for pid in server.pids():
         memory += int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0])
         files += sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+    return memory, files
+
+
+async def holdings(server: LoadServer, redis: RedisServer | None) -> dict[str, Any]:
+    """Return what the workers and Redis hold."""
+    memory, files = held_by(server)
     keys = 0 if redis is None else await redis_value(redis.port, "keyspace", "keys=")
     return {"MiB": round(memory / 1024, 1), "files": files, "keys": keys}
 

@@ -1,4 +1,4 @@
-"""The connection that commands to Redis take: replies in any pieces, connections that are lost or silent, other clients."""
+"""The connection of commands to Redis: replies in any pieces, connections that are lost or silent, other clients."""
 
 from __future__ import annotations
 

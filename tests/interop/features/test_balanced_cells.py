@@ -1,4 +1,4 @@
-"""The app with all features in four processes that share a Redis, behind nginx without stickiness: any of them serves any
+"""The app with all features in four processes that share a Redis, behind nginx: any of them serves any
 request of its clients.
 """
 

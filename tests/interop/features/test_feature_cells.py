@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from functools import cache
+from typing import Any
 
 import httpx2
 import pytest

@@ -84,8 +84,9 @@ class StreamOpener:
 class SessionReplica(HTTPSession):
     """A session as one worker has it. Its state is in the record of the store; other workers have replicas as well."""
 
-    __slots__ = ("key", "_owner_digest", "_touched", "record", "first_change", "_worker", "_ttl", "_sharing", "_connection",
-                 "standalone", "_own_streams", "_resumed", "has_ended", "handshake_ttl", "dispatcher", "replicated")  # fmt: skip
+    __slots__ = ("key", "_owner_digest", "_is_owned", "_touched", "record", "first_change", "_worker", "_ttl",
+                 "_sharing", "_connection", "standalone", "_own_streams", "_resumed", "has_ended", "handshake_ttl",
+                 "dispatcher", "replicated")  # fmt: skip
 
     def __init__(
         self, id: str, owner: object, client: ClientKey, worker: Worker, ttl: float, handshake_ttl: float, retry: int
@@ -105,6 +106,7 @@ class SessionReplica(HTTPSession):
         self.id, self._worker, self._ttl, self.handshake_ttl = id, worker, ttl, handshake_ttl
         self.key = worker.key("session", sha256(id.encode()).hexdigest())  # The key of its record.
         self._owner_digest = owner_digest(owner)
+        self._is_owned = False  # True if `owner` is the one that the record has.
         self._touched = float("-inf")
         self.record: bytes | None = None
         self.first_change = 0  # The number of the last change before the session was opened.
@@ -136,7 +138,12 @@ class SessionReplica(HTTPSession):
 
     def belongs_to(self, owner: object) -> bool:
         """Return True for the owner that the record has."""
-        return owner_digest(owner) == self._owner_digest
+        if self._is_owned and owner == self.owner:
+            return True
+        if owner_digest(owner) != self._owner_digest:
+            return False
+        self.owner, self._is_owned = owner, True
+        return True
 
     async def read(self) -> bytes | None:
         """Return the record, which is stored for its time to live from now on, or for 0.9 of it; None if there is none.

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 
 CORPUS = Path(__file__).resolve().parents[2] / "build" / "fuzz"  # The inputs that atheris keeps, by target.
-LONGEST = 0.1  # Seconds of CPU for an input.
+MAX_SECONDS = 0.1  # Seconds of CPU for an input.
 SHOWN = 5  # Failed inputs of a target that are shown.
 WORDS = (
     *(
@@ -98,7 +98,7 @@ def failure(name: str, data: bytes) -> str | None:
         pass
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    if (took := time.process_time() - began) > LONGEST:
+    if (took := time.process_time() - began) > MAX_SECONDS:
         return f"took {took:.2f} s"
     return None
 

@@ -3,9 +3,9 @@
     python benchmarks/reliability/sessions.py [--sessions 10000] [--workers 2] [--store redis|sqlite]
 
 Prints as JSON: the seconds in which an announced change reaches half of the streams and all of them; bytes of the
-workers for a connection that has had a request, for a session that has just been opened on it, for one that has not been
-used for two minutes (`--forget`), and for one with its stream; and bytes of Redis for a session. Ends with 1 if a stream
-has not got a change, or twice.
+workers for a connection that has had a request, for a session that has just been opened on it, for one that has not
+been used for two minutes (`--forget`), and for one with its stream; and bytes of Redis for a session. Ends with 1 if a
+stream has not got a change, or twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from processes import LoadServer, RedisServer
 
 AT_ONCE = 64  # Sessions that are opened at the same time.
 FORGOTTEN = 125.0  # Seconds after which workers have forgotten sessions that are not used: twice a minute.
-HEARD = 30.0  # Seconds for a change to arrive.
+CHANGE_SECONDS = 30.0  # Seconds for a change to arrive.
 
 
 class Stream(asyncio.Protocol):
@@ -165,7 +165,7 @@ class Crowd:
         began = time.monotonic()
         await caller.send("POST", {"id": 1, "method": "tools/call", "params": params})
         while (
-            any(len(stream.changes) < turn for stream in self.streams) and time.monotonic() < began + HEARD
+            any(len(stream.changes) < turn for stream in self.streams) and time.monotonic() < began + CHANGE_SECONDS
         ):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         await asyncio.sleep(1)  # For those that come twice.
@@ -173,8 +173,8 @@ class Crowd:
         return {
             "seconds to half": round(statistics.median(times), 3) if times else None,
             "seconds to all": round(times[-1], 3) if len(times) == len(self.streams) else None,
-            "not heard": len(self.streams) - len(times),
-            "heard twice": sum(len(stream.changes) > turn for stream in self.streams),
+            "not received": len(self.streams) - len(times),
+            "received twice": sum(len(stream.changes) > turn for stream in self.streams),
         }
 
     def memory(self) -> int:
@@ -223,7 +223,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         figures = asyncio.run(Crowd(options, Path(folder)).run())
     print(json.dumps(figures, indent=2))
-    sys.exit(any(figures[f"change {turn}"]["not heard"] or figures[f"change {turn}"]["heard twice"] for turn in (1, 2)))
+    sys.exit(any(figures[f"change {turn}"]["not received"] or figures[f"change {turn}"]["received twice"] for turn in (1, 2)))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from processes import LoadServer, RedisServer
 from sessions import Stream, port_of, redis_value
 
 CLIENTS = 16
-LEFT = 0.1  # The part of the calls that are left, and of those for which a session is opened and left.
+ABANDONED = 0.1  # The part of the calls that are left, and of those for which a session is opened and left.
 
 
 class Client:
@@ -48,10 +48,10 @@ class Client:
         main = await self.connect()
         await main.open()
         for number in range(calls):
-            if self.random.random() < LEFT:
-                await self.leave_session()
-            if self.random.random() < LEFT:
-                await self.leave_stream(main.session, number)
+            if self.random.random() < ABANDONED:
+                await self.abandon_session()
+            if self.random.random() < ABANDONED:
+                await self.abandon_stream(main.session, number)
                 continue
             token = f"t{number}"
             answer = await main.send("POST", call(number, "echo", token=token))
@@ -60,7 +60,7 @@ class Client:
         await main.send("DELETE")
         main.transport.close()
 
-    async def leave_session(self) -> None:
+    async def abandon_session(self) -> None:
         """Open a session, listen to it, and end it or simply go."""
         stream = await self.connect()
         await stream.open()
@@ -71,7 +71,7 @@ class Client:
         stream.transport.abort()
         self.counts["sessions"] += 1
 
-    async def leave_stream(self, session: str, number: int) -> None:
+    async def abandon_stream(self, session: str, number: int) -> None:
         """Call a tool that reports progress, and go before its result."""
         stream = await self.connect(session)
         body = call(number, "count", token="t", steps=3)

@@ -102,7 +102,7 @@ def cpu(pids: Sequence[int]) -> float:
 
 async def opened(port: int, kind: Kind) -> list[tuple[Whole, bytes]]:
     """Return connections, each with its request, of a session of its own."""
-    pairs: list[tuple[Whole, bytes]] = []
+    connections: list[tuple[Whole, bytes]] = []
     loop = asyncio.get_running_loop()
     for _ in range(kind.connections):
         _, connection = await loop.create_connection(Whole, "127.0.0.1", port)
@@ -112,26 +112,26 @@ async def opened(port: int, kind: Kind) -> list[tuple[Whole, bytes]]:
             request = post(port, message, *await session(connection, port))
         else:
             request = await call_of(connection, port, kind.stateless)
-        pairs.append((connection, request))
-    return pairs
+        connections.append((connection, request))
+    return connections
 
 
-async def send_all(pairs: list[tuple[Whole, bytes]], calls: int) -> None:
+async def send_all(connections: list[tuple[Whole, bytes]], calls: int) -> None:
     """Make calls, one after another on each connection."""
 
     async def one(connection: Whole, request: bytes) -> None:
-        for _ in range(calls // len(pairs)):
+        for _ in range(calls // len(connections)):
             headers, body = await connection.send(request)
             assert headers["status"] == "200" and b"hello" in body, (headers, body)
 
-    await asyncio.gather(*(one(*pair) for pair in pairs))
+    await asyncio.gather(*(one(*item) for item in connections))
 
 
 async def measure(candidates: list[Candidate], kind: Kind, rounds: int) -> None:
     """Let all servers have turns of the same calls."""
     calls = FEW if kind.connections == 1 else CALLS
-    pairs = [await opened(candidate.child.port, kind) for candidate in candidates]
-    for mine in pairs:
+    connections = [await opened(candidate.child.port, kind) for candidate in candidates]
+    for mine in connections:
         await send_all(mine, WARM_UP)
     order = list(range(len(candidates)))
     for _ in range(rounds):
@@ -139,11 +139,11 @@ async def measure(candidates: list[Candidate], kind: Kind, rounds: int) -> None:
             candidate = candidates[number]
             pids, redis = candidate.pids(), [] if candidate.redis is None else [candidate.redis]
             before, redis_before = cpu(pids), cpu(redis)
-            await send_all(pairs[number], calls)
+            await send_all(connections[number], calls)
             candidate.cost.setdefault(kind.name, []).append((cpu(pids) - before) / calls * 1e6)
             candidate.redis_cost.setdefault(kind.name, []).append((cpu(redis) - redis_before) / calls * 1e6)
         order.append(order.pop(0))
-    for connection, _ in (pair for mine in pairs for pair in mine):
+    for connection, _ in (item for mine in connections for item in mine):
         connection.transport.close()
 
 
@@ -164,7 +164,7 @@ def candidates(names: Sequence[str]) -> Iterator[list[Candidate]]:
     """Start servers by name; each has a store of its own."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        made: list[Candidate] = []
+        servers: list[Candidate] = []
         for number, name in enumerate(names):
             redis, url = None, "memory"
             if "redis" in name:
@@ -179,8 +179,8 @@ def candidates(names: Sequence[str]) -> Iterator[list[Candidate]]:
                 command = [environment("mcp-redis", *PEER), SDK, url]
             child = stack.enter_context(HttpChild(command, PROCESSORS))
             time.sleep(2)  # The port is open before the workers of a supervisor serve.
-            made.append(Candidate(name, child, redis))
-        yield made
+            servers.append(Candidate(name, child, redis))
+        yield servers
 
 
 def ratio(mine: Candidate, other: Candidate, kind: str) -> float:
@@ -188,17 +188,17 @@ def ratio(mine: Candidate, other: Candidate, kind: str) -> float:
     return statistics.median(a / b for a, b in zip(mine.cost[kind], other.cost[kind], strict=True))
 
 
-def rows(made: list[Candidate], kinds: Sequence[Kind], limits: dict[tuple[str, bool], float]) -> list[list[str]]:
+def rows(servers: list[Candidate], kinds: Sequence[Kind], limits: dict[tuple[str, bool], float]) -> list[list[str]]:
     """Return the table of costs, with the ratios to the first server."""
     table: list[list[str]] = []
     for kind in kinds:
-        for candidate in made:
+        for candidate in servers:
             cost, redis = candidate.cost[kind.name], candidate.redis_cost[kind.name]
             row = [kind.name, candidate.name, f"{statistics.median(cost):.0f}", f"{statistics.median(redis):.0f}"]
-            if candidate is made[0]:
+            if candidate is servers[0]:
                 table.append([*row, "", "", ""])
                 continue
-            value, limit = ratio(candidate, made[0], kind.name), limits.get((candidate.name, kind.stateless))
+            value, limit = ratio(candidate, servers[0], kind.name), limits.get((candidate.name, kind.stateless))
             met = "" if limit is None else "yes" if value <= limit else "no"
             table.append([*row, f"{value:.2f}", "" if limit is None else f"≤ {limit}", met])
     return table
@@ -229,11 +229,11 @@ def main() -> None:
     for part, (names, kinds, limits) in PARTS.items():
         kinds = [kind for kind in kinds if options.kind in kind.name]
         if options.only in (None, part):
-            with candidates(names) as made:
+            with candidates(names) as servers:
                 for kind in kinds:
-                    asyncio.run(measure(made, kind, rounds))
-                    print("\n".join(" ".join(row) for row in rows(made, [kind], limits)), file=sys.stderr, flush=True)
-            table = markdown(HEADS, rows(made, kinds, limits))
+                    asyncio.run(measure(servers, kind, rounds))
+                    print("\n".join(" ".join(row) for row in rows(servers, [kind], limits)), file=sys.stderr, flush=True)
+            table = markdown(HEADS, rows(servers, kinds, limits))
             print(f"{table}\n", flush=True)
             text += f"\n## {part.capitalize()}\n\n{table}\n"
     if not options.quick and options.only is None:

@@ -63,7 +63,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def behind_a_proxy() -> Iterator[str]:
+def balanced_origin() -> Iterator[str]:
     """The origin of nginx before four servers that share a Redis, without stickiness."""
     from support.processes import end_shared
     from support.stores.balancers import balanced
@@ -163,7 +163,7 @@ def main() -> int:
         return 2
     with ExitStack() as stack:
         if chosen.balanced:
-            chosen.url = stack.enter_context(behind_a_proxy())
+            chosen.url = stack.enter_context(balanced_origin())
         rounds = [asyncio.run(once(suite, runs, chosen)) for _ in range(chosen.times)]
     differing = sorted(run for run in runs if len({verdicts[run] for verdicts in rounds}) > 1)
     for run in differing:

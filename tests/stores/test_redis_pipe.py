@@ -127,20 +127,20 @@ async def test_replies_arrive_in_any_pieces_and_pushes_are_no_replies() -> None:
 async def test_what_was_sent_fails_with_its_connection_and_the_next_command_opens_another() -> None:
     async with piped() as (pipe, scripted):
         assert await pipe.add(("GET", "a")) == 1
-        usual, scripted.answer = scripted.answer, lambda part: None
+        answer, scripted.answer = scripted.answer, lambda part: None
         lost = await asyncio.gather(pipe.add(("GET", "a")), pipe.add(("GET", "b")), return_exceptions=True)
         assert [type(error) for error in lost] == [StoreUnavailableError] * 2
-        scripted.answer = usual
+        scripted.answer = answer
         assert await pipe.add(("GET", "a")) == 1 and scripted.connections == 2
 
 
 async def test_a_silent_redis_is_left_after_the_time_out_of_the_client() -> None:
     async with piped() as (pipe, scripted):
         assert await pipe.add(("GET", "a")) == 1
-        usual, scripted.answer = scripted.answer, lambda part: b""
+        answer, scripted.answer = scripted.answer, lambda part: b""
         with pytest.raises(StoreUnavailableError, match="the connection was lost"):
             await pipe.add(("GET", "a"))
-        scripted.answer = usual
+        scripted.answer = answer
         assert await pipe.add(("GET", "a")) == 1
 
 
@@ -148,10 +148,10 @@ async def test_a_silent_redis_is_left_after_the_time_out_of_the_client() -> None
 async def test_a_redis_that_is_no_primary_or_has_forgotten_the_scripts_is_connected_again(error: bytes) -> None:
     async with piped() as (pipe, scripted):
         await pipe.add(("GET", "a"))
-        usual, scripted.answer = scripted.answer, lambda part: error + b"\r\n"
+        answer, scripted.answer = scripted.answer, lambda part: error + b"\r\n"
         with pytest.raises(StoreUnavailableError, match=error[1:9].decode()):
             await pipe.add(("EVALSHA", "a"))
-        scripted.answer = usual
+        scripted.answer = answer
         await pipe.add(("GET", "a"))
         assert scripted.connections == 2 and b"SCRIPT" in scripted.received[-1]
 

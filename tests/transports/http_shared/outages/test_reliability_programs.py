@@ -60,7 +60,7 @@ def test_a_stream_that_is_cut_at_any_byte_is_resumed_whole(store: str) -> None:
 def test_a_change_reaches_the_streams_of_all_sessions(store: str) -> None:
     counted = report("sessions.py", "--store", store, "--sessions", "40")
     for change in (counted["change 1"], counted["change 2"]):
-        assert change["not heard"] == change["heard twice"] == 0 and change["seconds to all"] is not None
+        assert change["not received"] == change["received twice"] == 0 and change["seconds to all"] is not None
 
 
 def test_what_is_left_holds_nothing() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import re
 import resource
 import statistics
@@ -77,6 +78,8 @@ class Stream(asyncio.Protocol):
         ]
         lines += [f"Content-Type: application/json\r\nContent-Length: {len(text)}"] if body is not None else []
         lines += [f"Mcp-Session-Id: {self.session}\r\nMCP-Protocol-Version: {VERSION}"] if self.session else []
+        if self.transport.is_closing():
+            raise ConnectionError("the connection was closed")
         self.waiting = asyncio.get_running_loop().create_future()
         self.transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + text)
         answer = await self.waiting
@@ -98,6 +101,7 @@ class Crowd:
 
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
         """Create what the options name."""
+        os.environ["KEEP_ALIVE"] = "900"  # All connections are open before the first session is.
         self.options, self.redis = options, RedisServer(folder)
         store = f"redis://127.0.0.1:{self.redis.port}" if options.store == "redis" else f"sqlite:///{folder}/store.db"
         self.server = LoadServer(store, options.workers, folder / "stored")
@@ -164,9 +168,8 @@ class Crowd:
         params = {"name": "announce", "arguments": {"token": "x"}}
         began = time.monotonic()
         await caller.send("POST", {"id": 1, "method": "tools/call", "params": params})
-        while (
-            any(len(stream.changes) < turn for stream in self.streams) and time.monotonic() < began + CHANGE_SECONDS
-        ):  # noqa: ASYNC110
+        until = began + CHANGE_SECONDS
+        while self._waits(turn) and time.monotonic() < until:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         await asyncio.sleep(1)  # For those that come twice.
         times = sorted(stream.changes[turn - 1] - began for stream in self.streams if len(stream.changes) >= turn)
@@ -176,6 +179,9 @@ class Crowd:
             "not received": len(self.streams) - len(times),
             "received twice": sum(len(stream.changes) > turn for stream in self.streams),
         }
+
+    def _waits(self, turn: int) -> bool:
+        return any(len(stream.changes) < turn for stream in self.streams)
 
     def memory(self) -> int:
         """Return the resident bytes of the workers."""
@@ -223,7 +229,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         figures = asyncio.run(Crowd(options, Path(folder)).run())
     print(json.dumps(figures, indent=2))
-    sys.exit(any(figures[f"change {turn}"]["not received"] or figures[f"change {turn}"]["received twice"] for turn in (1, 2)))
+    sys.exit(
+        any(figures[f"change {turn}"]["not received"] or figures[f"change {turn}"]["received twice"] for turn in (1, 2))
+    )
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
 
 Of ten calls one is a stream that the client leaves before its end, and for ten calls a session is opened and left: half
 of them with a DELETE. The whole has 1,000,000 calls. After each tenth the memory and the files of the workers and the
-keys of Redis are noted; finished streams are stored for five minutes, and sessions that were not ended for half an hour,
-so that keys are flat after as long. Prints JSON; ends with 1 if an answer is wrong, or if memory or files have grown
-since the first tenth by more than `--growth` of it.
+keys of Redis are noted; finished streams are stored for five minutes, and sessions that were not ended for half an
+hour, so that keys are flat after as long. Prints JSON; ends with 1 if an answer is wrong, or if memory or files
+have grown since the first tenth by more than `--growth` of it.
 """
 
 from __future__ import annotations

@@ -232,7 +232,8 @@ def main() -> None:
             with candidates(names) as servers:
                 for kind in kinds:
                     asyncio.run(measure(servers, kind, rounds))
-                    print("\n".join(" ".join(row) for row in rows(servers, [kind], limits)), file=sys.stderr, flush=True)
+                    for row in rows(servers, [kind], limits):
+                        print(*row, file=sys.stderr, flush=True)
             table = markdown(HEADS, rows(servers, kinds, limits))
             print(f"{table}\n", flush=True)
             text += f"\n## {part.capitalize()}\n\n{table}\n"

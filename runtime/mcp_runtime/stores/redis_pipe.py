@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from .command_batches import CommandBatches
@@ -120,7 +121,7 @@ class RedisPipe(asyncio.Protocol):
         """Let redis-py send the commands."""
         self.add = self._otherwise.add  # type: ignore[method-assign]
         for command, future in self._unsent:
-            self._otherwise.add(command).add_done_callback(lambda done, future=future: _pass_on(done, future))
+            self._otherwise.add(command).add_done_callback(partial(_pass_on, future))
         self._unsent.clear()
 
     def data_received(self, data: bytes) -> None:
@@ -230,7 +231,7 @@ def _read_items(data: bytes, at: int, count: int) -> tuple[list[Any] | None, int
     return (None if count < 0 else items), at
 
 
-def _pass_on(done: asyncio.Future[Any], future: asyncio.Future[Any]) -> None:
+def _pass_on(future: asyncio.Future[Any], done: asyncio.Future[Any]) -> None:
     if future.done():
         return
     if (error := done.exception()) is not None:

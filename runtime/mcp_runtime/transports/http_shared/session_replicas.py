@@ -84,7 +84,7 @@ class StreamOpener:
 class SessionReplica(HTTPSession):
     """A session as one worker has it. Its state is in the record of the store; other workers have replicas as well."""
 
-    __slots__ = ("key", "_owner_digest", "_is_owned", "_touched", "record", "first_change", "_worker", "_ttl",
+    __slots__ = ("key", "_owner_digest", "_is_owned", "_owner", "_touched", "record", "first_change", "_worker", "_ttl",
                  "_sharing", "_connection", "standalone", "_own_streams", "_resumed", "has_ended", "handshake_ttl",
                  "dispatcher", "replicated")  # fmt: skip
 
@@ -106,7 +106,8 @@ class SessionReplica(HTTPSession):
         self.id, self._worker, self._ttl, self.handshake_ttl = id, worker, ttl, handshake_ttl
         self.key = worker.key("session", sha256(id.encode()).hexdigest())  # The key of its record.
         self._owner_digest = owner_digest(owner)
-        self._is_owned = False  # True if `owner` is the one that the record has.
+        self._owner: object = None  # The owner that the record has, as a request has shown it; see `_is_owned`.
+        self._is_owned = False
         self._touched = float("-inf")
         self.record: bytes | None = None
         self.first_change = 0  # The number of the last change before the session was opened.
@@ -138,11 +139,11 @@ class SessionReplica(HTTPSession):
 
     def belongs_to(self, owner: object) -> bool:
         """Return True for the owner that the record has."""
-        if self._is_owned and owner == self.owner:
+        if self._is_owned and owner == self._owner:
             return True
         if owner_digest(owner) != self._owner_digest:
             return False
-        self.owner, self._is_owned = owner, True
+        self._owner, self._is_owned = owner, True
         return True
 
     async def read(self) -> bytes | None:
@@ -260,7 +261,7 @@ class SessionReplica(HTTPSession):
             await super().close()
 
 
-def _merged(base: dict[str, Any], own: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
+def _merged(base: Mapping[str, Any], own: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
     """Return a stored state with the changes that were made here since `base`."""
     merged = {**stored, **{name: own[name] for name in _CHANGING if own[name] != base.get(name)}}
     before = {*base.get("uris", ())}

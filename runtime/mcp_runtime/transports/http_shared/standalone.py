@@ -8,7 +8,7 @@ from pydantic_core import to_json
 
 from ...protocol.sse import encode
 from ..http_server.streams import RETRY, Write
-from .stored_streams import StoredStream
+from .stored_streams import StoredStream, position_of
 from .worker import Worker
 
 
@@ -106,8 +106,12 @@ class StandaloneStream(StoredStream):
     async def _record_position(self, cursor: int) -> None:
         """Store where the client is, for a GET without `Last-Event-ID`; end if another worker has the connection."""
         key, store, own = self._worker.key("holder", self.id), self._worker.store, self._worker.id
+        record = to_json([own, cursor, self.change])
+        if self._held is not None and await store.put(key, record, self._ttl, expected=self._held):
+            self._held = record
+            return
         value = await store.get(key)
-        holder = (await self._position())[0] if value is not None else own
-        if holder != own:
+        if value is not None and position_of(value)[0] != own:
             return self.detach()
-        await store.put(key, to_json([own, cursor, self.change]), self._ttl, expected=value)
+        if await store.put(key, record, self._ttl, expected=value):
+            self._held = record

@@ -47,7 +47,7 @@ class StoredStream(SSEStream):
     """
 
     __slots__ = ("_worker", "_ttl", "_is_writer", "_prepare", "_unstored", "_recent", "_stored", "_storing", "_ending",
-                 "_dropped", "_scopes", "_is_registered", "requests", "__weakref__")  # fmt: skip
+                 "_dropped", "_held", "_scopes", "_is_registered", "requests", "__weakref__")  # fmt: skip
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None) -> None:
         """Create the local end of a stream.
@@ -68,7 +68,8 @@ class StoredStream(SSEStream):
         self._stored = 0
         self._storing: asyncio.Task[Any] | None = None
         self._ending = self._dropped = False
-        self._scopes = _NO_SCOPES
+        self._held: bytes | None = None  # The record of the connection, as this worker has stored it.
+        self._scopes: frozenset[str] = _NO_SCOPES
         self._is_registered = False
         self.requests: Sequence[Id] = ()  # The ids of the requests that the stream answers.
         worker.streams[id] = self
@@ -216,10 +217,13 @@ class StoredStream(SSEStream):
         key, store, own = self._worker.key("holder", self.id), self._worker.store, self._worker.id
         while True:
             value = await store.get(key)
-            holder, number, change = _read_position(value)
+            holder, number, change = position_of(value)
             if value is not None and holder == own:
+                self._held = value
                 break
-            if await store.put(key, to_json([own, number, change]), self._ttl, expected=value):
+            record = to_json([own, number, change])
+            if await store.put(key, record, self._ttl, expected=value):
+                self._held = record
                 break
         previous = holder or self._worker.other_worker(self.id)
         if previous and previous != own:
@@ -308,10 +312,11 @@ class StoredStream(SSEStream):
 
     async def _position(self) -> tuple[str, int, int]:
         """Return the holder of the connection, and the numbers of the last message and change that it has sent."""
-        return _read_position(await self._worker.store.get(self._worker.key("holder", self.id)))
+        return position_of(await self._worker.store.get(self._worker.key("holder", self.id)))
 
 
-def _read_position(value: bytes | None) -> tuple[str, int, int]:
+def position_of(value: bytes | None) -> tuple[str, int, int]:
+    """Return the holder of a connection, and the numbers of the last message and change, that a record has."""
     if value is None:
         return "", 0, 0
     holder, number, change = from_json(value)

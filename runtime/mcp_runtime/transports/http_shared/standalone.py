@@ -106,6 +106,7 @@ class StandaloneStream(StoredStream):
     async def _record_position(self, cursor: int) -> None:
         """Store where the client is, for a GET without `Last-Event-ID`; end if another worker has the connection."""
         key, store, own = self._worker.key("holder", self.id), self._worker.store, self._worker.id
+        await asyncio.sleep(0)  # A change goes to all streams first.
         record = to_json([own, cursor, self.change])
         if self._held is not None and await store.put(key, record, self._ttl, expected=self._held):
             self._held = record

@@ -116,7 +116,7 @@ async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         for tenth in range(10):
             clients = [Client(port_of(server), f"{options.seed} {tenth} {n}", counts) for n in range(CLIENTS)]
             await asyncio.gather(*(client.run(options.calls // 10 // CLIENTS) for client in clients))
-            await asyncio.sleep(1)
+            await asyncio.sleep(0.2)
             noted.append(await holdings(server, redis))
     finally:
         await server.stop()

@@ -96,7 +96,7 @@ REASONS: Final = (
     Reason(
         "process",
         lambda cell: cell.transport == BALANCED,
-        "behind a proxy, any of several processes serves a call, and what this middleware counts or stores is of one",
+        "through a proxy, any of several processes serves a call, and what this middleware counts or stores is of one",
     ),
     Reason("changes", lambda cell: cell.peer == INSPECTOR, "the command line of the Inspector prints no notifications"),
     Reason("changes", has_no_server_requests, "without sessions over HTTP, there is no stream of notifications"),

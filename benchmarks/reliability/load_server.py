@@ -65,4 +65,6 @@ async def announce(token: str) -> str:
 
 if __name__ == "__main__":
     store, workers = sys.argv[1:]
-    app.run("http", port=0, workers=int(workers), store=store, health_path="/healthz", ready_path="/readyz")
+    uvicorn = {"timeout_keep_alive": int(os.environ.get("KEEP_ALIVE", "5"))}  # Seconds between two requests.
+    probes = {"health_path": "/healthz", "ready_path": "/readyz"}
+    app.run("http", port=0, workers=int(workers), store=store, uvicorn=uvicorn, **probes)  # type: ignore[arg-type]

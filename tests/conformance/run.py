@@ -11,10 +11,12 @@ import asyncio
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Final
 
 from authorization import CLIENT, agree
@@ -31,6 +33,7 @@ def options() -> Namespace:
     parser.add_argument("--only", action="append", help="part of a scenario's name; may be given several times")
     parser.add_argument("--jobs", type=int, default=2, help="how many run at a time")
     parser.add_argument("--url", help="origin of a server that runs already, such as a proxy in front of several")
+    parser.add_argument("--balanced", action="store_true", help="put nginx before four servers, which share a Redis")
     parser.add_argument("--bridge", action="store_true", help="put a bridge before each server")
     parser.add_argument("--times", type=int, default=1, help="how often; the results are compared check by check")
     return parser.parse_args()
@@ -57,6 +60,22 @@ def free_port() -> int:
     """A port of this machine that nobody has yet."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return int(free.getsockname()[1])
+
+
+@contextmanager
+def balanced_origin() -> Iterator[str]:
+    """The origin of nginx before four servers that share a Redis, without stickiness."""
+    from support.processes import end_shared
+    from support.stores.balancers import balanced
+    from support.stores.homes import place_of
+
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)  # The workers of nginx run as another user.
+        try:
+            with balanced(HERE / PROGRAMS["server"], place_of("redis", Path(folder)), "nginx", Path(folder)) as running:
+                yield running.origin
+        finally:
+            end_shared()
 
 
 async def _answers(port: int) -> bool:
@@ -125,7 +144,7 @@ async def once(suite: Suite, runs: list[Run], chosen: Namespace) -> dict[Run, Ve
 def is_chosen(run: Run, chosen: Namespace) -> bool:
     return (
         (chosen.side is None or run.side == chosen.side)
-        and (not chosen.bridge or run.side == "server")
+        and (run.side == "server" or not (chosen.bridge or chosen.balanced))
         and (chosen.revision is None or run.revision in chosen.revision)
         and (chosen.only is None or any(part in run.name for part in chosen.only))
     )
@@ -142,7 +161,10 @@ def main() -> int:
     if not runs:
         print("there is no such scenario")
         return 2
-    rounds = [asyncio.run(once(suite, runs, chosen)) for _ in range(chosen.times)]
+    with ExitStack() as stack:
+        if chosen.balanced:
+            chosen.url = stack.enter_context(balanced_origin())
+        rounds = [asyncio.run(once(suite, runs, chosen)) for _ in range(chosen.times)]
     differing = sorted(run for run in runs if len({verdicts[run] for verdicts in rounds}) > 1)
     for run in differing:
         print(f"not the same each time: {run}")

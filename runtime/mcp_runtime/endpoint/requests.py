@@ -14,7 +14,7 @@ from ..protocol.models import is_model, is_object
 from ..protocol.revision import InputRequest, Notification, Request
 from ..session.interfaces import Channel
 from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions, with_timeout_of
-from ..session.tracing import OPENTELEMETRY, trace_meta
+from ..session.tracing import OPENTELEMETRY, is_recorded, trace_meta
 from ..usage.keywords import NoKeywords, keywords_of, refuse_unknown
 from ..usage.required import refuse_missing
 
@@ -45,7 +45,7 @@ class Requester:
             options = self._with_keywords(row.name.removeprefix("on_"), options, keywords)
         try:
             channel = self._require_channel()
-            if OPENTELEMETRY in sys.modules and isinstance(row, Request):
+            if OPENTELEMETRY in sys.modules and isinstance(row, Request) and is_recorded():
                 return await self._send_in_span(channel, row, params, options)
             result = await channel.send_request(
                 cast("Request[Any]", row), self._build_params(row, params, options), options

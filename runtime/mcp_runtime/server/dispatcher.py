@@ -21,7 +21,7 @@ from ..protocol.revision import META, Handshake, Notification, Request, Sent, St
 from ..protocol.wire.core_records import make_result, may_require_input, pre_serialized, property_names, result_type
 from ..session.current_request import FORWARDING, set_current_request
 from ..session.interfaces import Candidate, Channel
-from ..session.tracing import OPENTELEMETRY, handle_in_trace
+from ..session.tracing import OPENTELEMETRY, handle_in_trace, is_traced
 from .context import ConnectionState, ServerContext, bucket_key
 from .core import ServerCore
 from .input_requests import InputRequired, MultiRoundTripRequest, check_input_required, require_client_capabilities
@@ -122,7 +122,7 @@ class ServerDispatcher(ConnectionState):
             message: The request or notification.
             traced: Whether the message is handled in a tracing span already.
         """
-        if OPENTELEMETRY in sys.modules and not traced:
+        if OPENTELEMETRY in sys.modules and not traced and is_traced(message):
             return handle_in_trace(partial(self.handle, traced=True), channel, message)
         server = self._server
         if FORWARDING.is_on:

@@ -31,11 +31,24 @@ def trace_meta() -> dict[str, str]:
     return {key: carrier[key] for key in _KEYS if key in carrier}
 
 
+def is_recorded() -> bool:
+    """Return True if the application has a provider of traces. Libraries such as redis-py import OpenTelemetry, too."""
+    trace = sys.modules.get(f"{OPENTELEMETRY}.trace")
+    return trace is not None and type(trace.get_tracer_provider()) is not trace.ProxyTracerProvider
+
+
+def is_traced(message: RequestReceived | NotificationReceived) -> bool:
+    """Return True if a message gets a span, or names the trace that it is part of."""
+    if OPENTELEMETRY not in sys.modules:
+        return False
+    return is_recorded() or not request_meta(message).keys().isdisjoint(_KEYS)
+
+
 def with_trace_context(handle: Handle) -> Handle:
     """Return a function that handles each message with the trace of its `_meta` as the current one."""
 
     def handle_with_context(channel: Channel, message: RequestReceived | NotificationReceived) -> Awaitable[Any]:
-        return handle_in_trace(handle, channel, message) if OPENTELEMETRY in sys.modules else handle(channel, message)
+        return handle_in_trace(handle, channel, message) if is_traced(message) else handle(channel, message)
 
     return handle_with_context
 

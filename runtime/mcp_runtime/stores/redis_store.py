@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from hashlib import sha1
 from typing import Any, Final
 
 from ..errors import LocalError
 from .command_batches import CommandBatches
-from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, StoreUnavailableError
+from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint
+from .redis_pipe import Command, RedisPipe, unavailable
 
 _log: Final = logging.getLogger(__name__)
 
@@ -56,7 +58,9 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return last
 """
 
-Command = tuple[Any, ...]
+_SCRIPTS: Final = (_PUT_IF, _COUNT, _APPEND)
+_BY_ID: Final = {sha1(script.encode(), usedforsecurity=False).hexdigest(): script for script in _SCRIPTS}
+_PUT_IF_ID, _COUNT_ID, _APPEND_ID = _BY_ID
 
 
 class RedisStore:
@@ -77,7 +81,7 @@ class RedisStore:
                 f"RedisStore() needs a client of redis-py: RedisStore(redis.asyncio.Redis(…)), not {client!r}"
             )
         self._client, self._prefix = client, prefix
-        self._batches = CommandBatches[Command](self._send)
+        self._commands = RedisPipe(client, _SCRIPTS, CommandBatches[Command](self._send))
         self._receivers: dict[str, list[ReceiveHint]] = {}
         self._pubsub: Any = None
         self._listening: asyncio.Task[None] | None = None
@@ -95,7 +99,7 @@ class RedisStore:
             return bool(await self._run("SET", name, value, "PX", milliseconds))
         if expected is None:
             return bool(await self._run("SET", name, value, "PX", milliseconds, "NX"))
-        return bool(await self._run("EVAL", _PUT_IF, 1, name, expected, value, milliseconds))
+        return bool(await self._run("EVALSHA", _PUT_IF_ID, 1, name, expected, value, milliseconds))
 
     async def touch(self, key: str, ttl: float) -> bytes | None:
         """Let the time to live of a record begin anew; return its value."""
@@ -108,14 +112,14 @@ class RedisStore:
 
     async def count(self, key: str, amount: int, ttl: float) -> int:
         """Add to a counter."""
-        return int(await self._run("EVAL", _COUNT, 1, self._prefix + key, amount, _milliseconds(ttl)))
+        return int(await self._run("EVALSHA", _COUNT_ID, 1, self._prefix + key, amount, _milliseconds(ttl)))
 
     async def append(
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
     ) -> int:
         """Append entries to a stream."""
         options = (_milliseconds(ttl), STREAM_LIMIT, -1 if after is None else after, token)
-        return int(await self._run("EVAL", _APPEND, 1, self._prefix + stream, *options, *entries))
+        return int(await self._run("EVALSHA", _APPEND_ID, 1, self._prefix + stream, *options, *entries))
 
     async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
         """Return the stored entries of a stream that follow a number."""
@@ -142,7 +146,7 @@ class RedisStore:
         try:
             await self._pubsub.subscribe(self._prefix + channel)
         except Exception as error:
-            raise _unavailable(error) from error
+            raise unavailable(error) from error
         receivers = self._receivers.setdefault(channel, [])
         if receive not in receivers:
             receivers.append(receive)
@@ -152,7 +156,7 @@ class RedisStore:
     async def close(self) -> None:
         """End subscriptions, and close the connections of the client."""
         self._receivers.clear()
-        await self._batches.close()
+        await self._commands.close()
         if self._listening is not None:
             self._listening.cancel()
             await asyncio.wait([self._listening])
@@ -161,10 +165,13 @@ class RedisStore:
         await self._client.aclose()
 
     async def _run(self, *command: Any) -> Any:
-        return await self._batches.add(command)
+        return await self._commands.add(command)
 
     async def _send(self, commands: Sequence[Command]) -> Sequence[Any]:
-        """Send commands in one pipeline; return their results and errors."""
+        """Send commands in one pipeline of redis-py; return their results and errors."""
+        commands = [
+            ("EVAL", _BY_ID[command[1]], *command[2:]) if command[0] == "EVALSHA" else command for command in commands
+        ]
         try:
             if len(commands) == 1:
                 return [await self._client.execute_command(*commands[0])]
@@ -173,8 +180,8 @@ class RedisStore:
                 pipeline.execute_command(*command)
             results: list[Any] = await pipeline.execute(raise_on_error=False)
         except Exception as error:
-            raise _unavailable(error) from error
-        return [_unavailable(result) if isinstance(result, Exception) else result for result in results]
+            raise unavailable(error) from error
+        return [unavailable(result) if isinstance(result, Exception) else result for result in results]
 
     async def _listen(self) -> None:
         """Call the receivers of messages; connect again when the connection is lost, or is silent for some seconds."""
@@ -219,10 +226,6 @@ class RedisStore:
                 receive(message["data"])
             except Exception:
                 _log.exception("a message of the store was not handled")
-
-
-def _unavailable(error: Exception) -> StoreUnavailableError:
-    return StoreUnavailableError(f"Redis: {error}")
 
 
 def _milliseconds(seconds: float) -> int:

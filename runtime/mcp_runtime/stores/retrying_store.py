@@ -50,7 +50,12 @@ class RetryingStore:
 
     async def get(self, key: str) -> bytes | None:
         """Return the value of a record."""
-        return await retry(lambda: self.store.get(key), self._seconds)
+        try:
+            return await self.store.get(key)
+        except StoreClosedError:
+            raise
+        except StoreUnavailableError:
+            return await retry(lambda: self.store.get(key), self._seconds)
 
     async def put(self, key: str, value: bytes, ttl: float, expected: Expected = ANYTHING) -> bool:
         """Store a record if its value is the expected one, or if a failed attempt has stored it."""

@@ -139,8 +139,7 @@ async def test_what_is_no_trace_is_none(rev: Rev) -> None:
         assert answer["result"]["content"][0]["text"] == f"{TRACE} {SPAN} {{'a': '1'}}"
 
 
-def test_where_nobody_traces_opentelemetry_is_never_loaded() -> None:
-    code = """
+USES = """
 import asyncio, sys
 from mcp_generated.v2026_07_28 import Client, Server, types as t
 class S(Server):
@@ -148,7 +147,21 @@ class S(Server):
 async def main():
     async with Client.memory(S(name="s", version="1")) as client: await client.list_tools()
 asyncio.run(main())
-print([name for name in sys.modules if name.startswith("opentelemetry")])
+print([name for name in sys.modules if name.startswith("opentelemetry") or name == "mcp_runtime.session.spans"])
 """
+
+
+def loaded(code: str) -> str:
+    """What of tracing a program has loaded."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100)
-    assert done.stdout.strip() == "[]"
+    return done.stdout.strip()
+
+
+def test_where_nobody_traces_opentelemetry_is_never_loaded() -> None:
+    assert loaded(USES) == "[]"
+
+
+def test_what_a_library_imports_of_opentelemetry_makes_no_spans() -> None:
+    assert "spans" not in loaded(f"import opentelemetry.trace, opentelemetry.baggage{USES}")
+    provider = "from opentelemetry import trace as o; from opentelemetry.sdk.trace import TracerProvider as P"
+    assert "spans" in loaded(f"{provider}; o.set_tracer_provider(P()){USES}")

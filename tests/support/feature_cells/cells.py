@@ -13,6 +13,7 @@ NEWEST: Final = REVISIONS[-1]
 OWN, PYTHON_1, PYTHON_2 = "own clients", "Python SDK 1.30", "Python SDK 2.3"
 FASTMCP, TYPESCRIPT_1, TYPESCRIPT_2 = "FastMCP 4.1", "TypeScript SDK 1.32", "TypeScript SDK 2.4"
 INSPECTOR: Final = "Inspector 2.12"
+BALANCED: Final = "balanced"  # The transport of HTTP through a proxy, which distributes requests to several processes.
 PEERS: Final = {
     OWN: REVISIONS,
     PYTHON_1: REVISIONS[:-1],
@@ -57,7 +58,7 @@ class Reason(NamedTuple):
 
 def is_stateless(cell: Cell) -> bool:
     """Return whether requests over HTTP have no session."""
-    return cell.transport == "mounted" or (cell.transport == "http" and cell.revision == NEWEST)
+    return cell.transport == "mounted" or (cell.transport != "stdio" and cell.revision == NEWEST)
 
 
 def has_no_server_requests(cell: Cell) -> bool:
@@ -92,6 +93,11 @@ REASONS: Final = (
         lambda cell: (cell.peer, cell.transport) == (INSPECTOR, "stdio"),
         "over stdio, the command line of the Inspector starts a process for one request",
     ),
+    Reason(
+        "process",
+        lambda cell: cell.transport == BALANCED,
+        "through a proxy, any of several processes serves a call, and what this middleware counts or stores is of one",
+    ),
     Reason("changes", lambda cell: cell.peer == INSPECTOR, "the command line of the Inspector prints no notifications"),
     Reason("changes", has_no_server_requests, "without sessions over HTTP, there is no stream of notifications"),
     Reason(
@@ -109,6 +115,11 @@ REASONS: Final = (
 
 
 MOUNTED: Final = {OWN: ("2025-06-18", NEWEST), PYTHON_2: ("2025-11-25", NEWEST), TYPESCRIPT_2: ("2025-11-25",)}
+
+
+def balanced_cells(peer: str) -> list[Cell]:
+    """Return the cells of a peer through a proxy: all its revisions."""
+    return [Cell(peer, revision, BALANCED) for revision in PEERS[peer]]
 
 
 def cells(peer: str) -> list[Cell]:

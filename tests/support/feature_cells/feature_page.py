@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from support.feature_cells.cells import PEERS, REASONS, cells
+from support.feature_cells.cells import PEERS, REASONS, balanced_cells, cells
 from support.feature_cells.feature_rows import FEATURES, Feature
 from support.project import ROOT
 
@@ -13,7 +13,8 @@ TEXTS: Final = list(dict.fromkeys(reason.text for reason in REASONS))
 HEAD: Final = """# Features and the clients that use them
 
 One app with all features serves clients of this project and of others, in all protocol versions that they have, over
-stdio and HTTP. `tests/interop/features/test_feature_cells.py` tests each entry, and a custom route of the same server.
+stdio and HTTP, and through nginx before four processes that share a Redis. `tests/interop/features/` tests each entry,
+and a custom route of the same server.
 A number is a reason, listed below, why some versions or transports of a client do without. The test asserts as well
 what these clients get instead: an error in words, or a result without the messages before it.
 
@@ -22,7 +23,7 @@ what these clients get instead: an error in words, or a result without the messa
 
 def entry(feature: Feature, peer: str) -> str:
     """Return "yes" for a feature that a peer uses, or the numbers of the reasons why some of its cells do not."""
-    reasons = [cell.reason(*feature.needs) for cell in cells(peer)]
+    reasons = [cell.reason(*feature.needs) for cell in (*cells(peer), *balanced_cells(peer))]
     numbers = sorted({TEXTS.index(reason.text) + 1 for reason in reasons if reason is not None})
     shown = ", ".join(map(str, numbers))
     if None not in reasons:

@@ -123,11 +123,16 @@ def wait_until_ready(url: str) -> None:
             time.sleep(0.05)
 
 
+def required(program: str) -> None:
+    """Skip the test where a proxy is not installed."""
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed (apt-get install {program}{'-light' if program == 'nginx' else ''})")
+
+
 @contextmanager
 def balanced(file: Path, store: str, program: str, folder: Path) -> Iterator[Balanced]:
     """Servers of a file behind a proxy; the test is skipped where the proxy is not installed."""
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed (apt-get install {program}{'-light' if program == 'nginx' else ''})")
+    required(program)
     running = Balanced(file, store, program, folder)
     try:
         running.start()

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _NO_EVENTS: Final = InMemoryEventStore()
 _UNUSED_SECONDS: Final = 60.0  # Seconds without a request after which a worker forgets a session that the store has.
+_REST: Final = 0.1  # The part of its time to live for which a session that was touched is not touched again.
 _CHANGING: Final = ("level", "uris", "rules", "phase")
 
 
@@ -85,8 +86,9 @@ class StreamOpener:
 class SessionReplica(HTTPSession):
     """A session as one worker has it. Its state is in the record of the store; other workers have replicas as well."""
 
-    __slots__ = ("record", "_worker", "_ttl", "_state", "_sharing", "_connection", "standalone", "_own_streams",
-                 "_resumed", "has_ended", "handshake_ttl", "dispatcher", "replicated")  # fmt: skip
+    __slots__ = ("key", "_owner_digest", "_is_owned", "_owner", "_touched", "record", "first_change", "_worker", "_ttl",
+                 "_sharing", "_connection", "standalone", "_own_streams", "_resumed", "has_ended", "handshake_ttl",
+                 "dispatcher", "replicated")  # fmt: skip
 
     def __init__(
         self, id: str, owner: object, client: ClientKey, worker: Worker, ttl: float, handshake_ttl: float, retry: int
@@ -104,11 +106,16 @@ class SessionReplica(HTTPSession):
         """
         super().__init__(owner, _NO_EVENTS, retry, client)
         self.id, self._worker, self._ttl, self.handshake_ttl = id, worker, ttl, handshake_ttl
+        self.key = worker.key("session", sha256(id.encode()).hexdigest())  # The key of its record.
+        self._owner_digest = owner_digest(owner)
+        self._owner: object = None  # The owner that the record has, as a request has shown it; see `_is_owned`.
+        self._is_owned = False
+        self._touched = float("-inf")
         self.record: bytes | None = None
-        self._state: dict[str, Any] = {}
+        self.first_change = 0  # The number of the last change before the session was opened.
         self.standalone = StandaloneStream(worker, f"s_{session_digest(id, 'standalone')}", ttl, retry)
         self._own_streams = 0
-        self._resumed: weakref.WeakValueDictionary[str, StoredStream] = weakref.WeakValueDictionary()
+        self._resumed: weakref.WeakValueDictionary[str, StoredStream] | None = None
         self.has_ended = False
 
     def connect(self, sharing: SessionSharing, dispatcher: Dispatcher, session: ReplicatedSession) -> None:
@@ -125,20 +132,33 @@ class SessionReplica(HTTPSession):
     # ---- the record --------------------------------------------------------------------------------------------------
 
     @property
-    def key(self) -> str:
-        """The key of the record of the session."""
-        return self._worker.key("session", sha256(self.id.encode()).hexdigest())
-
-    @property
     def state(self) -> Mapping[str, Any]:
         """The state that the record has."""
-        return self._state
+        if self.record is None:
+            return {"owner": self._owner_digest, "change": self.first_change}
+        state: dict[str, Any] = from_json(self.record)
+        return state
 
-    @property
-    def owner_digest(self) -> str:
-        """What the record has of the owner of the session."""
-        digest: str = self._state["owner"]
-        return digest
+    def belongs_to(self, owner: object) -> bool:
+        """Return True for the owner that the record has."""
+        if self._is_owned and owner == self._owner:
+            return True
+        if owner_digest(owner) != self._owner_digest:
+            return False
+        self._owner, self._is_owned = owner, True
+        return True
+
+    async def read(self) -> bytes | None:
+        """Return the record, which is stored for its time to live from now on, or for 0.9 of it; None if there is none.
+
+        Most requests write nothing: what is read here is all that they need of the store.
+        """
+        now = asyncio.get_running_loop().time()
+        if now < self._touched + _REST * self._ttl and self._connection.phase is Phase.OPEN:
+            return await self._worker.store.get(self.key)
+        record = await self._worker.store.touch(self.key, self._ttl)
+        self._touched = now
+        return record
 
     def load(self, record: bytes) -> None:
         """Set the state to that of the record, which another worker may have changed."""
@@ -146,29 +166,34 @@ class SessionReplica(HTTPSession):
             state = from_json(record)
             if self.record is not None:
                 self._update(state)
-            self.record, self._state = record, state
+            self.record, self.first_change, self._owner_digest = record, state["change"], state["owner"]
 
     @property
     def has_changed(self) -> bool:
         """True if the state is not that of the record."""
-        state = self._export()
-        return any(self._state.get(name) != value for name, value in state.items())
+        exported = self._export()
+        fields = {"owner": self._owner_digest, "change": self.first_change, **exported}
+        if self.record == to_json(fields):
+            return False  # The usual case, for which nothing is parsed.
+        state = self.state
+        return any(state.get(name) != value for name, value in exported.items())
 
     async def save(self) -> None:
         """Store the state, if it has changed, with what other workers have changed meanwhile."""
         while self.has_changed and not self.has_ended:
-            state = {**self._state, **self._export()}
+            base = self.state
+            state = {**base, **self._export()}
             ttl = self._ttl if state["phase"] == Phase.OPEN.name else self.handshake_ttl
             record = to_json(state)
             if await self._worker.store.put(self.key, record, ttl, expected=self.record):
-                self.record, self._state = record, state
+                self.record = record
                 return
             stored = await self._worker.store.get(self.key)
             if stored is None:
                 self.has_ended = True
                 return
-            merged = _merged(self._state, self._export(), from_json(stored))
-            self.record, self._state = stored, from_json(stored)
+            merged = _merged(base, self._export(), from_json(stored))
+            self.record = stored
             self._update(merged)
 
     # ---- streams -----------------------------------------------------------------------------------------------------
@@ -181,19 +206,13 @@ class SessionReplica(HTTPSession):
     @property
     def is_busy(self) -> bool:
         """True if a stream has a connection or a handler runs here, so that the session is not idle."""
-        resumed = any(stream.is_attached for stream in self._resumed.values())
+        resumed = any(stream.is_attached for stream in self._resumed_streams)
         is_running = self.session is not None and self.session.is_busy
         return self.standalone.is_attached or resumed or is_running or super().is_busy
 
-    def set_state(self, change: int) -> None:
-        """Set what the record of a new session has besides the state of its server."""
-        self._state = {"owner": owner_digest(self.owner), "change": change}
-
     @property
-    def first_change(self) -> int:
-        """The number of the last change before the session was opened."""
-        change: int = self._state["change"]
-        return change
+    def _resumed_streams(self) -> list[StoredStream]:
+        return [] if self._resumed is None else list(self._resumed.values())
 
     def put_change(self, change: Change) -> None:
         """Send a change to the client, if it wants it."""
@@ -219,6 +238,8 @@ class SessionReplica(HTTPSession):
         number, _, digest = id.partition("_")
         if digest != session_digest(self.id, number):
             return None
+        if self._resumed is None:
+            self._resumed = weakref.WeakValueDictionary()
         stream = self._resumed.get(id) or StoredStream(self._worker, id, self._ttl, self._retry)
         self._resumed[id] = stream
         return stream if await stream.is_stored() else None
@@ -229,20 +250,20 @@ class SessionReplica(HTTPSession):
 
     def hand_over(self) -> None:
         """Close the connections of GET requests."""
-        for stream in (self.standalone, *self._resumed.values()):
+        for stream in (self.standalone, *self._resumed_streams):
             if stream.is_attached:
                 stream.close_connection()
 
     async def close(self) -> None:
         """End the connections of this worker; delete its streams if the session has ended."""
         self.standalone.finish()
-        for resumed in list(self._resumed.values()):
+        for resumed in self._resumed_streams:
             resumed.drop()
         if self.has_ended:
             await super().close()
 
 
-def _merged(base: dict[str, Any], own: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
+def _merged(base: Mapping[str, Any], own: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
     """Return a stored state with the changes that were made here since `base`."""
     merged = {**stored, **{name: own[name] for name in _CHANGING if own[name] != base.get(name)}}
     before = {*base.get("uris", ())}

@@ -28,7 +28,7 @@ from ..http_server.stream_response import send_stream
 from .change_log import ChangeLog
 from .forwarding import MessageForwarding
 from .refusals import refuse
-from .session_replicas import Replicas, ReplicatedSession, SessionReplica, owner_digest
+from .session_replicas import Replicas, ReplicatedSession, SessionReplica
 from .standalone import StandaloneStream
 from .stored_streams import StoredStream
 from .worker import Worker
@@ -68,7 +68,7 @@ class SharedStatefulHandler(StatefulHandler):
         """Open a session with the newest server; end it at once if `initialize` fails."""
         message, _, auth, scope, _, send = post
         replica = self._new_replica(secrets.token_urlsafe(24), auth, scope)
-        replica.set_state(self._changes.last)
+        replica.first_change = self._changes.last
         try:
             responding = await self._open(replica, post)
         except StoreUnavailableError as error:
@@ -121,7 +121,7 @@ class SharedStatefulHandler(StatefulHandler):
         session_id = headers[SESSION_ID]
         replica = self._replicas.get(session_id)
         candidate = replica or self._new_replica(session_id, auth, scope)
-        record = await self._worker.store.touch(candidate.key, self._idle)
+        record = await candidate.read()
         if record is None:
             if replica is not None:
                 self._end_here(session_id)
@@ -129,14 +129,14 @@ class SharedStatefulHandler(StatefulHandler):
         if replica is None and (replica := self._replicas.get(session_id)) is None:
             replica = candidate
             replica.load(record)
-            if replica.owner_digest != owner_digest(auth.owner):
+            if not replica.belongs_to(auth.owner):
                 return None
             if await self._connect(replica, auth, replica.state) is None:
                 return None
             replica = self._replicas.get(session_id) or replica
             self._replicas.add(replica)
         replica.load(record)
-        return replica if replica.owner_digest == owner_digest(auth.owner) else None
+        return replica if replica.belongs_to(auth.owner) else None
 
     async def serve(self, post: IncomingPost) -> None:
         """Serve a POST that belongs to a session."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 
 from pydantic_core import to_json
 
 from ...protocol.sse import encode
 from ..http_server.streams import RETRY, Write
-from .stored_streams import StoredStream
+from .stored_streams import StoredStream, position_of
 from .worker import Worker
 
 
@@ -29,7 +28,7 @@ class StandaloneStream(StoredStream):
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY) -> None:
         super().__init__(worker, id, ttl, retry, _ready)
         self.change = 0  # The number of the last change that the client has got.
-        self._changes: deque[tuple[int, bytes | None]] = deque()
+        self._changes: list[tuple[int, bytes | None]] = []  # Empty lists are small, and most sessions have no stream.
         self.is_listening = False
         self._token: tuple[list[bytes], str] | None = None  # The batch that is being stored, and its token.
 
@@ -99,7 +98,7 @@ class StandaloneStream(StoredStream):
             self.change = number
             if message is not None:
                 await write(encode(message, id=self.event_id(cursor)))
-            self._changes.popleft()
+            self._changes.pop(0)
         if self._attached is connection and (cursor, self.change) != before:
             await self._record_position(cursor)
         return cursor
@@ -107,8 +106,13 @@ class StandaloneStream(StoredStream):
     async def _record_position(self, cursor: int) -> None:
         """Store where the client is, for a GET without `Last-Event-ID`; end if another worker has the connection."""
         key, store, own = self._worker.key("holder", self.id), self._worker.store, self._worker.id
+        await asyncio.sleep(0)  # A change goes to all streams first.
+        record = to_json([own, cursor, self.change])
+        if self._held is not None and await store.put(key, record, self._ttl, expected=self._held):
+            self._held = record
+            return
         value = await store.get(key)
-        holder = (await self._position())[0] if value is not None else own
-        if holder != own:
+        if value is not None and position_of(value)[0] != own:
             return self.detach()
-        await store.put(key, to_json([own, cursor, self.change]), self._ttl, expected=value)
+        if await store.put(key, record, self._ttl, expected=value):
+            self._held = record

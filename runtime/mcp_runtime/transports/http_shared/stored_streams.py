@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from hashlib import sha256
@@ -29,6 +28,7 @@ _ORPHANED: Final = "the worker that ran this call has ended; it may have run in 
 _PAGE: Final = 64  # Entries that are read at once.
 _MAX_UNSTORED: Final = 256  # Messages above which `drain` waits.
 _NO_EVENTS: Final = InMemoryEventStore()
+_NO_SCOPES: Final[frozenset[str]] = frozenset()  # One object: an empty frozenset has 216 bytes.
 _FINISHED_SECONDS: Final = 300.0  # Seconds for which a finished stream can be resumed.
 
 Prepare = Callable[[], Awaitable[None]]
@@ -47,7 +47,7 @@ class StoredStream(SSEStream):
     """
 
     __slots__ = ("_worker", "_ttl", "_is_writer", "_prepare", "_unstored", "_recent", "_stored", "_storing", "_ending",
-                 "_dropped", "_scopes", "_is_registered", "requests", "__weakref__")  # fmt: skip
+                 "_dropped", "_held", "_scopes", "_is_registered", "requests", "__weakref__")  # fmt: skip
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None) -> None:
         """Create the local end of a stream.
@@ -64,11 +64,12 @@ class StoredStream(SSEStream):
         self._worker, self._ttl, self._prepare = worker, ttl, prepare
         self._is_writer = prepare is not None
         self._unstored: list[bytes] = []
-        self._recent: deque[tuple[int, bytes]] = deque()  # Stored messages that the attached connection still gets.
+        self._recent: list[tuple[int, bytes]] = []  # Stored messages that the attached connection still gets.
         self._stored = 0
         self._storing: asyncio.Task[Any] | None = None
         self._ending = self._dropped = False
-        self._scopes: frozenset[str] = frozenset()
+        self._held: bytes | None = None  # The record of the connection, as this worker has stored it.
+        self._scopes: frozenset[str] = _NO_SCOPES
         self._is_registered = False
         self.requests: Sequence[Id] = ()  # The ids of the requests that the stream answers.
         worker.streams[id] = self
@@ -216,10 +217,13 @@ class StoredStream(SSEStream):
         key, store, own = self._worker.key("holder", self.id), self._worker.store, self._worker.id
         while True:
             value = await store.get(key)
-            holder, number, change = _read_position(value)
+            holder, number, change = position_of(value)
             if value is not None and holder == own:
+                self._held = value
                 break
-            if await store.put(key, to_json([own, number, change]), self._ttl, expected=value):
+            record = to_json([own, number, change])
+            if await store.put(key, record, self._ttl, expected=value):
+                self._held = record
                 break
         previous = holder or self._worker.other_worker(self.id)
         if previous and previous != own:
@@ -301,19 +305,18 @@ class StoredStream(SSEStream):
         """Return the next messages: those that this worker has just stored, or else those of the store."""
         if self._is_writer and cursor >= self._stored:
             return []
-        recent, self._recent = self._recent, deque()
-        while recent and recent[0][0] <= cursor:
-            recent.popleft()
+        recent, self._recent = [entry for entry in self._recent if entry[0] > cursor], []
         if recent and recent[0][0] == cursor + 1:
-            return list(recent)
+            return recent
         return await self._worker.read(self.id, cursor, _PAGE)
 
     async def _position(self) -> tuple[str, int, int]:
         """Return the holder of the connection, and the numbers of the last message and change that it has sent."""
-        return _read_position(await self._worker.store.get(self._worker.key("holder", self.id)))
+        return position_of(await self._worker.store.get(self._worker.key("holder", self.id)))
 
 
-def _read_position(value: bytes | None) -> tuple[str, int, int]:
+def position_of(value: bytes | None) -> tuple[str, int, int]:
+    """Return the holder of a connection, and the numbers of the last message and change, that a record has."""
     if value is None:
         return "", 0, 0
     holder, number, change = from_json(value)

@@ -1,4 +1,4 @@
-"""A small seeded share of the programs of benchmarks/reliability: kills, restarts, cuts, and cuts at byte offsets."""
+"""A small seeded share of the programs of benchmarks/reliability: kills, cuts, many sessions, a soak, mutated bytes."""
 
 from __future__ import annotations
 
@@ -53,3 +53,21 @@ def test_nothing_is_lost_when_workers_are_killed_and_redis_goes_away(store: str)
 def test_a_stream_that_is_cut_at_any_byte_is_resumed_whole(store: str) -> None:
     counted = report("offsets.py", "--store", store, "--injections", "150", "--first", "300")
     assert counted["injections"] == 150
+
+
+@pytest.mark.deadline(120)
+@pytest.mark.parametrize("store", STORES[1:])
+def test_a_change_reaches_the_streams_of_all_sessions(store: str) -> None:
+    counted = report("sessions.py", "--store", store, "--sessions", "40")
+    for change in (counted["change 1"], counted["change 2"]):
+        assert change["not received"] == change["received twice"] == 0 and change["seconds to all"] is not None
+
+
+def test_what_is_left_holds_nothing() -> None:
+    counted = report("soak.py", "--store", "sqlite", "--calls", "320", "--growth", "0.5")
+    assert counted["counts"]["calls"] > 200 and counted["counts"]["disconnects"] and counted["counts"]["sessions"]
+
+
+def test_bytes_of_others_give_documented_errors_only() -> None:
+    counted = report("fuzz.py", "--inputs", "1000", "--seed", "7")
+    assert len(counted) == 9 and all(figures["inputs"] == 1000 for figures in counted.values())

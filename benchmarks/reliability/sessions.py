@@ -1,0 +1,238 @@
+"""Open many sessions with streams at two workers, announce a change, and measure who hears it when, and the memory.
+
+    python benchmarks/reliability/sessions.py [--sessions 10000] [--workers 2] [--store redis|sqlite]
+
+Prints as JSON: the seconds in which an announced change reaches half of the streams and all of them; bytes of the
+workers for a connection that has had a request, for a session that has just been opened on it, for one that has not
+been used for two minutes (`--forget`), and for one with its stream; and bytes of Redis for a session. Ends with 1 if a
+stream has not got a change, or twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from counting_client import CAPABILITIES, VERSION
+from processes import LoadServer, RedisServer
+
+AT_ONCE = 64  # Sessions that are opened at the same time.
+FORGOTTEN = 125.0  # Seconds after which workers have forgotten sessions that are not used: twice a minute.
+CHANGE_SECONDS = 30.0  # Seconds for a change to arrive.
+
+
+class Stream(asyncio.Protocol):
+    """A connection with one session: its requests, then its stream."""
+
+    def __init__(self, port: int) -> None:
+        """Use a server at a port of this machine."""
+        self.port, self.data, self.session = port, b"", ""
+        self.waiting: asyncio.Future[bytes] | None = None
+        self.changes: list[float] = []
+        self.is_streaming = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Use the transport."""
+        self.transport: Any = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Note changes, or pass an answer on when it is complete."""
+        if self.is_streaming:
+            self.changes += [time.monotonic()] * data.count(b"list_changed")
+            return
+        self.data += data
+        head, end, body = self.data.partition(b"\r\n\r\n")
+        if not end or self.waiting is None:
+            return
+        is_stream = b"text/event-stream" in head
+        length = next(
+            (int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0
+        )
+        if is_stream or len(body) >= length:
+            self.is_streaming = is_stream
+            answer, self.data = self.data, b""
+            self.waiting.set_result(answer)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let the request fail that waits."""
+        if self.waiting is not None and not self.waiting.done():
+            self.waiting.set_exception(ConnectionError("the connection was lost"))
+
+    async def send(self, method: str, body: dict[str, Any] | None = None, path: str = "/mcp") -> bytes:
+        """Return the answer to a request."""
+        text = b"" if body is None else json.dumps({"jsonrpc": "2.0", **body}).encode()
+        lines = [
+            f"{method} {path} HTTP/1.1",
+            f"Host: 127.0.0.1:{self.port}",
+            "Accept: application/json, text/event-stream",
+        ]
+        lines += [f"Content-Type: application/json\r\nContent-Length: {len(text)}"] if body is not None else []
+        lines += [f"Mcp-Session-Id: {self.session}\r\nMCP-Protocol-Version: {VERSION}"] if self.session else []
+        if self.transport.is_closing():
+            raise ConnectionError("the connection was closed")
+        self.waiting = asyncio.get_running_loop().create_future()
+        self.transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + text)
+        answer = await self.waiting
+        if not answer.startswith(b"HTTP/1.1 20"):
+            raise ConnectionError(answer[:300])
+        return answer
+
+    async def open(self) -> None:
+        """Open the session."""
+        hello = {"protocolVersion": VERSION, "capabilities": CAPABILITIES, "clientInfo": {"name": "c", "version": "1"}}
+        answer = await self.send("POST", {"id": 0, "method": "initialize", "params": hello})
+        head = answer.lower().partition(b"mcp-session-id:")[0]
+        self.session = answer[len(head) + 15 :].split(b"\r\n")[0].strip().decode()
+        await self.send("POST", {"method": "notifications/initialized"})
+
+
+class Crowd:
+    """The sessions, and what serves them."""
+
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        """Create what the options name."""
+        os.environ["KEEP_ALIVE"] = "900"  # All connections are open before the first session is.
+        self.options, self.redis = options, RedisServer(folder)
+        store = f"redis://127.0.0.1:{self.redis.port}" if options.store == "redis" else f"sqlite:///{folder}/store.db"
+        self.server = LoadServer(store, options.workers, folder / "stored")
+        self.streams: list[Stream] = []
+
+    async def run(self) -> dict[str, Any]:
+        """Return the figures."""
+        if self.options.store == "redis":
+            await self.redis.start()
+        await self.server.start()
+        while len(self.server.pids()) < self.options.workers:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(2)
+        try:
+            return await self._measure()
+        finally:
+            await self.server.stop()
+            await self.redis.stop()
+
+    async def _measure(self) -> dict[str, Any]:
+        number = self.options.sessions
+        await self._connect(AT_ONCE)  # What a worker has once, whatever the number of its sessions.
+        await self._all(Stream.open)
+        await self._all(lambda stream: stream.send("GET"))
+        first, self.streams = self.streams, []
+        figures: dict[str, Any] = {"sessions": number, "store": self.options.store, "workers": self.options.workers}
+        before, redis_before = self.memory(), await self.redis_memory()
+        await self._connect(number)
+        connected = self.memory()
+        figures["bytes of workers a connection"] = (connected - before) // number
+        await self._all(Stream.open)
+        figures["bytes of Redis a session"] = (await self.redis_memory() - redis_before) // number
+        figures["bytes of workers a session"] = (self.memory() - connected) // number
+        if self.options.forget:
+            await asyncio.sleep(FORGOTTEN)
+            figures["bytes of workers a session that is not used"] = (self.memory() - connected) // number
+        await self._all(lambda stream: stream.send("GET"))
+        await asyncio.sleep(2)
+        figures["bytes of workers a session with its stream"] = (self.memory() - connected) // number
+        figures["bytes of Redis a session with its stream"] = (await self.redis_memory() - redis_before) // number
+        figures["files of the workers"] = self._held()
+        for turn in range(2):
+            figures[f"change {turn + 1}"] = await self._announce(turn + 1)
+        assert all(len(stream.changes) == 2 for stream in first)
+        return figures
+
+    async def _connect(self, number: int) -> None:
+        """Open connections, which have had one request."""
+        loop, port = asyncio.get_running_loop(), port_of(self.server)
+        for _ in range(number):
+            _, stream = await loop.create_connection(lambda: Stream(port), "127.0.0.1", port)
+            self.streams.append(stream)
+        await self._all(lambda stream: stream.send("GET", path="/healthz"))
+
+    async def _all(self, work: Any) -> None:
+        for start in range(0, len(self.streams), AT_ONCE):
+            await asyncio.gather(*(work(stream) for stream in self.streams[start : start + AT_ONCE]))
+
+    async def _announce(self, turn: int) -> dict[str, Any]:
+        """Announce a change by a call, and return when the streams had it."""
+        loop, port = asyncio.get_running_loop(), self.streams[0].port
+        _, caller = await loop.create_connection(lambda: Stream(port), "127.0.0.1", port)
+        await caller.open()
+        params = {"name": "announce", "arguments": {"token": "x"}}
+        began = time.monotonic()
+        await caller.send("POST", {"id": 1, "method": "tools/call", "params": params})
+        until = began + CHANGE_SECONDS
+        while self._waits(turn) and time.monotonic() < until:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(1)  # For those that come twice.
+        times = sorted(stream.changes[turn - 1] - began for stream in self.streams if len(stream.changes) >= turn)
+        return {
+            "seconds to half": round(statistics.median(times), 3) if times else None,
+            "seconds to all": round(times[-1], 3) if len(times) == len(self.streams) else None,
+            "not received": len(self.streams) - len(times),
+            "received twice": sum(len(stream.changes) > turn for stream in self.streams),
+        }
+
+    def _waits(self, turn: int) -> bool:
+        return any(len(stream.changes) < turn for stream in self.streams)
+
+    def memory(self) -> int:
+        """Return the resident bytes of the workers."""
+        status = (Path(f"/proc/{pid}/status").read_text() for pid in self.server.pids())
+        return sum(int(text.split("VmRSS:")[1].split()[0]) for text in status) * 1024
+
+    def _held(self) -> list[int]:
+        """Return how many connections each worker has."""
+        folders = (Path(f"/proc/{pid}/fd") for pid in self.server.pids())
+        return [sum(1 for _ in folder.iterdir()) for folder in folders]
+
+    async def redis_memory(self) -> int:
+        """Return the bytes that Redis uses for its data."""
+        if self.options.store != "redis":
+            return 0
+        return await redis_value(self.redis.port, "memory", "used_memory:")
+
+
+async def redis_value(port: int, section: str, name: str) -> int:
+    """Return a number that Redis has in a section of INFO; 0 if it is not there."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"INFO {section}\r\n".encode())
+    size = int((await reader.readline())[1:])
+    text = (await reader.readexactly(size)).decode()
+    writer.close()
+    digits = re.search(rf"{name}(\d+)", text)
+    return 0 if digits is None else int(digits[1])
+
+
+def port_of(server: LoadServer) -> int:
+    """Return the port of a server."""
+    return int(server.url.split(":")[2].split("/")[0])
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sessions", type=int, default=10_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--store", choices=("redis", "sqlite"), default="redis")
+    parser.add_argument("--forget", action="store_true", help="wait two minutes for workers to forget unused sessions")
+    options = parser.parse_args()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with tempfile.TemporaryDirectory() as folder:
+        figures = asyncio.run(Crowd(options, Path(folder)).run())
+    print(json.dumps(figures, indent=2))
+    sys.exit(
+        any(figures[f"change {turn}"]["not received"] or figures[f"change {turn}"]["received twice"] for turn in (1, 2))
+    )
+
+
+if __name__ == "__main__":
+    main()

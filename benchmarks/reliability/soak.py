@@ -1,0 +1,149 @@
+"""Call, disconnect, open and leave for a long time; what the workers and Redis hold has to stay the same.
+
+    python benchmarks/reliability/soak.py [--calls 20000] [--workers 2] [--store redis|sqlite]
+
+Of ten calls one is a stream that the client leaves before its end, and for ten calls a session is opened and left: half
+of them with a DELETE. The whole has 1,000,000 calls. After each tenth the memory and the files of the workers and the
+keys of Redis are noted; finished streams are stored for five minutes, and sessions that were not ended for half an
+hour, so that keys are flat after as long. Prints JSON; ends with 1 if an answer is wrong, or if memory or files
+have grown since the first tenth by more than `--growth` of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from processes import LoadServer, RedisServer
+from sessions import Stream, port_of, redis_value
+
+CLIENTS = 16
+ABANDONED = 0.1  # The part of the calls that are left, and of those for which a session is opened and left.
+
+
+class Client:
+    """A client that makes calls on one connection, and others that come to nothing."""
+
+    def __init__(self, port: int, seed: str, counts: Counter[str]) -> None:
+        """Use a server at a port of this machine."""
+        self.port, self.random, self.counts = port, Random(seed), counts
+
+    async def connect(self, session: str = "") -> Stream:
+        """Return a new connection, for a session if there is one already."""
+        loop = asyncio.get_running_loop()
+        _, stream = await loop.create_connection(lambda: Stream(self.port), "127.0.0.1", self.port)
+        stream.session = session
+        return stream
+
+    async def run(self, calls: int) -> None:
+        """Make so many calls."""
+        main = await self.connect()
+        await main.open()
+        for number in range(calls):
+            if self.random.random() < ABANDONED:
+                await self.abandon_session()
+            if self.random.random() < ABANDONED:
+                await self.abandon_stream(main.session, number)
+                continue
+            token = f"t{number}"
+            answer = await main.send("POST", call(number, "echo", token=token))
+            self.counts["calls"] += 1
+            self.counts["wrong answers"] += token.encode() not in answer
+        await main.send("DELETE")
+        main.transport.close()
+
+    async def abandon_session(self) -> None:
+        """Open a session, listen to it, and end it or simply go."""
+        stream = await self.connect()
+        await stream.open()
+        if self.random.random() < 0.5:
+            await stream.send("DELETE")
+        else:
+            await stream.send("GET")
+        stream.transport.abort()
+        self.counts["sessions"] += 1
+
+    async def abandon_stream(self, session: str, number: int) -> None:
+        """Call a tool that reports progress, and go before its result."""
+        stream = await self.connect(session)
+        body = call(number, "count", token="t", steps=3)
+        body["params"]["_meta"] = {"progressToken": number}
+        await stream.send("POST", body)
+        stream.transport.abort()
+        self.counts["disconnects"] += 1
+
+
+def call(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Return the request of a call."""
+    return {"id": f"r{number}", "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+
+
+def held_by(server: LoadServer) -> tuple[int, int]:
+    """Return the resident KiB of the workers, and the number of their open files."""
+    memory = files = 0
+    for pid in server.pids():
+        memory += int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0])
+        files += sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+    return memory, files
+
+
+async def holdings(server: LoadServer, redis: RedisServer | None) -> dict[str, Any]:
+    """Return what the workers and Redis hold."""
+    memory, files = held_by(server)
+    keys = 0 if redis is None else await redis_value(redis.port, "keyspace", "keys=")
+    return {"MiB": round(memory / 1024, 1), "files": files, "keys": keys}
+
+
+async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Run it; return what was counted, and what was held after each tenth."""
+    redis = RedisServer(folder) if options.store == "redis" else None
+    if redis is not None:
+        await redis.start()
+    store = f"sqlite:///{folder}/store.db" if redis is None else f"redis://127.0.0.1:{redis.port}"
+    server = LoadServer(store, options.workers, folder / "stored")
+    await server.start()
+    try:
+        await asyncio.sleep(3)
+        counts, noted, began = Counter[str](), list[dict[str, Any]](), time.monotonic()
+        for tenth in range(10):
+            clients = [Client(port_of(server), f"{options.seed} {tenth} {n}", counts) for n in range(CLIENTS)]
+            await asyncio.gather(*(client.run(options.calls // 10 // CLIENTS) for client in clients))
+            await asyncio.sleep(0.2)
+            noted.append(await holdings(server, redis))
+    finally:
+        await server.stop()
+        if redis is not None:
+            await redis.stop()
+    return {"counts": counts, "seconds": round(time.monotonic() - began), "tenths": noted}
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=20_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--store", choices=("redis", "sqlite"), default="redis")
+    parser.add_argument(
+        "--growth", type=float, default=0.1, help="part of the first tenth by which the last may be more"
+    )
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        result = asyncio.run(soak(options, Path(folder)))
+    first, last = result["tenths"][0], result["tenths"][-1]
+    result["growth"] = {name: round(last[name] / max(first[name], 1) - 1, 3) for name in first}
+    print(json.dumps(result, indent=1))
+    grown = any(result["growth"][name] > options.growth for name in ("MiB", "files"))
+    sys.exit(grown or bool(result["counts"]["wrong answers"]))
+
+
+if __name__ == "__main__":
+    main()

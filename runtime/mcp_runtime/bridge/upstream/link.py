@@ -156,6 +156,12 @@ class Link:
             return None
         await self.events.notified(self, method, params)
 
+    def stream_closed(self, id: Id) -> None:
+        """Close the stream of the client too, which resumes it later: the upstream holds no connection until then."""
+        call = self.running.get(id)
+        if call is not None and call.channel.connection.revision.http.priming_event:
+            call.channel.close_sse_stream()
+
     def _subscription(self, id: Any) -> Call | None:
         return self.running.get(id) if type(id) in (int, str) else None
 

@@ -1,0 +1,167 @@
+"""What a bridge adds to a call: latency and CPU time, beside the bridges of others and a relay that only copies lines.
+
+    python benchmarks/bridge [--turns 3] [--quick]
+
+Every bridge has the same bare upstream, and the same requests. Bridges alternate, each time in a fresh process. The
+tables are also written to benchmarks/results/bridge.md.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+HERE: Final = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE))
+
+from bridge_load import Costs, Load, over_http, over_stdio  # noqa: E402
+from measures.machine import measured  # noqa: E402
+from peers import ROOT, environment, node_packages  # noqa: E402
+from rich.console import Console  # noqa: E402
+from stdio_table import markdown, shown  # noqa: E402
+
+RESULTS: Final = HERE.parent / "results" / "bridge.md"
+OURS, RELAY, DIRECT = "ours", "bare relay", "no bridge"
+FASTMCP, MCP_PROXY, SUPERGATEWAY, MCP_REMOTE = "FastMCP 4.1.2", "mcp-proxy", "supergateway", "mcp-remote"
+LIMITS: Final = {FASTMCP: 1 / 5, MCP_PROXY: 1 / 5, SUPERGATEWAY: 1 / 2, MCP_REMOTE: 1 / 2, RELAY: 2.5}
+"""How large the ratio of ours to another bridge may be."""
+FULL: Final = Load(warm_up=200, sequential=1000, concurrent=3000)
+QUICK: Final = Load(warm_up=20, sequential=50, concurrent=200)
+
+Command = Sequence[str | Path]
+
+
+class Pair(NamedTuple):
+    """One pair of transports: a title, how calls are measured, and the commands of bridges by name."""
+
+    title: str
+    measure: Callable[[Command, Load], Costs]
+    commands: Mapping[str, Command]
+
+
+@contextmanager
+def http_upstream(python: Path) -> Iterator[str]:
+    """Yield the URL of a bare upstream over HTTP."""
+    process = subprocess.Popen([python, HERE / "bare_http_upstream.py"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def pairs(url: str) -> Iterator[Pair]:
+    """Yield the pairs of transports, with a bare upstream over stdio, or the one over HTTP at a URL."""
+    own = environment("ours-http", "--editable", f"{ROOT}[http]")
+    fastmcp = environment("fastmcp", "fastmcp==4.1.2")
+    proxy = environment("mcp-proxy", "mcp-proxy==0.13.0")
+    node = node_packages("bridges", "supergateway@4.0.0", "mcp-remote@0.15.1") / "node_modules"
+    gateway, remote = node / "supergateway" / "dist" / "index.js", node / "mcp-remote" / "dist" / "proxy.js"
+    echo: Command = [own, HERE.parent / "servers" / "stdio_bare_server.py"]
+    line = " ".join(map(str, echo))
+    bridge: Command = [own, "-m", "mcp_runtime.bridge"]
+    yield Pair(
+        "stdio to stdio",
+        over_stdio,
+        {
+            DIRECT: echo,
+            RELAY: [own, HERE / "bare_relay.py", *echo],
+            OURS: [*bridge, "--", *echo],
+            FASTMCP: [fastmcp, HERE / "fastmcp_proxy.py", *echo],
+        },
+    )
+    yield Pair(
+        "HTTP to stdio",
+        over_http,
+        {
+            OURS: [*bridge, "--http", "127.0.0.1:PORT", "--", *echo],
+            FASTMCP: [fastmcp, HERE / "fastmcp_proxy.py", "--port", "PORT", *echo],
+            MCP_PROXY: [proxy, "-m", "mcp_proxy", "--port", "PORT", "--", *echo],
+            SUPERGATEWAY: ["node", gateway, "--stdio", line, "--outputTransport", "streamableHttp", "--stateful",
+                           "--port", "PORT", "--logLevel", "none"],  # fmt: skip
+        },
+    )
+    yield Pair(
+        "stdio to HTTP",
+        over_stdio,
+        {
+            OURS: [*bridge, url],
+            FASTMCP: [fastmcp, HERE / "fastmcp_proxy.py", url],
+            MCP_PROXY: [proxy, "-m", "mcp_proxy", "--transport", "streamablehttp", url],
+            SUPERGATEWAY: ["node", gateway, "--streamableHttp", url, "--logLevel", "none"],
+            MCP_REMOTE: ["node", remote, url, "--transport", "http-only", "--allow-http"],
+        },
+    )
+
+
+def medians(samples: Sequence[Costs]) -> Costs:
+    """Return the median of each value."""
+    return Costs(*(statistics.median(values) for values in zip(*samples, strict=True)))
+
+
+def rows(figures: Mapping[str, Costs]) -> Iterator[list[str]]:
+    """Yield a row for each bridge: its values, and the ratio of ours to it with the limit."""
+    own = figures[OURS]
+    for name, values in figures.items():
+        cells = [name, *(f"{value:,.0f}" if value >= 100 else f"{value:.2f}" for value in values)]
+        limit = LIMITS.get(name)
+        if limit is None:
+            yield [*cells, "", "", ""]
+            continue
+        compared = (1, 3) if name == RELAY else (0, 1, 2, 3)
+        ratios = [own[place] / values[place] for place in compared]
+        text = f"≤ {limit:.2g}" if limit >= 1 else f"≤ 1/{1 / limit:.0f}"
+        yield [*cells, ", ".join(f"{ratio:.2f}" for ratio in ratios), text, "yes" if max(ratios) <= limit else "no"]
+
+
+HEADS: Final = ("bridge", "1: p50 ms", "1: CPU µs", "100: p50 ms", "100: CPU µs", "ours / it", "limit", "met")
+
+
+def added(values: Costs, direct: Costs | None) -> Costs:
+    """Return values with the latencies that a bridge adds; without a direct client, those of the whole call."""
+    if direct is None or values is direct:
+        return values
+    return values._replace(p50=values.p50 - direct.p50, concurrent_p50=values.concurrent_p50 - direct.concurrent_p50)
+
+
+def main() -> None:
+    """Measure, print the tables, and write them."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="a short run, to test the program")
+    parser.add_argument("--only", help="a part of the title of a pair")
+    options = parser.parse_args()
+    load, parts = QUICK if options.quick else FULL, list[str]()
+    with http_upstream(Path(sys.executable)) as url:
+        for pair in pairs(url):
+            if options.only is not None and options.only not in pair.title:
+                continue
+            samples: dict[str, list[Costs]] = {name: [] for name in pair.commands}
+            for _ in range(options.turns):
+                for name, command in pair.commands.items():
+                    samples[name].append(pair.measure(command, load))
+            whole = {name: medians(values) for name, values in samples.items()}
+            table = list(rows({name: added(values, whole.get(DIRECT)) for name, values in whole.items()}))
+            Console(width=150).print(shown(pair.title, HEADS, table))
+            parts.append(f"## {pair.title}\n\n{markdown(HEADS, table)}\n")
+    if not options.quick and options.only is None:
+        RESULTS.write_text(f"{INTRODUCTION.format(load=load, turns=options.turns)}{measured()}\n\n" + "\n".join(parts))
+
+
+INTRODUCTION: Final = """# What a bridge adds to a call
+
+Medians of {turns} turns of {load.sequential:,} calls one after another and {load.concurrent:,} with {load.in_flight} in
+flight, each after {load.warm_up} that do not count. The upstream is a bare echo. CPU is that of the bridge's process. Where
+there is a row without a bridge, its latencies are subtracted from those of the others; the client's own work is in the rest.
+The ratios are of the four values, for the bare relay of the CPU times. """
+
+if __name__ == "__main__":
+    main()

@@ -14,6 +14,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -39,17 +40,19 @@ Command = Sequence[str | Path]
 
 
 class Pair(NamedTuple):
-    """One pair of transports: a title, how calls are measured, and the commands of bridges by name."""
+    """One pair of transports: a title, how calls are measured with and without a bridge, and commands by name."""
 
     title: str
     measure: Callable[[Command, Load], Costs]
+    direct: Callable[[Load], Costs]
     commands: Mapping[str, Command]
+    share: int = 1  # The part of the calls that are made, because some bridges are slow.
 
 
 @contextmanager
 def http_upstream(python: Path) -> Iterator[str]:
     """Yield the URL of a bare upstream over HTTP."""
-    process = subprocess.Popen([python, HERE / "bare_http_upstream.py"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([python, HERE / "bare_http_upstream.py", "0"], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
@@ -66,13 +69,15 @@ def pairs(url: str) -> Iterator[Pair]:
     node = node_packages("bridges", "supergateway@4.0.0", "mcp-remote@0.15.1") / "node_modules"
     gateway, remote = node / "supergateway" / "dist" / "index.js", node / "mcp-remote" / "dist" / "proxy.js"
     echo: Command = [own, HERE.parent / "servers" / "stdio_bare_server.py"]
+    supergateway: Command = ["node", gateway, "--logLevel", "none"]
     line = " ".join(map(str, echo))
     bridge: Command = [own, "-m", "mcp_runtime.bridge"]
+    upstream: Command = [own, HERE / "bare_http_upstream.py", "PORT"]
     yield Pair(
         "stdio to stdio",
         over_stdio,
+        partial(over_stdio, echo),
         {
-            DIRECT: echo,
             RELAY: [own, HERE / "bare_relay.py", *echo],
             OURS: [*bridge, "--", *echo],
             FASTMCP: [fastmcp, HERE / "fastmcp_proxy.py", *echo],
@@ -81,24 +86,33 @@ def pairs(url: str) -> Iterator[Pair]:
     yield Pair(
         "HTTP to stdio",
         over_http,
+        partial(over_http, upstream),
         {
             OURS: [*bridge, "--http", "127.0.0.1:PORT", "--", *echo],
             FASTMCP: [fastmcp, HERE / "fastmcp_proxy.py", "--port", "PORT", *echo],
             MCP_PROXY: [proxy, "-m", "mcp_proxy", "--port", "PORT", "--", *echo],
-            SUPERGATEWAY: ["node", gateway, "--stdio", line, "--outputTransport", "streamableHttp", "--stateful",
-                           "--port", "PORT", "--logLevel", "none"],  # fmt: skip
+            SUPERGATEWAY: [
+                *supergateway,
+                "--stdio",
+                line,
+                *"--outputTransport streamableHttp --stateful".split(),
+                "--port",
+                "PORT",
+            ],
         },
     )
     yield Pair(
         "stdio to HTTP",
         over_stdio,
+        partial(over_http, upstream),
         {
             OURS: [*bridge, url],
             FASTMCP: [fastmcp, HERE / "fastmcp_proxy.py", url],
             MCP_PROXY: [proxy, "-m", "mcp_proxy", "--transport", "streamablehttp", url],
-            SUPERGATEWAY: ["node", gateway, "--streamableHttp", url, "--logLevel", "none"],
+            SUPERGATEWAY: [*supergateway, "--streamableHttp", url],
             MCP_REMOTE: ["node", remote, url, "--transport", "http-only", "--allow-http"],
         },
+        share=5,
     )
 
 
@@ -125,9 +139,9 @@ def rows(figures: Mapping[str, Costs]) -> Iterator[list[str]]:
 HEADS: Final = ("bridge", "1: p50 ms", "1: CPU µs", "100: p50 ms", "100: CPU µs", "ours / it", "limit", "met")
 
 
-def added(values: Costs, direct: Costs | None) -> Costs:
-    """Return values with the latencies that a bridge adds; without a direct client, those of the whole call."""
-    if direct is None or values is direct:
+def added(values: Costs, direct: Costs) -> Costs:
+    """Return values with the latencies that a bridge adds."""
+    if values is direct:
         return values
     return values._replace(p50=values.p50 - direct.p50, concurrent_p50=values.concurrent_p50 - direct.concurrent_p50)
 
@@ -144,12 +158,14 @@ def main() -> None:
         for pair in pairs(url):
             if options.only is not None and options.only not in pair.title:
                 continue
-            samples: dict[str, list[Costs]] = {name: [] for name in pair.commands}
+            part = load.part(pair.share)
+            samples: dict[str, list[Costs]] = {name: [] for name in (DIRECT, *pair.commands)}
             for _ in range(options.turns):
+                samples[DIRECT].append(pair.direct(part))
                 for name, command in pair.commands.items():
-                    samples[name].append(pair.measure(command, load))
+                    samples[name].append(pair.measure(command, part))
             whole = {name: medians(values) for name, values in samples.items()}
-            table = list(rows({name: added(values, whole.get(DIRECT)) for name, values in whole.items()}))
+            table = list(rows({name: added(values, whole[DIRECT]) for name, values in whole.items()}))
             Console(width=150).print(shown(pair.title, HEADS, table))
             parts.append(f"## {pair.title}\n\n{markdown(HEADS, table)}\n")
     if not options.quick and options.only is None:
@@ -159,9 +175,10 @@ def main() -> None:
 INTRODUCTION: Final = """# What a bridge adds to a call
 
 Medians of {turns} turns of {load.sequential:,} calls one after another and {load.concurrent:,} with {load.in_flight} in
-flight, each after {load.warm_up} that do not count. The upstream is a bare echo. CPU is that of the bridge's process. Where
-there is a row without a bridge, its latencies are subtracted from those of the others; the client's own work is in the rest.
-The ratios are of the four values, for the bare relay of the CPU times. """
+flight, each after {load.warm_up} that do not count; between stdio and HTTP, of a fifth of them. The upstream is a bare
+echo. CPU is that of the bridge's process. The latencies are what the bridge adds: those of the same client without a
+bridge, in the first row, are subtracted. The ratios are of the four values, for the bare relay of the CPU times.
+"""
 
 if __name__ == "__main__":
     main()

@@ -1,11 +1,11 @@
-"""A bare echo over HTTP: parse the body, and respond. It prints its port."""
+"""A bare echo over HTTP: parse the body, and respond. The port is the argument; 0 is a free one, which is printed."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from typing import Any
-
 
 
 def response(body: bytes) -> bytes:
@@ -44,7 +44,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 async def main() -> None:
     """Serve until the process is ended."""
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=1024)
+    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]), backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from http_load import HttpChild, post
 from stdio_load import CLIENT_INFO, REVISION, BrokenServerError, Child, environ
 
-SECONDS = 120.0  # The time limit of one bridge.
+SECONDS = 240.0  # The time limit of one bridge.
 READY_SECONDS = 60.0  # Until a bridge over HTTP answers `initialize`.
 
 
@@ -26,6 +26,11 @@ class Load(NamedTuple):
     sequential: int
     concurrent: int
     in_flight: int = 100
+
+    def part(self, share: int) -> Load:
+        """Return a load with one of `share` parts of the calls."""
+        numbers = (self.warm_up // share, self.sequential // share, self.concurrent // share)
+        return Load(*numbers, self.in_flight)
 
 
 class Costs(NamedTuple):

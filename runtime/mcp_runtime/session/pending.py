@@ -79,7 +79,7 @@ class PendingRequests:
         if pending.callbacks is not None:
             pending.callbacks.cancel()
 
-    def resolve(self, id: Id, result: BaseModel | MCPError) -> None:
+    def resolve(self, id: Id, result: BaseModel | bytes | MCPError) -> None:
         """Set the result or the error of a request, unless it has ended already; but after its progress callbacks."""
         pending = self._open.get(id)
         if pending is None or pending.future.done():
@@ -88,10 +88,10 @@ class PendingRequests:
             pending.deadline = None  # The response came in time.
             pending.callbacks.add_done_callback(lambda _: self.resolve(id, result))
             return
-        if isinstance(result, BaseModel):
-            pending.future.set_result_now(result)
-        else:
+        if isinstance(result, MCPError):
             pending.future.set_exception(result)
+        else:
+            pending.future.set_result_now(result)
 
     def handle_progress(self, params: Any) -> None:
         """Call the progress callback of a request if the progress has grown, and extend its deadline if it may be."""

@@ -116,7 +116,7 @@ class Link:
         row = raw_request(method, FROM_CLIENT, self.translation.is_same)
         options = _NO_TIMEOUT if seconds is None else RequestOptions(timeout=seconds)
         try:
-            result = await session.send_request(row, params, options, request_id=id)
+            result: Any = await session.send_request(row, params, options, request_id=id)
         except RemoteJSONRPCError as error:
             raise self.translation.error(FROM_CLIENT, method, error) from None
         except RequestTimeoutError as error:
@@ -125,7 +125,7 @@ class Link:
             raise upstream_error(error) from None
         finally:
             self.running.pop(id, None)
-        return result.value if type(result) is RawResult else None
+        return result if type(result) is bytes else result.value if type(result) is RawResult else None
 
     def _remember(self, id: Id, token: Any) -> None:
         self._tokens[id] = token

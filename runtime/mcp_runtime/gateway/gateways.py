@@ -151,7 +151,7 @@ class Gateway:
         counts = {name: item.counts for name, item in self._provider.upstreams.items()}
         lock = next((item.lock for item in self._provider.upstreams.values()), None)
         alarms = [] if lock is None else list(lock.alarms)
-        rows = {
+        rows: dict[str, dict[str, float]] = {
             "mcp_gateway_requests_total": {name: item.calls for name, item in counts.items()},
             "mcp_gateway_failures_total": {name: item.failed for name, item in counts.items()},
             "mcp_gateway_refusals_total": {name: item.refused for name, item in counts.items()},

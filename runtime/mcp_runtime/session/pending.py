@@ -31,7 +31,7 @@ class PendingRequest:
         self,
         id: Id,
         row: Request[Any],
-        future: ResultFuture[BaseModel],
+        future: ResultFuture[Any],
         options: RequestOptions,
         sent: float,
     ) -> None:

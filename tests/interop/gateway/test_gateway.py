@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.feature_cells.bridge.bridge_processes import with_our_packages
+from support.feature_cells.cells import PYTHON_1, PYTHON_2
+from support.feature_cells.uses import run_driver
 
 from mcp_generated import Gateway, LocalError, RemoteJSONRPCError, connect
 
@@ -215,3 +221,50 @@ async def test_calls_of_several_clients_run_at_the_same_time() -> None:
         calls = [client.call_tool("files_read", {"path": str(n)}) for n, client in enumerate((first, second) * 5)]
         results = [text(result).split(":")[1] for result in await asyncio.gather(*calls)]
         assert results == [str(number) for number in range(10)]
+
+
+async def test_a_gateway_of_the_command_line_serves_clients_of_the_official_sdk(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    env = "env = { PYTHONPATH = '${PYTHONPATH}' }"
+    rules = f"[upstreams.files]\ncommand = {json.dumps(sys.executable)}\nargs = ['-c', '''{FILES}''']\n{env}\n"
+    file.write_text(rules)
+    command = with_our_packages(sys.executable, "-m", "mcp_codegen", "gateway", str(file))
+    steps: list[Any] = [
+        {"op": "tools"},
+        {"op": "call", "name": "files_ask", "arguments": {}, "meta": None, "progress": True},
+    ]
+    for peer, revision in ((PYTHON_1, "2025-06-18"), (PYTHON_2, "2026-07-28")):
+        (outcomes,) = run_driver(peer, [{"revision": revision, "server": command, "steps": steps}])
+        assert {tool["name"] for tool in outcomes[0]["result"]} >= {"files_read", "files_write", "files_ask"}
+        assert outcomes[1]["result"]["content"][0]["text"] == "asked" and outcomes[1]["progress"] == [[1, 2, None]]
+
+
+def test_the_command_line_refuses_a_file_that_cannot_work_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text("[upstreams.a]\ncomand = 'x'\n")
+    command = with_our_packages(sys.executable, "-m", "mcp_codegen", "gateway", str(file), "--check")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "has no key 'comand'; did you mean 'command'?" in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+async def test_a_reload_notifies_clients() -> None:
+    settings: dict[str, Any] = {"upstreams": {"files": entry()}}
+    gateway = Gateway(settings)
+    async with connect(gateway.app) as client, client.listen(tool_list_changed=True) as changes:
+        assert "files_write" in await names(client)
+        settings["upstreams"]["files"]["deny"] = ["write"]
+        gateway.reload()
+        async with asyncio.timeout(20):
+            assert (await anext(changes)).method == "notifications/tools/list_changed"
+        assert "files_write" not in await names(client)
+
+
+async def test_a_server_that_is_killed_fails_its_calls_at_once_and_the_next_one_works() -> None:
+    async with connect(Gateway({"upstreams": {"files": entry()}}).app) as client:
+        waiting = asyncio.ensure_future(client.call_tool("files_slow", {"seconds": 60}))
+        await asyncio.sleep(0)
+        pid = int(text(await client.call_tool("files_read", {"path": "a"})).split(":")[2])  # The server has both calls.
+        os.kill(pid, signal.SIGKILL)
+        assert "'files'" in await refused(waiting)
+        assert int(text(await client.call_tool("files_read", {"path": "a"})).split(":")[2]) != pid

@@ -57,15 +57,21 @@ class Use(NamedTuple):
             raise ExceptionGroup(f"{len(failures)} features of {self.name}", failures)
 
 
-def received(peer: str, uses: Sequence[tuple[str, Use]], seconds: float = 110.0) -> list[Any]:
+def received(peer: str, uses: Sequence[tuple[str, Use]]) -> list[Any]:
     """Return what the client of another project receives in each use, with its revision; all run in one process."""
+    return run_driver(
+        peer, [{"revision": revision, "server": use.target, "steps": use.steps} for revision, use in uses]
+    )
+
+
+def run_driver(peer: str, runs: Sequence[dict[str, Any]]) -> list[Any]:
+    """Return what the client of another project receives in some runs."""
     package, driver, *words = DRIVERS[peer]
     if driver.endswith(".py"):
         command = [str(python_peer(package)), str(PEER_DRIVERS / driver), *words]
     else:
         command = ["node", str(PEER_DRIVERS / driver), str(node_peer(package))]
-    runs = [{"revision": revision, "server": use.target, "steps": use.steps} for revision, use in uses]
-    done = subprocess.run(command, input=json.dumps(runs), capture_output=True, text=True, timeout=seconds, env=clean())
+    done = subprocess.run(command, input=json.dumps(runs), capture_output=True, text=True, timeout=110, env=clean())
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 

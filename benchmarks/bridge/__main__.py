@@ -39,8 +39,8 @@ QUICK: Final = Load(warm_up=20, sequential=50, concurrent=200)
 Command = Sequence[str | Path]
 
 
-class Pair(NamedTuple):
-    """One pair of transports: a title, how calls are measured with and without a bridge, and commands by name."""
+class Route(NamedTuple):
+    """One combination of transports: its title, how calls are measured with and without a bridge, and the commands."""
 
     title: str
     measure: Callable[[Command, Load], Costs]
@@ -61,59 +61,67 @@ def http_upstream(python: Path) -> Iterator[str]:
         process.wait()
 
 
-def pairs(url: str) -> Iterator[Pair]:
-    """Yield the pairs of transports, with a bare upstream over stdio, or the one over HTTP at a URL."""
+class Programs(NamedTuple):
+    """What is started: the interpreters and the programs, and the bare upstreams."""
+
+    own: Path
+    fastmcp: Path
+    proxy: Path
+    supergateway: Command
+    remote: Command
+    echo: Command
+    http_echo: Command
+
+
+def installed() -> Programs:
+    """Install the bridges of others, and return what is started."""
     own = environment("ours-http", "--editable", f"{ROOT}[http]")
-    fastmcp = environment("fastmcp", "fastmcp==4.1.2")
-    proxy = environment("mcp-proxy", "mcp-proxy==0.13.0")
     node = node_packages("bridges", "supergateway@4.0.0", "mcp-remote@0.15.1") / "node_modules"
-    gateway, remote = node / "supergateway" / "dist" / "index.js", node / "mcp-remote" / "dist" / "proxy.js"
-    echo: Command = [own, HERE.parent / "servers" / "stdio_bare_server.py"]
-    supergateway: Command = ["node", gateway, "--logLevel", "none"]
-    line = " ".join(map(str, echo))
-    bridge: Command = [own, "-m", "mcp_runtime.bridge"]
-    upstream: Command = [own, HERE / "bare_http_upstream.py", "PORT"]
-    yield Pair(
-        "stdio to stdio",
-        over_stdio,
-        partial(over_stdio, echo),
-        {
-            RELAY: [own, HERE / "bare_relay.py", *echo],
-            OURS: [*bridge, "--", *echo],
-            FASTMCP: [fastmcp, HERE / "fastmcp_proxy.py", *echo],
-        },
+    return Programs(
+        own,
+        environment("fastmcp", "fastmcp==4.1.2"),
+        environment("mcp-proxy", "mcp-proxy==0.13.0"),
+        ["node", node / "supergateway" / "dist" / "index.js", "--logLevel", "none"],
+        ["node", node / "mcp-remote" / "dist" / "proxy.js"],
+        [own, HERE.parent / "servers" / "stdio_bare_server.py"],
+        [own, HERE / "bare_http_upstream.py", "PORT"],
     )
-    yield Pair(
-        "HTTP to stdio",
-        over_http,
-        partial(over_http, upstream),
-        {
-            OURS: [*bridge, "--http", "127.0.0.1:PORT", "--", *echo],
-            FASTMCP: [fastmcp, HERE / "fastmcp_proxy.py", "--port", "PORT", *echo],
-            MCP_PROXY: [proxy, "-m", "mcp_proxy", "--port", "PORT", "--", *echo],
-            SUPERGATEWAY: [
-                *supergateway,
-                "--stdio",
-                line,
-                *"--outputTransport streamableHttp --stateful".split(),
-                "--port",
-                "PORT",
-            ],
-        },
-    )
-    yield Pair(
-        "stdio to HTTP",
-        over_stdio,
-        partial(over_http, upstream),
-        {
-            OURS: [*bridge, url],
-            FASTMCP: [fastmcp, HERE / "fastmcp_proxy.py", url],
-            MCP_PROXY: [proxy, "-m", "mcp_proxy", "--transport", "streamablehttp", url],
-            SUPERGATEWAY: [*supergateway, "--streamableHttp", url],
-            MCP_REMOTE: ["node", remote, url, "--transport", "http-only", "--allow-http"],
-        },
-        share=5,
-    )
+
+
+def from_stdio_to_stdio(programs: Programs) -> Route:
+    """Return the bridges from stdio to stdio."""
+    echo = programs.echo
+    commands: dict[str, Command] = {
+        RELAY: [programs.own, HERE / "bare_relay.py", *echo],
+        OURS: [programs.own, "-m", "mcp_runtime.bridge", "--", *echo],
+        FASTMCP: [programs.fastmcp, HERE / "fastmcp_proxy.py", *echo],
+    }
+    return Route("stdio to stdio", over_stdio, partial(over_stdio, echo), commands)
+
+
+def from_http_to_stdio(programs: Programs) -> Route:
+    """Return the bridges from HTTP to stdio."""
+    echo, line = programs.echo, " ".join(map(str, programs.echo))
+    streamable = ("--outputTransport", "streamableHttp", "--stateful", "--port", "PORT")
+    commands: dict[str, Command] = {
+        OURS: [programs.own, "-m", "mcp_runtime.bridge", "--http", "127.0.0.1:PORT", "--", *echo],
+        FASTMCP: [programs.fastmcp, HERE / "fastmcp_proxy.py", "--port", "PORT", *echo],
+        MCP_PROXY: [programs.proxy, "-m", "mcp_proxy", "--port", "PORT", "--", *echo],
+        SUPERGATEWAY: [*programs.supergateway, "--stdio", line, *streamable],
+    }
+    return Route("HTTP to stdio", over_http, partial(over_http, programs.http_echo), commands)
+
+
+def from_stdio_to_http(programs: Programs, url: str) -> Route:
+    """Return the bridges from stdio to HTTP."""
+    commands: dict[str, Command] = {
+        OURS: [programs.own, "-m", "mcp_runtime.bridge", url],
+        FASTMCP: [programs.fastmcp, HERE / "fastmcp_proxy.py", url],
+        MCP_PROXY: [programs.proxy, "-m", "mcp_proxy", "--transport", "streamablehttp", url],
+        SUPERGATEWAY: [*programs.supergateway, "--streamableHttp", url],
+        MCP_REMOTE: [*programs.remote, url, "--transport", "http-only", "--allow-http"],
+    }
+    return Route("stdio to HTTP", over_stdio, partial(over_http, programs.http_echo), commands, share=5)
 
 
 def medians(samples: Sequence[Costs]) -> Costs:
@@ -151,23 +159,28 @@ def main() -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="a short run, to test the program")
-    parser.add_argument("--only", help="a part of the title of a pair")
+    parser.add_argument("--only", help="a part of the title of a combination")
     options = parser.parse_args()
     load, parts = QUICK if options.quick else FULL, list[str]()
     with http_upstream(Path(sys.executable)) as url:
-        for pair in pairs(url):
-            if options.only is not None and options.only not in pair.title:
+        programs = installed()
+        for route in (
+            from_stdio_to_stdio(programs),
+            from_http_to_stdio(programs),
+            from_stdio_to_http(programs, url),
+        ):
+            if options.only is not None and options.only not in route.title:
                 continue
-            part = load.part(pair.share)
-            samples: dict[str, list[Costs]] = {name: [] for name in (DIRECT, *pair.commands)}
+            part = load.part(route.share)
+            samples: dict[str, list[Costs]] = {name: [] for name in (DIRECT, *route.commands)}
             for _ in range(options.turns):
-                samples[DIRECT].append(pair.direct(part))
-                for name, command in pair.commands.items():
-                    samples[name].append(pair.measure(command, part))
+                samples[DIRECT].append(route.direct(part))
+                for name, command in route.commands.items():
+                    samples[name].append(route.measure(command, part))
             whole = {name: medians(values) for name, values in samples.items()}
             table = list(rows({name: added(values, whole[DIRECT]) for name, values in whole.items()}))
-            Console(width=150).print(shown(pair.title, HEADS, table))
-            parts.append(f"## {pair.title}\n\n{markdown(HEADS, table)}\n")
+            Console(width=150).print(shown(route.title, HEADS, table))
+            parts.append(f"## {route.title}\n\n{markdown(HEADS, table)}\n")
     if not options.quick and options.only is None:
         RESULTS.write_text(f"{INTRODUCTION.format(load=load, turns=options.turns)}{measured()}\n\n" + "\n".join(parts))
 
@@ -178,6 +191,7 @@ Medians of {turns} turns of {load.sequential:,} calls one after another and {loa
 flight, each after {load.warm_up} that do not count; between stdio and HTTP, of a fifth of them. The upstream is a bare
 echo. CPU is that of the bridge's process. The latencies are what the bridge adds: those of the same client without a
 bridge, in the first row, are subtracted. The ratios are of the four values, for the bare relay of the CPU times.
+
 """
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ def _serving(options: argparse.Namespace) -> dict[str, Any]:
         return {}
     host, port = parse_address(options.http)
     lists = {"hosts": options.hosts, "origins": options.origins}
-    given = {name: value for name, value in lists.items() if value is not None}
-    return {"transport": "http", "host": host, "port": port, "path": options.path, **given}
+    others = {name: value for name, value in lists.items() if value is not None}
+    return {"transport": "http", "host": host, "port": port, "path": options.path, **others}
 
 
 if __name__ == "__main__":

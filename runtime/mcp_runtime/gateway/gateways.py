@@ -9,7 +9,7 @@ import signal
 import threading
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
 
 from ..app.proxy.targets import ClientFactory
 from ..errors import LocalError
@@ -18,6 +18,12 @@ from .gated_upstream import GatedUpstream
 from .gateway_provider import GatewayProvider
 from .gateway_settings import GatewaySettings, UpstreamSettings, read_settings
 from .tool_lock import ToolLock, write_lock
+
+if TYPE_CHECKING:
+    from ..app.serving.runs import AppHTTPSettings
+    from ..app.serving.typed_keywords import NamedKeywords
+    from ..bindings.server import HTTPTransport
+    from ..session.interfaces import RevisionChoice
 
 _log: Final = logging.getLogger("mcp_runtime.gateway")
 _LISTS: Final = ("tools", "prompts", "resources")
@@ -30,7 +36,11 @@ class Gateway:
     """
 
     def __init__(
-        self, source: str | os.PathLike[str] | Mapping[str, Any], *, package: str = "mcp_generated", **settings: Any
+        self,
+        source: str | os.PathLike[str] | Mapping[str, Any],
+        *,
+        package: str = "mcp_generated",
+        **settings: Unpack[NamedKeywords],
     ) -> None:
         """Read the settings; servers are connected to when a client needs them.
 
@@ -77,6 +87,12 @@ class Gateway:
 
     # ---- serving -----------------------------------------------------------------------------------------------------
 
+    @overload
+    def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
+    @overload
+    def run(
+        self, transport: HTTPTransport, *, revisions: RevisionChoice = "all", **keywords: Unpack[AppHTTPSettings]
+    ) -> None: ...
     def run(self, transport: str = "stdio", **keywords: Any) -> None:
         """Serve until the client ends the connection, or until SIGINT or SIGTERM; SIGHUP reads the file again.
 
@@ -86,7 +102,7 @@ class Gateway:
 
         Raises LocalError if the address cannot be used, or if an extra is missing.
         """
-        if transport == "http":
+        if transport != "stdio":
             self._add_routes()
         self.app.run(transport, **keywords)
 

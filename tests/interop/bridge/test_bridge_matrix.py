@@ -125,8 +125,8 @@ def cells_of(peer: str) -> list[BridgeCell]:
 async def check_own(cells: list[BridgeCell], test: str = "") -> None:
     """Let our clients use the features, one after another, and check what they receive."""
     uses = [cell.use(test) for cell in cells]
-    pairs = zip(cells, uses, strict=True)
-    check_all(uses, [await own_peer.use(cell.client, use.target, use.steps) for cell, use in pairs])
+    outcomes = [await own_peer.use(cell.client, use.target, use.steps) for cell, use in zip(cells, uses, strict=True)]
+    check_all(uses, outcomes)
 
 
 @pytest.mark.parametrize("cell", [BridgeCell(Cell(OWN, "2025-11-25", "http"), NEWEST, "http"),

@@ -31,7 +31,7 @@ class PendingRequest:
         self,
         id: Id,
         row: Request[Any],
-        future: ResultFuture[Any],
+        future: ResultFuture[BaseModel],
         options: RequestOptions,
         sent: float,
     ) -> None:
@@ -79,7 +79,7 @@ class PendingRequests:
         if pending.callbacks is not None:
             pending.callbacks.cancel()
 
-    def resolve(self, id: Id, result: BaseModel | bytes | MCPError) -> None:
+    def resolve(self, id: Id, result: BaseModel | MCPError) -> None:
         """Set the result or the error of a request, unless it has ended already; but after its progress callbacks."""
         pending = self._open.get(id)
         if pending is None or pending.future.done():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
@@ -108,7 +108,7 @@ class GatedUpstream(ProxyProvider):
         return result
 
     @contextmanager
-    def _noting_failure(self) -> Iterator[None]:
+    def _noting_failure(self) -> Generator[None]:
         """Note whether the server could be reached."""
         try:
             yield
@@ -143,7 +143,7 @@ class GatedUpstream(ProxyProvider):
         if fixed and "required" in schema:
             schema["required"] = [key for key in schema["required"] if key not in fixed]
         fields["inputSchema"] = schema
-        model: Any = type(tool)
+        model: Any = tool.__class__
         return model.model_validate(fields)
 
     async def list_prompts(self, ctx: ServerContext) -> Sequence[Any]:

@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from .errors import ToolError as ToolError
     from .errors import ToolResultError as ToolResultError
     from .errors import printable as printable
+    from .gateway.gateways import Gateway as Gateway
     from .http.urls import is_https_url as is_https_url
     from .json_schema.validator import compile_schema as compile_schema
     from .protocol.model_methods import ToolHints as ToolHints
@@ -124,6 +125,7 @@ __all__ = [
     "File",
     "FileResource",
     "FileRoots",
+    "Gateway",
     "HTTPOptions",
     "HTTPStatusError",
     "HttpResource",
@@ -265,6 +267,7 @@ _MODULES = {
     "SkillVerificationError": "errors",
     "ToolResultError": "errors",
     "printable": "errors",
+    "Gateway": "gateway.gateways",
     "is_https_url": "http.urls",
     "compile_schema": "json_schema.validator",
     "ToolHints": "protocol.model_methods",

@@ -30,6 +30,7 @@ _COMMANDS: Final = {
     "inspect": ".apps.inspect:inspect",
     "run": ".apps.run:run",
     "bridge": ".apps.bridge:bridge",
+    "gateway": ".apps.gateway:gateway",
     "dev": ".apps.develop:develop",
     "call": ".apps.call:call",
     "install": ".apps.install:install",

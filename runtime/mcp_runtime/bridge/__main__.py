@@ -8,15 +8,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ..bindings.hosts.configuration import read_entries
 from ..errors import LocalError, MCPError
+from ..http.addresses import parse_address
 from .bridge_service import Bridge
 from .relay.bridge_state import BridgeSettings
 from .upstream.bridge_targets import Target, target_of_entry
-
-_THIS_MACHINE: Final = "127.0.0.1"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -104,7 +103,7 @@ def _serve(bridge: Bridge, options: argparse.Namespace) -> None:
         return
     from ..transports.http_server.run import serve_with_uvicorn
 
-    host, port = _address(options.http)
+    host, port = parse_address(options.http)
     serve_with_uvicorn(
         bridge.services(),
         host=host,
@@ -114,14 +113,6 @@ def _serve(bridge: Bridge, options: argparse.Namespace) -> None:
         origins=options.origins,
         legacy_sse=True,
     )
-
-
-def _address(text: str) -> tuple[str, int]:
-    """Return the host and the port of `host:port`, `:port` or `port`. Raises LocalError for another text."""
-    host, _, port = text.rpartition(":")
-    if not port.isdecimal() or int(port) > 65535:
-        raise LocalError(f"--http needs HOST:PORT, such as 127.0.0.1:8000, not {text!r}")
-    return host.strip("[]") or _THIS_MACHINE, int(port)
 
 
 if __name__ == "__main__":

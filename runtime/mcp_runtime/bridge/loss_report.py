@@ -99,11 +99,18 @@ def print_report(target: Target, package: str, selected: Sequence[str]) -> int:
     return 0
 
 
-async def _upstream_revision(opener: Opener, down: Revision) -> Revision:
-    async def ignore(channel: Any, message: Any) -> dict[str, Any]:
+class _Ignored:
+    """Takes what an upstream sends, and answers nothing."""
+
+    async def handle(self, channel: Any, message: Any) -> dict[str, Any]:
         return {}
 
+    def stream_closed(self, id: Any) -> None:
+        pass
+
+
+async def _upstream_revision(opener: Opener, down: Revision) -> Revision:
     client = ClientDetails(down, {}, {"name": "mcp-codegen bridge", "version": "0"})
-    upstream = await opener.open(client, ignore)
+    upstream = await opener.open(client, _Ignored())
     await upstream.close()
     return upstream.revision

@@ -89,10 +89,10 @@ class PendingRequests:
             pending.deadline = None  # The response came in time.
             pending.callbacks.add_done_callback(lambda _: self.resolve(id, result))
             return
-        if not isinstance(result, MCPError):
-            pending.future.set_result_now(result)
-        else:
+        if isinstance(result, MCPError):
             pending.future.set_exception(result)
+        else:
+            pending.future.set_result_now(result)
 
     def handle_progress(self, params: Any) -> None:
         """Call the progress callback of a request if the progress has grown, and extend its deadline if it may be."""

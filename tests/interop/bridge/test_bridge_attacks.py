@@ -3,65 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx2
 import pytest
 from support.feature_cells.bridge.bridge_processes import bridge_command, listening
+from support.feature_cells.bridge.recording_server import VERSION, Recording, recording_servers
 
 from mcp_runtime.bridge.relay.exchanges import Exchange, SuspendedExchanges
 from mcp_runtime.errors import JSONRPCError
 
 META = "io.modelcontextprotocol/"
-VERSION = "2026-07-28"
-
-
-class Recording(BaseHTTPRequestHandler):
-    """A server of the newest revision that notes the heads of requests."""
-
-    heads: list[dict[str, str]]
-    elsewhere: str = ""
-
-    def do_POST(self) -> None:
-        """Answer a request with a result, or with a redirect to another server."""
-        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.heads.append({name.lower(): value for name, value in self.headers.items()})
-        if message["method"] == "tools/call" and message["params"]["name"] == "redirect":
-            self.send_response(307)
-            self.send_header("location", self.elsewhere)
-            self.end_headers()
-            return
-        result: dict[str, Any] = {"resultType": "complete", "content": [], "ttlMs": 0, "cacheScope": "private"}
-        result |= {"supportedVersions": [VERSION], "capabilities": {"tools": {}}, "tools": []}
-        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Write nothing."""
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[tuple[type[Recording], type[Recording], str]]:
     """An upstream, another server that it redirects to, and the origin of a bridge with a credential of its own."""
-    running: list[ThreadingHTTPServer] = []
-    handlers = [type(name, (Recording,), {"heads": []}) for name in ("Upstream", "Other")]
-    for handler in handlers:
-        running.append(ThreadingHTTPServer(("127.0.0.1", 0), handler))
-        threading.Thread(target=running[-1].serve_forever, daemon=True).start()
-    upstream, other = (f"http://127.0.0.1:{server.server_address[1]}/mcp" for server in running)
-    handlers[0].elsewhere = other
-    options = ("--http", "127.0.0.1:0", "--header", "Authorization: Bearer of-the-bridge")
-    yield handlers[0], handlers[1], listening(bridge_command(upstream, options=options))
-    for server in running:
-        server.shutdown()
+    with recording_servers() as (upstream, other):
+        options = ("--http", "127.0.0.1:0", "--header", "Authorization: Bearer of-the-bridge")
+        yield upstream, other, listening(bridge_command(upstream.url, options=options))
 
 
 def post(bridge: str, name: str, **headers: str) -> httpx2.Response:

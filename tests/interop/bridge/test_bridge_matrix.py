@@ -1,12 +1,12 @@
 """Every client through a bridge to every upstream: a cell is a client with its revision and transport, and an upstream
 with its own. What both ends can represent works; the rest stands in the table of reasons.
+
+The cells of an upstream share its process and a bridge, and those of a client of another project share its process.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -26,8 +26,7 @@ from support.feature_cells.cells import (
     Cell,
 )
 from support.feature_cells.feature_rows import FEATURES, Feature
-from support.peers import clean, node_peer, python_peer
-from support.project import PEER_DRIVERS
+from support.feature_cells.uses import Use, check_all, received
 
 pytestmark = pytest.mark.deadline(120)
 
@@ -41,6 +40,10 @@ SERVER_VIEW: Final = {
 }
 """The name of a feature, and why it is not checked in cells."""
 BRIDGED: Final = [feature for feature in FEATURES if feature.name not in SERVER_VIEW and "process" not in feature.needs]
+BEYOND_CALLS: Final = [feature for feature in BRIDGED if feature.needs]
+"""The features for which a server sends more than the result of a call."""
+INSPECTED: Final = 3  # Features that the Inspector uses in a cell: it connects anew for each step.
+OTHERS: Final = (PYTHON_1, PYTHON_2, FASTMCP, TYPESCRIPT_1, TYPESCRIPT_2, INSPECTOR)
 
 
 class BridgeCell(NamedTuple):
@@ -59,9 +62,9 @@ class BridgeCell(NamedTuple):
         revision = min(self.client.revision, self.upstream_revision)
         return Cell(self.client.peer, revision, self.client.transport)
 
-    def reason(self, feature: Feature) -> Any:
-        """Return why a feature cannot work; None if both ends can do what it needs."""
-        return self.client.reason(*feature.needs) or self.common.reason(*feature.needs)
+    def reason(self, *needs: str) -> Any:
+        """Return why a feature with these needs cannot work; None if both ends can do what it needs."""
+        return self.client.reason(*needs) or self.common.reason(*needs)
 
     @property
     def target(self) -> list[str]:
@@ -71,105 +74,82 @@ class BridgeCell(NamedTuple):
             return bridge_command(*words)
         return [bridge_origin(*words) + ("/mcp" if self.client.revision >= "2025-03-26" else "/sse")]
 
+    @property
+    def features(self) -> list[Feature]:
+        """The features that the cell uses."""
+        if self.client.peer == INSPECTOR:
+            return [item for item in BRIDGED if len(item.steps) == 1 and not self.reason(*item.needs)][:INSPECTED]
+        return BRIDGED if (self.client.transport, self.upstream_transport) == ("http", "http") else BEYOND_CALLS
 
-def own_cells() -> Iterable[BridgeCell]:
-    """Yield the cells of our clients: all revisions on both sides, over all transports."""
-    for down in REVISIONS:
-        for up in REVISIONS:
-            yield BridgeCell(Cell(OWN, down, "http"), up, "stdio")
-            yield BridgeCell(Cell(OWN, down, "http"), up, "http")
-            yield BridgeCell(Cell(OWN, down, "stdio"), up, "http")
-            if up != NEWEST:
-                yield BridgeCell(Cell(OWN, down, "http"), up, "sse")
-
-
-def other_cells() -> Iterable[BridgeCell]:
-    """Yield the cells of the clients of others."""
-    for peer in (PYTHON_1, PYTHON_2, FASTMCP, TYPESCRIPT_1, TYPESCRIPT_2, INSPECTOR):
-        for down in PEERS[peer]:
-            oldest = ("2024-11-05",) if peer in (PYTHON_2, TYPESCRIPT_2) else ()
-            for up in (*oldest, "2025-11-25", NEWEST):
-                yield BridgeCell(Cell(peer, down, "http"), up, "http")
+    def use(self, test: str = "") -> Use:
+        """Return how the cell uses its features; `test` names one that uses the same process again."""
+        return Use(f"{self}{test}", self.common, self.target, self.features, self.reason)
 
 
-def features_of(cell: BridgeCell) -> list[Feature]:
-    """Return the features that a cell uses; the Inspector starts a process for each step, so that it uses fewer."""
-    if cell.client.peer == INSPECTOR:
-        return [feature for feature in BRIDGED if len(feature.steps) == 1 and not cell.reason(feature)][:6]
-    return BRIDGED
+class Upstream(NamedTuple):
+    """A server behind a bridge, and the transport of its clients."""
+
+    revision: str
+    transport: str
+    front: str
+
+    def __str__(self) -> str:
+        return f"{self.front}-to-{self.revision}-{self.transport}"
+
+    @property
+    def cells(self) -> list[BridgeCell]:
+        """The cells of our clients in all revisions."""
+        return [BridgeCell(Cell(OWN, down, self.front), self.revision, self.transport) for down in REVISIONS]
 
 
-def steps_of(cell: BridgeCell) -> list[dict[str, Any]]:
-    """Return the steps of all features; a peer waits for no messages that cannot arrive."""
-    needs = (("changes", "changes"), ("logs", "log"))
-    absent = {field for field, need in needs if cell.client.reason(need) or cell.common.reason(need)}
-    steps = [step for feature in features_of(cell) for step in feature.steps]
-    sent = [{name: value for name, value in step.items() if name not in absent} for step in steps]
-    return json.loads(json.dumps(sent).replace("$cell", str(cell)))  # type: ignore[no-any-return]
+def upstreams() -> Iterator[Upstream]:
+    """Yield the upstreams of all revisions, over all transports."""
+    for revision in REVISIONS:
+        yield Upstream(revision, "stdio", "http")
+        yield Upstream(revision, "http", "http")
+        yield Upstream(revision, "http", "stdio")
+        if revision != NEWEST:
+            yield Upstream(revision, "sse", "http")
 
 
-def check(cell: BridgeCell, outcomes: list[dict[str, Any]]) -> None:
-    """Check what a client has received for each feature; all failures are shown together."""
-    position, failures = 0, list[Exception]()
-    for feature in features_of(cell):
-        part = outcomes[position : position + len(feature.steps)]
-        position += len(feature.steps)
-        try:
-            (feature.without if cell.reason(feature) else feature.check)(cell.common, part)
-        except (AssertionError, LookupError, TypeError, ValueError) as error:
-            error.add_note(f"{cell}, {feature.name}: {str(part)[:1500]}")
-            failures.append(error)
-    assert position == len(outcomes)
-    if failures:
-        raise ExceptionGroup(f"{len(failures)} features of {cell}", failures)
+def cells_of(peer: str) -> list[BridgeCell]:
+    """Return the cells of a client of another project, those of the newest revision first."""
+    oldest = ("2024-11-05",) if peer in (PYTHON_2, TYPESCRIPT_2) else ()
+    return [
+        BridgeCell(Cell(peer, down, "http"), up, "http")
+        for down in sorted(PEERS[peer], reverse=True)
+        for up in (*oldest, "2025-11-25", NEWEST)
+    ]
 
 
-def row(cell: BridgeCell) -> Any:
-    """Return a cell as a parameter; all are long but one of either direction."""
-    short = {("2025-11-25", NEWEST, "http"), (NEWEST, "2025-11-25", "http")}
-    place = (cell.client.revision, cell.upstream_revision, cell.upstream_transport)
-    is_short = cell.client.peer == OWN and cell.client.transport == "http" and place in short
-    return pytest.param(cell, marks=[] if is_short else [pytest.mark.long], id=str(cell))
+async def check_own(cells: list[BridgeCell], test: str = "") -> None:
+    """Let our clients use the features, one after another, and check what they receive."""
+    uses = [cell.use(test) for cell in cells]
+    outcomes = [await own_peer.use(cell.client, use.target, use.steps) for cell, use in zip(cells, uses, strict=True)]
+    check_all(uses, outcomes)
 
 
-@pytest.mark.parametrize("cell", [row(cell) for cell in own_cells()])
-async def test_our_client_of_each_revision_uses_each_upstream(cell: BridgeCell) -> None:
-    check(cell, await own_peer.use(cell.client, cell.target, steps_of(cell)))
+@pytest.mark.parametrize("cell", [BridgeCell(Cell(OWN, "2025-11-25", "http"), NEWEST, "http"),
+                                  BridgeCell(Cell(OWN, NEWEST, "http"), "2025-11-25", "http")], ids=str)  # fmt: skip
+async def test_our_client_of_another_revision_uses_an_upstream(cell: BridgeCell) -> None:
+    await check_own([cell], "-alone")
 
 
-DRIVERS: Final = {
-    PYTHON_1: ("mcp==1.30.0", "python_features.py", "mcp"),
-    PYTHON_2: ("mcp==2.3.0", "python_features.py", "mcp"),
-    FASTMCP: ("fastmcp==4.1.2", "python_features.py", "fastmcp"),
-    TYPESCRIPT_1: ("@modelcontextprotocol/sdk@1.32.2", "typescript_features.mjs"),
-    TYPESCRIPT_2: ("@modelcontextprotocol/client@2.4.0", "typescript_features.mjs"),
-    INSPECTOR: ("@modelcontextprotocol/inspector@2.12.0", "inspector_features.mjs"),
-}
+@pytest.mark.long
+@pytest.mark.parametrize("upstream", list(upstreams()), ids=str)
+async def test_our_clients_of_all_revisions_use_each_upstream(upstream: Upstream) -> None:
+    await check_own(upstream.cells)
 
 
-def received(cell: BridgeCell) -> list[dict[str, Any]]:
-    """Return what a client of another project receives."""
-    package, driver, *words = DRIVERS[cell.client.peer]
-    if driver.endswith(".py"):
-        command = [str(python_peer(package)), str(PEER_DRIVERS / driver), *words]
-    else:
-        command = ["node", str(PEER_DRIVERS / driver), str(node_peer(package))]
-    done = subprocess.run(
-        [*command, cell.client.revision, *cell.target],
-        input=json.dumps(steps_of(cell)),
-        capture_output=True,
-        text=True,
-        timeout=110,
-        env=clean(),
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
-
-
-@pytest.mark.parametrize("cell", [row(cell) for cell in other_cells()])
-def test_the_client_of_another_project_uses_each_upstream(cell: BridgeCell) -> None:
-    check(cell, received(cell))
+@pytest.mark.long
+@pytest.mark.parametrize("peer", OTHERS)
+def test_the_clients_of_other_projects_use_upstreams(peer: str) -> None:
+    cells = cells_of(peer)
+    uses = [cell.use() for cell in cells]
+    runs = [(cell.client.revision, use) for cell, use in zip(cells, uses, strict=True)]
+    check_all(uses, received(peer, runs))
 
 
 def test_the_matrix_has_many_cells() -> None:
-    assert len({str(cell) for cell in (*own_cells(), *other_cells())}) >= 150
+    own = [cell for upstream in upstreams() for cell in upstream.cells]
+    assert len({str(cell) for cell in (*own, *(cell for peer in OTHERS for cell in cells_of(peer)))}) >= 150

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from support.feature_cells import own_peer
-from support.feature_cells.cell_runs import DRIVERS, SERVER, check, received, steps_of
+from support.feature_cells.cell_runs import SERVER, check_peer, use_of
 from support.feature_cells.cells import BALANCED, INSPECTOR, OWN, Cell, balanced_cells
+from support.feature_cells.uses import DRIVERS
 from support.stores.balancers import Balanced, balanced
 from support.stores.homes import place_of
 
@@ -39,7 +40,8 @@ def target(servers: Balanced, cell: Cell) -> list[str]:
 @pytest.mark.long
 async def test_the_client_of_each_revision_uses_all_features_through_a_proxy(servers: Balanced) -> None:
     for cell in balanced_cells(OWN):
-        check(cell, await own_peer.use(cell, target(servers, cell), steps_of(cell)))
+        use = use_of(cell, target(servers, cell))
+        use.check(await own_peer.use(cell, use.target, use.steps))
 
 
 @pytest.mark.parametrize(
@@ -51,4 +53,4 @@ async def test_the_client_of_each_revision_uses_all_features_through_a_proxy(ser
     ],
 )
 def test_the_client_of_another_project_uses_all_features_through_a_proxy(servers: Balanced, cell: Cell) -> None:
-    check(cell, received(cell, target(servers, cell)))
+    check_peer(cell.peer, [use_of(cell, target(servers, cell))])

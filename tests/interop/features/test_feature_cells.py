@@ -14,8 +14,9 @@ import httpx2
 import pytest
 from conformance.wires import served
 from support.feature_cells import own_peer
-from support.feature_cells.cell_runs import DRIVERS, SERVER, check, received, steps_of
+from support.feature_cells.cell_runs import SERVER, check_peer, use_of
 from support.feature_cells.cells import NEWEST, OWN, Cell, cells
+from support.feature_cells.uses import DRIVERS
 from support.processes import end_with_session
 
 
@@ -45,12 +46,16 @@ def row(cell: Cell) -> Any:
 @pytest.mark.deadline(120)
 @pytest.mark.parametrize("cell", [row(cell) for cell in cells(OWN)])
 async def test_the_client_of_each_revision_uses_all_features(cell: Cell) -> None:
-    check(cell, await own_peer.use(cell, target(cell), steps_of(cell)))
+    use = use_of(cell, target(cell))
+    use.check(await own_peer.use(cell, use.target, use.steps))
 
 
-@pytest.mark.parametrize("cell", [row(cell) for peer in DRIVERS for cell in cells(peer)])
-def test_the_client_of_another_project_uses_all_features(cell: Cell) -> None:
-    check(cell, received(cell, target(cell)))
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("peer", "transport"), sorted({(cell.peer, cell.transport) for peer in DRIVERS for cell in cells(peer)})
+)
+def test_the_client_of_another_project_uses_all_features(peer: str, transport: str) -> None:
+    check_peer(peer, [use_of(cell, target(cell)) for cell in cells(peer) if cell.transport == transport])
 
 
 @pytest.mark.parametrize("mode", ["http", pytest.param("mounted", marks=pytest.mark.long)])

@@ -1,13 +1,11 @@
-// A package's folder, a revision, and a server's command or URL are the arguments, the steps as JSON the standard input;
-// what the command line of the Inspector prints for each step, run in this process, is printed as JSON.
+// A package's folder is the argument. The runs as JSON are the standard input: a revision, a server's command or URL, and
+// steps. What the command line of the Inspector prints for each step, run in this process, is printed as JSON.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
-const [folder, revision, ...server] = process.argv.slice(2);
-const steps = JSON.parse(readFileSync(0, "utf8"));
+const [folder] = process.argv.slice(2);
 const main = `${folder}/node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js`;
 const { runCli } = await import(pathToFileURL(main));
-const era = ["--protocol-era", revision === "2026-07-28" ? "modern" : "legacy"];
 const words = {
   server: () => ["initialize"],
   tools: () => ["tools/list"],
@@ -23,40 +21,46 @@ const words = {
 };
 const pairs = (option, values) => Object.entries(values).flatMap(([name, value]) => [option, `${name}=${value}`]);
 const fields = { tools: "tools", resources: "resources", templates: "resourceTemplates", prompts: "prompts" };
-const outcomes = [];
-const seen = new Map(); // Over stdio, a request is one of a new process: the same request has the same response.
-for (const step of steps) {
-  const key = JSON.stringify(step);
-  if (server.length > 1 && seen.has(key)) {
-    outcomes.push(outcomes[seen.get(key)]);
-    continue;
-  }
-  seen.set(key, outcomes.length);
-  if (!(step.op in words)) {
-    outcomes.push({ error: { message: "the command line has no such method" } });
-    continue;
-  }
-  let printed = "";
-  const write = process.stdout.write;
-  process.stdout.write = (data, ...rest) => {
-    printed += data;
-    for (const value of rest) if (typeof value === "function") value();
-    return true;
-  };
-  const command = ["node", "inspector-cli", ...server, "--method", ...words[step.op](step), ...era];
-  try {
-    await runCli([...command, "--format", "json", "--quiet"]);
-    outcomes.push({ printed });
-  } catch (fault) {
-    outcomes.push({ printed, error: { message: String(fault.message) } });
-  } finally {
-    process.stdout.write = write;
-  }
-}
 const read = ({ op }, { printed, error }) => {
   if (!printed?.trim()) return { error };
   const value = JSON.parse(printed);
   const result = value.result ?? value;
   return { result: op in fields ? result[fields[op]] : op === "server" ? (result.serverInfo ?? result) : result };
 };
-process.stdout.write(JSON.stringify(outcomes.map((outcome, index) => read(steps[index], outcome))), () => process.exit(0));
+const outcomesOf = async ({ revision, server, steps }) => {
+  const era = ["--protocol-era", revision === "2026-07-28" ? "modern" : "legacy"];
+  const outcomes = [];
+  const seen = new Map(); // Over stdio, a request is one of a new process: the same request has the same response.
+  for (const step of steps) {
+    const key = JSON.stringify(step);
+    if (server.length > 1 && seen.has(key)) {
+      outcomes.push(outcomes[seen.get(key)]);
+      continue;
+    }
+    seen.set(key, outcomes.length);
+    if (!(step.op in words)) {
+      outcomes.push({ error: { message: "the command line has no such method" } });
+      continue;
+    }
+    let printed = "";
+    const write = process.stdout.write;
+    process.stdout.write = (data, ...rest) => {
+      printed += data;
+      for (const value of rest) if (typeof value === "function") value();
+      return true;
+    };
+    const command = ["node", "inspector-cli", ...server, "--method", ...words[step.op](step), ...era];
+    try {
+      await runCli([...command, "--format", "json", "--quiet"]);
+      outcomes.push({ printed });
+    } catch (fault) {
+      outcomes.push({ printed, error: { message: String(fault.message) } });
+    } finally {
+      process.stdout.write = write;
+    }
+  }
+  return outcomes.map((outcome, index) => read(steps[index], outcome));
+};
+const all = [];
+for (const run of JSON.parse(readFileSync(0, "utf8"))) all.push(await outcomesOf(run));
+process.stdout.write(JSON.stringify(all), () => process.exit(0));

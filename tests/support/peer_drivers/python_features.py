@@ -1,7 +1,7 @@
 """Use the app with all features with the official Python SDK or with FastMCP's client, and print what it received.
 
-Arguments: "mcp" or "fastmcp", a revision, and a server's command or its URL; the steps as JSON are read from standard
-input. It runs in an environment with that package.
+The argument is "mcp" or "fastmcp". The runs as JSON are read from standard input: a revision, a server's command or its
+URL, and steps. It runs in an environment with that package.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mcp import ClientSession
 from python_sdk import connected, offer, uri
 
 NEWEST = "2026-07-28"
-LIMIT, WAIT = 100.0, 10.0  # Seconds for all of it, and for one notification.
+LIMIT, WAIT = 100.0, 10.0  # Seconds for one run, and for one notification.
 
 
 class Peer:
@@ -188,18 +188,26 @@ async def outcome(client: Any, info: Any, step: dict[str, Any], peer: Peer) -> d
     return {"result": result, **{name: list(items) for name, items in noted_lists.items()}}
 
 
-async def main(package: str, revision: str, server: list[str]) -> None:
-    """Print the outcomes of the steps."""
-    steps, peer = json.load(sys.stdin), Peer()
+async def outcomes_of(package: str, run: dict[str, Any]) -> Any:
+    """Return the outcomes of the steps of a run, or why there are none."""
+    peer, revision = Peer(), run["revision"]
     if revision != NEWEST:
         offer(revision)
-    with anyio.fail_after(LIMIT):
-        async with (fastmcp if package == "fastmcp" else official)(revision, server, peer) as (client, info):
-            outcomes = [await outcome(client, info, step, peer) for step in steps]
-    print(json.dumps(outcomes))
+    try:
+        with anyio.fail_after(LIMIT):
+            async with (fastmcp if package == "fastmcp" else official)(revision, run["server"], peer) as (client, info):
+                return [await outcome(client, info, step, peer) for step in run["steps"]]
+    except Exception as error:
+        return {"failed": f"{type(error).__name__}: {error}"}
+
+
+async def main(package: str) -> None:
+    """Print the outcomes of all runs."""
+    runs = json.load(sys.stdin)
+    print(json.dumps([await outcomes_of(package, run) for run in runs]))
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     logging.disable()
-    anyio.run(main, sys.argv[1], sys.argv[2], sys.argv[3:])
+    anyio.run(main, sys.argv[1])

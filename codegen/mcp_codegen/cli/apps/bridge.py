@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from ..options import FILE, report_errors
-from .run import replace_process
+from .run import option_words, replace_process
 
 _BRIDGE: Final = (sys.executable, "-P", "-m", "mcp_runtime.bridge")  # -P: the current folder hides no module.
 _OPTIONS: Final = (
@@ -43,21 +43,7 @@ def bridge(target: tuple[str, ...], **settings: str | float | bool | Path | tupl
     mcp-codegen bridge https://example.com/mcp --login
     mcp-codegen bridge --config mcp.json --server weather
     """
-    replace_process((*_BRIDGE, *_words(settings), "--", *target), dict(os.environ))
-
-
-def _words(settings: dict[str, str | float | bool | Path | tuple[str, ...] | None]) -> list[str]:
-    """Return the options of the bridge as words; a value may begin with a hyphen."""
-    words: list[str] = []
-    for name, value in settings.items():
-        option = f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(option)
-        elif isinstance(value, tuple):
-            words += [f"{option}={item}" for item in value]
-        elif value is not None and value is not False:
-            words.append(f"{option}={value}")
-    return words
+    replace_process((*_BRIDGE, *option_words(settings), "--", *target), dict(os.environ))
 
 
 for _add in _OPTIONS:

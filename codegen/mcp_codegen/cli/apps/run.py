@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import click
 
@@ -69,6 +70,20 @@ def run(
     where = {"host": host, "path": path}
     command = launch_command(target, module=module is not None, http=http, port=port, arguments=arguments, **where)
     replace_process(command, {**os.environ, **variables_of(variables, env_files)})
+
+
+def option_words(settings: Mapping[str, object]) -> list[str]:
+    """Return options as words; a value may begin with a hyphen, and a list has several."""
+    words: list[str] = []
+    for name, value in settings.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(option)
+        elif isinstance(value, tuple):
+            words += [f"{option}={item}" for item in cast("tuple[object, ...]", value)]
+        elif value is not None and value is not False:
+            words.append(f"{option}={value}")
+    return words
 
 
 def chosen_server(server: str | None, module: str | None, arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:

@@ -37,6 +37,7 @@ class SessionRelay(RelayBase):
         self._opening: asyncio.Future[Link] | None = None
         self._subscriptions: UpstreamSubscriptions | None = None
         self._level: str | None = None
+        self._own_methods: frozenset[str] = frozenset()  # Of the log level and of subscriptions.
         self.uris: dict[str, None] = {}
 
     @property
@@ -52,6 +53,9 @@ class SessionRelay(RelayBase):
         names, params = self.lifecycle.fields, request.params
         requested = params[names.version]
         self.revision = next((item for item in self._revisions if item.id == requested), self.revision)
+        lifecycle = self.lifecycle
+        rows = (lifecycle.set_level, lifecycle.subscribe, lifecycle.unsubscribe)
+        self._own_methods = frozenset(row.method for row in rows if row is not None)
         capabilities = params[names.client_capabilities]
         connection.negotiated(self.revision, capabilities)
         self._client = ClientDetails(self.revision, capabilities, params[names.client_info])
@@ -124,7 +128,7 @@ class SessionRelay(RelayBase):
         link = await self.link()
         if method == lifecycle.initialize_request.method:
             return initialize_result(link.translation, link.upstream)
-        if (own := await self._of_lifecycle(link, method, params)) is not None:
+        if method in self._own_methods and (own := await self._of_lifecycle(link, method, params)) is not None:
             return own
         translation = link.translation
         if translation.is_same:
@@ -143,11 +147,9 @@ class SessionRelay(RelayBase):
     async def _of_lifecycle(self, link: Link, method: str, params: dict[str, Any]) -> Any:
         """Note what the client sets and subscribes to. Return the result if the upstream has no such request."""
         lifecycle = self.lifecycle
-        stateless = link.translation.up_is_stateless
         roles = (lifecycle.set_level, lifecycle.subscribe, lifecycle.unsubscribe)
-        set_level, subscribe, unsubscribe = (None if row is None else row.method for row in roles)
-        if method not in (set_level, subscribe, unsubscribe):
-            return None
+        set_level, subscribe, _ = (None if row is None else row.method for row in roles)
+        stateless = link.translation.up_is_stateless
         uri = params.get("uri")
         if method == set_level:
             self._level = params.get("level")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import LocalError
 from ...http.urls import redact_url
+from ...protocol.jsonrpc import Id
 from ...protocol.revision import Revision
 from ...session.interfaces import RequestTransport, Transport
 
@@ -60,9 +61,14 @@ class Connector:
         """True if the target is a command: each connection is a process."""
         return bool(self.target.command)
 
-    def connect(self, revision: Revision) -> Transport | RequestTransport:
+    def connect(
+        self, revision: Revision, stream_closed: Callable[[Id], None] | None = None
+    ) -> Transport | RequestTransport:
         """Return a new transport to the target; `revision` is that of its first request. Raises
-        ConnectionClosedError."""
+        ConnectionClosedError.
+
+        `stream_closed` gets the id of a request whose SSE stream the target closes before the response.
+        """
         target = self.target
         if target.command:
             from ...transports.stdio.client import start_server
@@ -70,7 +76,7 @@ class Connector:
             return start_server(target.command, target.env, target.cwd, None)
         from ...transports.http_client.transport import HTTPClientTransport
 
-        return HTTPClientTransport(target.url, revision, self._http_options())
+        return HTTPClientTransport(target.url, revision, self._http_options(), stream_closed)
 
     def _http_options(self) -> HTTPOptions:
         """Return the options of all connections: they share one login."""

@@ -116,7 +116,7 @@ class Link:
         row = raw_request(method, FROM_CLIENT, self.translation.is_same)
         options = _NO_TIMEOUT if seconds is None else RequestOptions(timeout=seconds)
         try:
-            result = await session.send_request(row, params, options, request_id=id)
+            result: Any = await session.send_request(row, params, options, request_id=id)
         except RemoteJSONRPCError as error:
             raise self.translation.error(FROM_CLIENT, method, error) from None
         except RequestTimeoutError as error:
@@ -125,7 +125,7 @@ class Link:
             raise upstream_error(error) from None
         finally:
             self.running.pop(id, None)
-        return result.value if type(result) is RawResult else None
+        return result if type(result) is bytes else result.value if type(result) is RawResult else None
 
     def _remember(self, id: Id, token: Any) -> None:
         self._tokens[id] = token
@@ -155,6 +155,12 @@ class Link:
             await call.channel.send_notification(message.row, params)
             return None
         await self.events.notified(self, method, params)
+
+    def stream_closed(self, id: Id) -> None:
+        """Close the stream of the client too, which resumes it later: the upstream holds no connection until then."""
+        call = self.running.get(id)
+        if call is not None and call.channel.connection.revision.http.priming_event:
+            call.channel.close_sse_stream()
 
     def _subscription(self, id: Any) -> Call | None:
         return self.running.get(id) if type(id) in (int, str) else None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ..._lazy import load
 from ...client.fallback import supported_versions
@@ -17,6 +17,7 @@ from ...http.client_rules import may_know_other_lifecycle
 from ...protocol.capabilities import Capabilities
 from ...protocol.connection import Connection
 from ...protocol.events import NotificationReceived, RequestReceived
+from ...protocol.jsonrpc import Id
 from ...protocol.lifecycle import Phase
 from ...protocol.models import is_list, is_object
 from ...protocol.revision import META, Handshake, Revision, Stateless
@@ -28,7 +29,18 @@ from ..translation.losses import LossCounter
 from ..translation.revision_translation import Translation
 from .bridge_targets import Connector
 
-Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]]
+
+class UpstreamEvents(Protocol):
+    """Gets what an upstream sends besides results."""
+
+    async def handle(self, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
+        """Handle a message of the upstream."""
+        ...
+
+    def stream_closed(self, id: Id) -> None:
+        """Note that the upstream has closed the SSE stream of a request, whose response comes later."""
+        ...
+
 
 _OPEN_SECONDS: Final = 60.0  # Seconds that an upstream has to start; `npx` may install it first.
 _LASTING_SECONDS: Final = 5.0  # Seconds after which a connection is not one that failed.
@@ -84,15 +96,15 @@ class Opener:
         self._failures = 0  # Connections that could not be opened, or ended soon, since one has lasted.
         self._not_before = 0.0  # The time of the event loop before which none is opened.
 
-    async def open(self, client: ClientDetails, handle: Handle) -> OpenUpstream:
-        """Open a connection; `handle` gets what the upstream sends. Raises MCPError.
+    async def open(self, client: ClientDetails, events: UpstreamEvents) -> OpenUpstream:
+        """Open a connection; `events` gets what the upstream sends besides results. Raises MCPError.
 
         After failures the next connection waits, longer after each, up to 30 s.
         """
         loop = asyncio.get_running_loop()
         await asyncio.sleep(max(self._not_before - loop.time(), 0.0))
         try:
-            upstream = await self._open(client, handle)
+            upstream = await self._open(client, events)
         except Exception:
             self._note_failure(loop)
             raise
@@ -120,11 +132,11 @@ class Opener:
         if not upstream.session.ended:
             self._failures = 0
 
-    async def _open(self, client: ClientDetails, handle: Handle) -> OpenUpstream:
+    async def _open(self, client: ClientDetails, events: UpstreamEvents) -> OpenUpstream:
         errors: list[Exception] = []
         for first in self._order(client.revision):
-            transport = self.connector.connect(first)
-            session = UpstreamSession(RawConnection(first, "client", {}), transport, handle)
+            transport = self.connector.connect(first, events.stream_closed)
+            session = UpstreamSession(RawConnection(first, "client", {}), transport, events.handle)
             session.connection.enter_phase(Phase.OPEN)  # Upstreams may send messages before their first result.
             upstream = OpenUpstream(session, asyncio.create_task(session.run()))
             if isinstance(transport, RequestTransport):

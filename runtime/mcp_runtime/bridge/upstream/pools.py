@@ -18,7 +18,7 @@ async def open_link(opener: Opener, client: ClientDetails, events: LinkEvents, o
     """Return a link with an open connection. Raises JSONRPCError if the upstream cannot be reached."""
     link = Link(events, owner)
     try:
-        upstream = await opener.open(client, link.handle)
+        upstream = await opener.open(client, link)
     except JSONRPCError:
         raise
     except MCPError as error:

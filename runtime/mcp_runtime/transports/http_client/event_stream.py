@@ -33,6 +33,7 @@ class ResumableEventStream:
         self._http = http
         self._headers = headers
         self._reconnect_without_ids = reconnect_without_ids
+        self.on_close: Callable[[], None] | None = None  # Called when the server closes the stream with a time to wait.
         self._failures = 0
 
     async def events(self, response: httpx2.Response | None = None) -> AsyncGenerator[ServerSentEvent, None]:
@@ -50,6 +51,8 @@ class ResumableEventStream:
                     response = None
                 if self.ended or not (self._reconnect_without_ids or events.last_id):
                     return
+                if self.on_close is not None and events.retry is not None:
+                    self.on_close()
                 await asyncio.sleep(reconnect_delay(self._failures, events.retry, random.random()))
                 self._failures += 1
                 events = self._http.decoder(events)

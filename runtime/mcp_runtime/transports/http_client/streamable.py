@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Final
 
 import httpx2
@@ -28,7 +29,7 @@ from ...http.client_rules import (
 )
 from ...http.headers import SESSION_ID
 from ...protocol import jsonrpc
-from ...protocol.jsonrpc import ErrorMessage, MalformedMessage, Message, RequestMessage, ResultMessage
+from ...protocol.jsonrpc import ErrorMessage, Id, MalformedMessage, Message, RequestMessage, ResultMessage
 from ...protocol.large.pieces import LARGE
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
@@ -63,6 +64,7 @@ class StreamableHTTPClient:
         self.revision = revision
         self._read_large = read_large
         self.session: str | None = None
+        self.stream_closed: Callable[[Id], None] | None = None
         self._http = http
         self._receive = receive
         self._gate = gate
@@ -164,6 +166,8 @@ class StreamableHTTPClient:
         """Deliver the messages of a stream until the response has arrived, and up to _END_SECONDS longer."""
         stream = ResumableEventStream(self._http, self._headers, reconnect_without_ids=False)
         stream.ended = not isinstance(self.revision.lifecycle, Handshake)
+        if self.stream_closed is not None:
+            stream.on_close = partial(self.stream_closed, request.id)
         answered = False
         try:
             async with asyncio.timeout(None) as timeout, aclosing(stream.events(response)) as events:

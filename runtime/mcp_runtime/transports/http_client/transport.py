@@ -32,7 +32,15 @@ _MAX_UNSENT: Final = 256  # Unsent responses above which reading pauses.
 class HTTPClientTransport:
     """A connection to one server; the first request decides between Streamable HTTP and HTTP+SSE."""
 
-    def __init__(self, url: str, revision: Revision, options: HTTPOptions) -> None:
+    def __init__(
+        self,
+        url: str,
+        revision: Revision,
+        options: HTTPOptions,
+        stream_closed: Callable[[Id], None] | None = None,
+    ) -> None:
+        """Create a connection; `stream_closed` gets the id of a request whose stream the server has closed before the
+        response, so that the client resumes it after a time."""
         self.close_reason = f"the connection to {redact_url(url)} is closed"
         self._http = HTTPConnection(url, options)
         self._http.negotiated = NegotiatedRevision(revision)
@@ -40,6 +48,7 @@ class HTTPClientTransport:
         self._streamable = StreamableHTTPClient(
             self._http, revision, self._receive_message, self._read_large, self._gate
         )
+        self._streamable.stream_closed = stream_closed
         self._legacy: LegacySSEClient | None = None
         self._sink: MessageSink | None = None
         self._deliver: Callable[[bytes | None], None] | None = None

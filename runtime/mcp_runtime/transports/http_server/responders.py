@@ -131,8 +131,13 @@ class SessionResponder(PostResponder):
         `Last-Event-ID`."""
         if standalone and isinstance(session := self._session.transport, HTTPSession):
             session.standalone_stream.close_connection()
-        elif not standalone and not self.is_done:
+        elif not standalone and not self.is_done and self._can_resume:
             self.open_stream().close_connection()
+
+    @property
+    def _can_resume(self) -> bool:
+        """True if the client gets an id to resume with: that of a first event without data, or of a message."""
+        return self.connection.revision.http.priming_event or (self.stream is not None and self.stream.last > 0)
 
     def _send(self, message: bytes) -> None:
         # The stream of this response ends with the response.

@@ -1,0 +1,60 @@
+"""`python -m mcp_runtime.gateway`: serve many servers at one endpoint. `mcp-codegen gateway` becomes this process."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import MCPError
+from ..http.addresses import parse_address
+from .gateways import Gateway
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until the client closes the connection, or until SIGINT or SIGTERM, and return 0; 1 after an error."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    try:
+        if options.lock:
+            asyncio.run(Gateway.write_lock(options.file, options.bindings))
+            return 0
+        gateway = Gateway(options.file, package=options.bindings)
+        if not options.check:
+            gateway.run(**_serving(options))
+    except KeyboardInterrupt:
+        return 130  # The exit code of shells for SIGINT.
+    except (MCPError, OSError, ImportError) as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m mcp_runtime.gateway", description=__doc__)
+    parser.add_argument("file", help="the TOML file with the settings")
+    parser.add_argument("--bindings", default="mcp_generated", help="the generated package with the revisions")
+    parser.add_argument("--http", metavar="HOST:PORT", help="serve over HTTP; by default over stdio")
+    parser.add_argument("--path", default="/mcp", help="the path of the endpoint")
+    parser.add_argument("--allow-host", action="append", dest="hosts", help="a value of the Host header to accept")
+    parser.add_argument("--allow-origin", action="append", dest="origins", help="an origin of web pages to accept")
+    parser.add_argument("--check", action="store_true", help="read the file, and exit")
+    parser.add_argument("--lock", action="store_true", help="write the lock of the tools, and exit")
+    return parser
+
+
+def _serving(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the keywords of `Gateway.run`."""
+    if options.http is None:
+        return {}
+    host, port = parse_address(options.http)
+    lists = {"hosts": options.hosts, "origins": options.origins}
+    others = {name: value for name, value in lists.items() if value is not None}
+    return {"transport": "http", "host": host, "port": port, "path": options.path, **others}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

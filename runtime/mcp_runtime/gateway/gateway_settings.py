@@ -1,0 +1,194 @@
+"""The settings of a gateway: a TOML file, or the same as a dict."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+from ..errors import LocalError
+from ..protocol.models import is_object
+from ..usage.keywords import nearest
+from ..usage.records import Record
+
+_TARGET: Final = ("command", "args", "env", "cwd", "url", "headers", "type")
+_LISTS: Final = ("allow", "deny")
+_NUMBERS: Final = ("rate", "timeout")
+_FLAGS: Final = ("cache", "resources", "prompts")
+_UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_FLAGS, "prefix", "tools")
+_TOOL: Final = ("name", "description", "hidden", "arguments")
+_GATEWAY: Final = ("name", "audit", "lock", "health", "metrics")
+_MAX_PREFIX: Final = 64
+
+
+class ToolChange(Record):
+    """What a gateway changes of one tool: its name, its description, and arguments with fixed values."""
+
+    __slots__ = ("name", "description", "hidden", "arguments")
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        self.name: str | None = table.get("name")
+        self.description: str | None = table.get("description")
+        self.hidden: bool = table.get("hidden", False)
+        self.arguments: dict[str, Any] = dict(table.get("arguments", {}))
+
+
+class UpstreamSettings(Record):
+    """One server behind a gateway: how it is reached, and what clients may use of it."""
+
+    __slots__ = ("entry", "prefix", "allow", "deny", "rate", "timeout", "cache", "resources", "prompts", "tools")
+
+    def __init__(self, name: str, table: Mapping[str, Any]) -> None:
+        self.entry = {key: table[key] for key in _TARGET if key in table}
+        self.prefix: str = table.get("prefix", name)
+        self.allow: list[str] = table.get("allow", ["*"])
+        self.deny: list[str] = table.get("deny", [])
+        self.rate: float | None = table.get("rate")
+        self.timeout: float | None = table.get("timeout")
+        self.cache: bool = table.get("cache", False)
+        self.resources: bool = table.get("resources", True)
+        self.prompts: bool = table.get("prompts", True)
+        self.tools = {tool: ToolChange(change) for tool, change in table.get("tools", {}).items()}
+
+    def allows(self, tool: str) -> bool:
+        """Return True if clients may use a tool; the name is that of the server."""
+        change = self.tools.get(tool)
+        return (
+            any(fnmatchcase(tool, pattern) for pattern in self.allow)
+            and not any(fnmatchcase(tool, pattern) for pattern in self.deny)
+            and not (change is not None and change.hidden)
+        )
+
+    def outside(self, tool: str) -> str:
+        """Return the name that clients have for a tool, without the prefix."""
+        change = self.tools.get(tool)
+        return tool if change is None or change.name is None else change.name
+
+    def inside(self, name: str) -> str | None:
+        """Return the server's name of a tool; None if clients have no tool of this name."""
+        renamed = next((tool for tool, change in self.tools.items() if change.name == name), None)
+        tool = name if renamed is None else renamed
+        return tool if self.outside(tool) == name and self.allows(tool) else None
+
+
+class GatewaySettings(Record):
+    """The settings of a gateway. Paths are relative to the folder of its file."""
+
+    __slots__ = ("name", "audit", "lock", "health", "metrics", "upstreams")
+
+    def __init__(self, table: Mapping[str, Any], upstreams: Mapping[str, UpstreamSettings], folder: Path) -> None:
+        self.name: str = table.get("name", "gateway")
+        self.audit = folder / table["audit"] if "audit" in table else None
+        self.lock = folder / table["lock"] if "lock" in table else None
+        self.health: str | None = table.get("health")
+        self.metrics: str | None = table.get("metrics")
+        self.upstreams = dict(upstreams)
+
+
+def read_settings(source: str | os.PathLike[str] | Mapping[str, Any]) -> GatewaySettings:
+    """Return the settings of a TOML file, or of a dict with the same tables.
+
+    Raises LocalError for a file that cannot be read, for an unknown key, with the key to write instead, and for a value
+    that cannot work.
+    """
+    where, folder = "Gateway()", Path()
+    content: Any = source
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        where, folder = str(path), path.parent
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise LocalError(f"{where} cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise LocalError(f"{where} is not TOML: {error}") from None
+    if not is_object(content):
+        raise LocalError('Gateway() needs a file or a dict: write Gateway("gateway.toml")')
+    _check_keys(where, "the file", content, ("gateway", "upstreams"))
+    gateway = _table(where, "gateway", content.get("gateway", {}))
+    _check_keys(where, "[gateway]", gateway, _GATEWAY)
+    _check_texts(where, "[gateway]", gateway, _GATEWAY)
+    for key in ("health", "metrics"):
+        if not gateway.get(key, "/").startswith("/"):
+            raise LocalError(f'{where}: {key} is the path of a route: write {key} = "/{gateway[key]}"')
+    tables = _table(where, "upstreams", content.get("upstreams", {}))
+    if not tables:
+        raise LocalError(f'{where} has no upstreams: write [upstreams.NAME] with command = "…" or url = "…"')
+    upstreams = {name: _upstream(where, name, table) for name, table in tables.items()}
+    _check_prefixes(where, {name: item.prefix for name, item in upstreams.items()})
+    return GatewaySettings(gateway, upstreams, folder)
+
+
+def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
+    place = f"[upstreams.{name}]"
+    table = _table(where, f"upstreams.{name}", table)
+    _check_keys(where, place, table, _UPSTREAM)
+    _check_texts(where, place, table, ("prefix",))
+    for key in _LISTS:
+        value = table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):  # pyright: ignore
+            raise LocalError(f'{where}: {place} {key} is a list of patterns: write {key} = ["read_*"]')
+    for key in _NUMBERS:
+        value = table.get(key, 1)
+        if type(value) not in (int, float) or not value > 0:
+            raise LocalError(f"{where}: {place} {key} is a number above 0: write {key} = 10")
+    for key in _FLAGS:
+        if type(table.get(key, True)) is not bool:
+            raise LocalError(f"{where}: {place} {key} is true or false: write {key} = false")
+    for tool, change in _table(where, f"upstreams.{name}.tools", table.get("tools", {})).items():
+        _check_tool(where, f"[upstreams.{name}.tools.{tool}]", _table(where, f"upstreams.{name}.tools.{tool}", change))
+    settings = UpstreamSettings(name, table)
+    if settings.prefix and not (
+        settings.prefix.replace("-", "_").isidentifier() and len(settings.prefix) < _MAX_PREFIX
+    ):
+        raise LocalError(f'{where}: {place} the prefix {settings.prefix!r} is no identifier: write prefix = "tools"')
+    return settings
+
+
+def _check_tool(where: str, place: str, change: Mapping[str, Any]) -> None:
+    _check_keys(where, place, change, _TOOL)
+    _check_texts(where, place, change, ("name", "description"))
+    if type(change.get("hidden", False)) is not bool:
+        raise LocalError(f"{where}: {place} hidden is true or false: write hidden = true")
+    if not is_object(change.get("arguments", {})):
+        raise LocalError(
+            f'{where}: {place} arguments is a table of fixed values: write arguments = {{ path = "/srv" }}'
+        )
+
+
+def _check_prefixes(where: str, prefixes: Mapping[str, str]) -> None:
+    """Refuse prefixes that let one server have the names of another."""
+    names = list(prefixes)
+    for name in names:
+        for other in names:
+            if name != other and _covers(prefixes[name], prefixes[other]):
+                raise LocalError(
+                    f"{where}: tools of {name!r} could have the names of those of {other!r}: write another prefix in "
+                    f"[upstreams.{name}]"
+                )
+
+
+def _covers(prefix: str, other: str) -> bool:
+    """Return True if a name with one prefix can be one with the other; without a prefix, no other may be empty."""
+    return prefix == other or bool(prefix and other.startswith(f"{prefix}_"))
+
+
+def _table(where: str, name: str, value: Any) -> dict[str, Any]:
+    if not is_object(value):
+        raise LocalError(f"{where}: {name!r} is a table: write [{name}]")
+    return value
+
+
+def _check_keys(where: str, place: str, table: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    for key in table:
+        if key not in allowed:
+            raise LocalError(f"{where}: {place} has no key {key!r}; {nearest(key, sorted(allowed), 'keys')}")
+
+
+def _check_texts(where: str, place: str, table: Mapping[str, Any], keys: Sequence[str]) -> None:
+    for key in keys:
+        if not isinstance(table.get(key, ""), str):
+            raise LocalError(f'{where}: {place} {key} is a text: write {key} = "…"')

@@ -1,0 +1,203 @@
+"""A gateway: an app whose tools, resources and prompts are those of other servers, by the rules of a file."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
+
+from ..app.proxy.targets import ClientFactory
+from ..errors import LocalError
+from .audit_log import AuditLog
+from .gated_upstream import GatedUpstream
+from .gateway_provider import GatewayProvider
+from .gateway_settings import GatewaySettings, UpstreamSettings, read_settings
+from .tool_lock import ToolLock, write_lock
+
+if TYPE_CHECKING:
+    from ..app.serving.runs import AppHTTPSettings
+    from ..app.serving.typed_keywords import NamedKeywords
+    from ..bindings.server import HTTPTransport
+    from ..session.interfaces import RevisionChoice
+
+_log: Final = logging.getLogger("mcp_runtime.gateway")
+_LISTS: Final = ("tools", "prompts", "resources")
+
+
+class Gateway:
+    """Many servers behind one endpoint. Clients see what the settings allow, of each server under a prefix.
+
+    Headers and tokens of clients are never passed to a server: its credentials stand in the settings.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | Mapping[str, Any],
+        *,
+        package: str = "mcp_generated",
+        **settings: Unpack[NamedKeywords],
+    ) -> None:
+        """Read the settings; servers are connected to when a client needs them.
+
+        Args:
+            source: The path of a TOML file, or a dict with the same tables.
+            package: The generated package with the protocol versions.
+            settings: The keywords of `App`, such as `auth`.
+
+        Raises LocalError for settings that cannot work, and TypeError for an unknown keyword.
+        """
+        self._source = source
+        self._settings = read_settings(source)
+        self._audit = AuditLog(self._settings.audit)
+        self._provider = GatewayProvider(self._opened)
+        self._closing: set[asyncio.Task[None]] = set()
+        self.app: Any = import_module(package).App(self._settings.name, **settings)
+        """The app, for routes and middleware of its own."""
+        self._provider.upstreams = self._upstreams(self._settings)
+        self.app.add_provider(self._provider)
+
+    def _lock(self, settings: GatewaySettings) -> ToolLock | None:
+        return None if settings.lock is None else ToolLock(settings.lock)
+
+    def _factory(self, settings: UpstreamSettings) -> ClientFactory:
+        return ClientFactory(self.app.client_class(), settings.entry, "all", {})
+
+    def _upstreams(self, settings: GatewaySettings) -> dict[str, GatedUpstream]:
+        """Return the servers of some settings: those that are the same keep their connections."""
+        lock, upstreams = self._lock(settings), dict[str, GatedUpstream]()
+        for name, item in settings.upstreams.items():
+            present = self._provider.upstreams.get(name)
+            if present is not None and present.settings.entry == item.entry:
+                upstreams[name] = present
+                continue
+            try:
+                factory = self._factory(item)
+            except (LocalError, TypeError) as error:
+                raise LocalError(f"[upstreams.{name}]: {error}") from None
+            revision = self.app.server_class.revision
+            upstreams[name] = GatedUpstream(name, item, factory, revision, self._audit, lock)
+        for name, item in settings.upstreams.items():
+            upstreams[name].change(item, lock)
+        return upstreams
+
+    # ---- serving -----------------------------------------------------------------------------------------------------
+
+    @overload
+    def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
+    @overload
+    def run(
+        self, transport: HTTPTransport, *, revisions: RevisionChoice = "all", **keywords: Unpack[AppHTTPSettings]
+    ) -> None: ...
+    def run(self, transport: str = "stdio", **keywords: Any) -> None:
+        """Serve until the client ends the connection, or until SIGINT or SIGTERM; SIGHUP reads the file again.
+
+        Args:
+            transport: "stdio" or "http".
+            keywords: Those of `App.run`, such as `port`.
+
+        Raises LocalError if the address cannot be used, or if an extra is missing.
+        """
+        if transport != "stdio":
+            self._add_routes()
+        self.app.run(transport, **keywords)
+
+    def _opened(self) -> None:
+        if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload_or_log)
+
+    def _reload_or_log(self) -> None:
+        try:
+            self.reload()
+        except LocalError as error:
+            _log.error("the settings are as before: %s", error)
+
+    def reload(self) -> None:
+        """Read the settings again, while clients are connected: their sessions go on.
+
+        A server whose command or URL is the same keeps its connections; the others get new ones at the next request.
+        Clients are notified that the lists may have changed. Raises LocalError for settings that cannot work; nothing
+        changes then. The name, the routes and the audit log stay as they are.
+        """
+        settings = read_settings(self._source)
+        upstreams = self._upstreams(settings)
+        ended = [item for item in self._provider.upstreams.values() if item not in upstreams.values()]
+        self._provider.upstreams, self._settings = upstreams, settings
+        for upstream in ended:
+            task = asyncio.ensure_future(upstream.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+        for kind in _LISTS:
+            self.app._changed(kind)
+        _log.info("the settings were read again: %d servers", len(upstreams))
+
+    @staticmethod
+    async def write_lock(source: str | os.PathLike[str] | Mapping[str, Any], package: str = "mcp_generated") -> None:
+        """Connect to all servers of some settings, and write the definitions of their tools to the lock.
+
+        Args:
+            source: The path of a TOML file, or a dict with the same tables.
+            package: The generated package with the protocol versions.
+
+        Raises LocalError if the settings name no lock, and MCPError if a server cannot be reached.
+        """
+        settings = read_settings(source)
+        if settings.lock is None:
+            raise LocalError('the settings have no lock: write lock = "tools.lock.json" into [gateway]')
+        client_class, tools = import_module(package).App.client_class(), dict[str, list[Any]]()
+        for name, item in settings.upstreams.items():
+            async with ClientFactory(client_class, item.entry, "all", {}).client({}) as client:
+                listing: Any = client
+                tools[name] = [tool async for tool in listing.iter_tools() if item.allows(tool.name)]
+        write_lock(settings.lock, tools)
+
+    # ---- health ------------------------------------------------------------------------------------------------------
+
+    def health(self) -> dict[str, Any]:
+        """Return the state of each server: "ok", or "failed" if it could not be reached when it was used last."""
+        states = {name: "ok" if item.failure is None else "failed" for name, item in self._provider.upstreams.items()}
+        return {"status": "ok" if set(states.values()) <= {"ok"} else "degraded", "upstreams": states}
+
+    def metrics(self) -> str:
+        """Return the counts of each server in the text format of Prometheus."""
+        counts = {name: item.counts for name, item in self._provider.upstreams.items()}
+        lock = next((item.lock for item in self._provider.upstreams.values()), None)
+        alarms = [] if lock is None else list(lock.alarms)
+        rows: dict[str, dict[str, float]] = {
+            "mcp_gateway_requests_total": {name: item.calls for name, item in counts.items()},
+            "mcp_gateway_failures_total": {name: item.failed for name, item in counts.items()},
+            "mcp_gateway_refusals_total": {name: item.refused for name, item in counts.items()},
+            "mcp_gateway_seconds_total": {name: round(item.seconds, 6) for name, item in counts.items()},
+            "mcp_gateway_changed_tools": {name: sum(place == name for place, _ in alarms) for name in counts},
+        }
+        lines: list[str] = []
+        for metric, values in rows.items():
+            lines.append(f"# TYPE {metric} {'counter' if metric.endswith('_total') else 'gauge'}")
+            lines += [f"{metric}{{upstream={_quoted(name)}}} {value}" for name, value in values.items()]
+        return "\n".join([*lines, ""])
+
+    def _add_routes(self) -> None:
+        settings = self._settings
+        if settings.health is None and settings.metrics is None:
+            return
+        from starlette.responses import JSONResponse, PlainTextResponse
+
+        async def health(request: Any) -> Any:
+            state = self.health()
+            return JSONResponse(state, 200 if state["status"] == "ok" else 503)
+
+        async def metrics(request: Any) -> Any:
+            return PlainTextResponse(self.metrics())
+
+        for path, route in ((settings.health, health), (settings.metrics, metrics)):
+            if path is not None:
+                self.app.custom_route(path, ["GET"])(route)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

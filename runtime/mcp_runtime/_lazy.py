@@ -9,7 +9,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
-# The modules of the distribution mcp-generated-extras: who needs it, and the extra that installs it.
+# The modules of other distributions: who needs one, and the extra that installs it.
 _EXTRAS: Final = {
     "mcp_runtime.auth.authorization_server": ("an authorization server", "auth"),
     **dict.fromkeys(("mcp_runtime.auth.client", "mcp_runtime.auth.metadata"), ("an OAuth client", "http,auth")),
@@ -18,7 +18,11 @@ _EXTRAS: Final = {
         ("a protected server", "http,auth"),
     ),
     "mcp_runtime.compat": ("mcp_generated.compat", "compat"),
+    "mcp_runtime.app.openapi.route_maps": ("an app of an API", "openapi"),
+    "mcp_runtime.app.openapi.converted_apps": ("an app of an API", "openapi"),
+    "mcp_runtime.gateway": ("a gateway", "cli"),
 }
+_DISTRIBUTIONS: Final = {"cli": "mcp-generated-codegen"}  # By extra; those of other extras are in mcp-generated-extras.
 
 
 def lazy_module(
@@ -87,4 +91,5 @@ def missing(error: ModuleNotFoundError) -> Exception:
     from .errors import LocalError
 
     user, extra = _EXTRAS[error.name]
-    return LocalError(f"{user} needs mcp-generated-extras: pip install 'mcp-generated[{extra}]'")
+    distribution = _DISTRIBUTIONS.get(extra, "mcp-generated-extras")
+    return LocalError(f"{user} needs {distribution}: pip install 'mcp-generated[{extra}]'")

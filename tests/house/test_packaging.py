@@ -241,9 +241,13 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
         ("from mcp_generated.auth import DiscoveryMethod", "http,auth"),
         ("from mcp_generated.compat import FastMCP", "compat"),
         ("import mcp_generated.compat.types", "compat"),
+        ("from mcp_generated import RouteMap", "openapi"),
+        ("from mcp_generated import App; App.from_openapi({})", "openapi"),
+        ("from mcp_generated import Gateway", "cli"),
     ):
         refused = environment.run("python", "-c", line, code=1).stderr
-        assert f" needs mcp-generated-extras: pip install 'mcp-generated[{extra}]'\n" in refused, refused
+        distribution = "mcp-generated-codegen" if extra == "cli" else "mcp-generated-extras"
+        assert f" needs {distribution}: pip install 'mcp-generated[{extra}]'\n" in refused, refused
     (tmp_path / "server.py").write_text(HELLO)
     opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     messages: list[dict[str, Any]] = [

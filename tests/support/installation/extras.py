@@ -24,6 +24,7 @@ PACKAGES: Final = {
     ),
     "http": ("httpx2", "starlette", "uvicorn"),
     "keyring": ("keyring",),
+    "openapi": ("mcp_runtime.app.openapi.converted_apps", "httpx2", "yaml"),
     "otel": ("opentelemetry",),
     "skills": ("yaml",),
 }

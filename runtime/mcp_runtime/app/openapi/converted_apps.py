@@ -84,7 +84,7 @@ def fastapi_client(application: Any, settings: Mapping[str, Any]) -> Any:
     try:
         from httpx2 import ASGITransport, AsyncClient
     except ImportError:
-        raise LocalError("from_fastapi() needs httpx2: pip install 'mcp-generated[http]'") from None
+        raise LocalError("from_fastapi() needs httpx2: pip install 'mcp-generated[openapi]'") from None
     keywords: dict[str, Any] = {"base_url": "http://fastapi", **settings}
     return AsyncClient(transport=ASGITransport(app=application), **keywords)
 
@@ -113,7 +113,7 @@ def _default_client(document: OpenAPIDocument, location: str | None) -> Any:
     try:
         from httpx2 import AsyncClient
     except ImportError:
-        raise LocalError("from_openapi() needs httpx2: pip install 'mcp-generated[http]'") from None
+        raise LocalError("from_openapi() needs httpx2: pip install 'mcp-generated[openapi]'") from None
     return AsyncClient(base_url=url, timeout=30)
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
+from ..._lazy import missing
 from ...errors import LocalError
 
 if TYPE_CHECKING:
@@ -50,8 +51,11 @@ class FromAPIs:
 
         Raises LocalError for an invalid document or client, and TypeError for an unknown keyword.
         """
-        from .converted_apps import add_operations, title_of
-        from .openapi_document import load_document
+        try:
+            from .converted_apps import add_operations, title_of
+            from .openapi_document import load_document
+        except ModuleNotFoundError as error:
+            raise missing(error) from None
 
         document, _ = loaded = load_document(openapi_spec)
         make: Any = cls
@@ -89,7 +93,10 @@ class FromAPIs:
 
         Raises LocalError if it is not a FastAPI application, and TypeError for an unknown keyword.
         """
-        from .converted_apps import fastapi_client, fastapi_document
+        try:
+            from .converted_apps import fastapi_client, fastapi_document
+        except ModuleNotFoundError as error:
+            raise missing(error) from None
 
         if client is not None:
             raise LocalError(

@@ -254,7 +254,7 @@ def _fetch(url: str) -> str:
     try:
         import httpx2
     except ImportError:
-        raise LocalError("from_openapi() with a URL needs httpx2: pip install 'mcp-generated[http]'") from None
+        raise LocalError("from_openapi() with a URL needs httpx2: pip install 'mcp-generated[openapi]'") from None
     try:
         return httpx2.get(url, follow_redirects=True).raise_for_status().text
     except httpx2.HTTPError as error:
@@ -269,7 +269,7 @@ def _parse(text: str) -> Any:
             import yaml
         except ImportError:
             raise LocalError(
-                "from_openapi(): a document in YAML needs PyYAML: pip install 'mcp-generated[skills]'"
+                "from_openapi(): a document in YAML needs PyYAML: pip install 'mcp-generated[openapi]'"
             ) from None
         try:
             document = yaml.safe_load(text)

@@ -12,6 +12,7 @@ from ...protocol.models import is_object
 from .api_requests import OperationArguments
 from .component_schemas import SchemaConverter, usable
 from .openapi_document import OpenAPIDocument, Operation, is_json_type
+from .openapi_document import load_document as load_document
 from .operation_calls import APIClient, OperationCall
 from .route_maps import MCPType, RouteMap, RouteMapFunction, choose_type
 

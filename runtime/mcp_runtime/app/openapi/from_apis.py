@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from ..._lazy import missing
@@ -51,16 +52,11 @@ class FromAPIs:
 
         Raises LocalError for an invalid document or client, and TypeError for an unknown keyword.
         """
-        try:
-            from .converted_apps import add_operations, title_of
-            from .openapi_document import load_document
-        except ModuleNotFoundError as error:
-            raise missing(error) from None
-
-        document, _ = loaded = load_document(openapi_spec)
+        converted = _converted_apps()
+        document, _ = loaded = converted.load_document(openapi_spec)
         make: Any = cls
-        app = make(name or title_of(document), **settings)
-        add_operations(
+        app = make(name or converted.title_of(document), **settings)
+        converted.add_operations(
             app,
             loaded,
             client,
@@ -93,14 +89,19 @@ class FromAPIs:
 
         Raises LocalError if it is not a FastAPI application, and TypeError for an unknown keyword.
         """
-        try:
-            from .converted_apps import fastapi_client, fastapi_document
-        except ModuleNotFoundError as error:
-            raise missing(error) from None
-
+        converted = _converted_apps()
         if client is not None:
             raise LocalError(
                 "from_fastapi(): it has no client; write httpx_client_kwargs={…}, or App.from_openapi(document, client)"
             )
-        document = fastapi_document(app)
-        return cls.from_openapi(document, fastapi_client(app, httpx_client_kwargs or {}), name, **settings)
+        document = converted.fastapi_document(app)
+        return cls.from_openapi(document, converted.fastapi_client(app, httpx_client_kwargs or {}), name, **settings)
+
+
+def _converted_apps() -> ModuleType:
+    """Return what makes apps, which an extra installs. Raises LocalError without it."""
+    try:
+        from . import converted_apps
+    except ModuleNotFoundError as error:
+        raise missing(error) from None
+    return converted_apps

@@ -38,7 +38,8 @@ def test_what_is_committed_is_what_the_schemas_give() -> None:
 def test_one_revision_is_written_as_a_package_of_its_own(tmp_path: Path) -> None:
     result = run("--revision", "2025-03-26", "--output", tmp_path / "bindings")
     assert result.exit_code == 0, result.output
-    files = {f"v2025_03_26/{name}.py" for name in ("__init__", "client", "methods", "server", "sync", "types")}
+    modules = ("__init__", "client", "core_schemas", "methods", "server", "sync", "types")
+    files = {f"v2025_03_26/{name}.py" for name in modules}
     names = "auth dependencies http middleware providers sampling skills tasks testing transforms"
     areas = {f"{area}.py" for area in names.split()}
     assert contents(tmp_path / "bindings").keys() == {"__init__.py", "py.typed", *areas, *files}

@@ -19,10 +19,10 @@ PACKAGES: Final = {
     "cli": ("click", "jinja2", "rich"),
     "codegen": ("black", "datamodel_code_generator", "jsonschema", "tree_sitter", "tree_sitter_typescript"),
     "dev": (
-        *("anyio", "authlib", "fastapi", "httptools", "hypothesis", "opentelemetry.sdk", "selenium", "uvloop"),
+        *("anyio", "authlib", "fastapi", "hypothesis", "opentelemetry.sdk", "selenium", "uvloop"),
         *("websockets", "xdist"),
     ),
-    "http": ("httpx2", "starlette", "uvicorn"),
+    "http": ("httptools", "httpx2", "starlette", "uvicorn"),
     "keyring": ("keyring",),
     "openapi": ("mcp_runtime.app.openapi.converted_apps", "httpx2", "yaml"),
     "otel": ("opentelemetry",),

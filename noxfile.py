@@ -163,7 +163,6 @@ def conformance_through_bridge(session: nox.Session) -> None:
 @nox.session
 def balanced(session: nox.Session) -> None:
     """Run the official conformance suite, and all clients of other projects, through nginx before four servers."""
-    session.env["PYTHONPATH"] = "tests"
     session.run(sys.executable, "tests/conformance/run.py", "--balanced", *session.posargs, external=True)
     cells = "tests/interop/features/test_balanced_cells.py"
     session.run(sys.executable, "-m", "pytest", "-q", "-m", "long or campaign", cells, external=True)

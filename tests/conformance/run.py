@@ -65,6 +65,7 @@ def free_port() -> int:
 @contextmanager
 def balanced_origin() -> Iterator[str]:
     """The origin of nginx before four servers that share a Redis, without stickiness."""
+    sys.path.insert(0, str(HERE.parent))
     from support.processes import end_shared
     from support.stores.balancers import balanced
     from support.stores.homes import place_of

@@ -42,22 +42,24 @@ def script() -> tuple[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout."""
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheels of this checkout."""
     folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    subprocess.run(command, check=True, capture_output=True)
-    return next(folder.glob("*.whl"))
+    for distribution in (ROOT, ROOT / "codegen", ROOT / "extras"):
+        command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
+        subprocess.run([*command, str(distribution)], check=True, capture_output=True)
+    return folder
 
 
 @pytest.fixture(scope="module")
-def followed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+def followed(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """A home folder in which the page was followed, and what each block of commands wrote."""
     home = tmp_path_factory.mktemp("home")
     constraint = home / "constraint.txt"
-    constraint.write_text(f"mcp-generated=={wheel.name.split('-')[1]}\n")  # As if the wheel were the release on PyPI.
+    versions = [wheel.name.split("-")[:2] for wheel in wheels.glob("*.whl")]  # As if they were the release on PyPI.
+    constraint.write_text("".join(f"{name}=={version}\n" for name, version in versions))
     env = {name: value for name, value in clean().items() if not name.startswith(("XDG_", "VIRTUAL_ENV"))}
-    env["PIP_FIND_LINKS"] = f"{wheel.parent} {env.get('PIP_FIND_LINKS', '')}".strip()
+    env["PIP_FIND_LINKS"] = f"{wheels} {env.get('PIP_FIND_LINKS', '')}".strip()
     env |= {
         "HOME": str(home),
         "PIP_CONSTRAINT": str(constraint),

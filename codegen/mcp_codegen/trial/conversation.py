@@ -148,7 +148,7 @@ class Conversation:
             app.tool(add)
             async with asyncio.timeout(SECONDS), package.connect(app) as client:
                 result = await client.call_tool("add", {"a": 2, "b": 3})
-                assert result.structured_content == {"result": 5}, f"the result of a tool is {result!r}"
+                assert result.content[0].text == "5", f"the result of a tool is {result!r}"
 
 
 def short(error: BaseException) -> str:

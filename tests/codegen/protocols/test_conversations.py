@@ -68,7 +68,7 @@ def meta_model(python: Path, folder: Path) -> Path:
 def test_bindings_of_lsp_talk_to_two_language_servers(tmp_path: Path) -> None:
     python = python_peer(LANGUAGE_SERVER)
     generate(tmp_path, "lsp", meta_model(python, tmp_path), "lsp_bindings")
-    name, lines, hover, definition = talk(tmp_path, "talk_lsp.py", str(tmp_path), str(python.with_name("pylsp")))
+    name, lines, hover, definition = talk(tmp_path, "talk_lsp.py", str(tmp_path), str(python), "-m", "pylsp")
     assert (name, lines, definition) == ("pylsp", [0, 4], [3])
     assert "area(side: int) -> int" in hover
     command = [str(python.with_name("ruff")), "server", "--isolated"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
-from ..._lazy import missing
+from ..._lazy import load
 from ...errors import LocalError
 
 if TYPE_CHECKING:
@@ -98,10 +97,6 @@ class FromAPIs:
         return cls.from_openapi(document, converted.fastapi_client(app, httpx_client_kwargs or {}), name, **settings)
 
 
-def _converted_apps() -> ModuleType:
-    """Return what makes apps, which an extra installs. Raises LocalError without it."""
-    try:
-        from . import converted_apps
-    except ModuleNotFoundError as error:
-        raise missing(error) from None
-    return converted_apps
+def _converted_apps() -> Any:
+    """Return the module that makes apps, which an extra installs. Raises LocalError without it."""
+    return load(f"{__package__}.converted_apps")

@@ -19,14 +19,13 @@ from ..endpoint.extensions import load_extension
 from ..errors import ClientCapabilityError, LocalError, ToolError
 from ..protocol.capabilities import merge
 from ..protocol.revision import Request
-from ..protocol.wire.core_records import read_as_record
 from ..server.cache_hints import CacheHint
 from ..server.context import ServerContext
 from ..server.state_store import StateStore
 from ..usage.keywords import checked
 from ..usage.rules import shown
 from .components.failures import ShownExceptions
-from .components.json_answers import ResultTypes, answer
+from .components.json_answers import ResultTypes, answer, read_params
 from .openapi.from_apis import FromAPIs
 from .proxy.proxies import Proxies
 from .registrations import Registrations
@@ -195,7 +194,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             "lifespan": _lifespan_of(self._enter_lifespans),
             "scopes": _scopes_of(self._registry),
             "_around": _around(self._registry),
-            "_read_params": staticmethod(read_as_record),
+            "_read_params": staticmethod(read_params),
         }
         for kind, names in _HANDLERS_BY_KIND.items():
             if self._declares(kind):

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from ...protocol.models import PreSerialized
-from ...protocol.revision import Request
-from ...protocol.wire.core_records import as_model, result_constants
+from ...protocol.models import PreSerialized, Read, read_as_model
+from ...protocol.revision import Request, Sent
+from ...protocol.wire.core_records import as_model, read_as_record, result_constants
 from ...server.context import ServerContext
 from ...server.lists import paginate
 
@@ -72,3 +72,16 @@ async def _list_tools(registry: Any, ctx: ServerContext, params: Any, states: Ma
 
 # What answers a request, by the name of its handler.
 _ANSWERS: Final = {"call_tool": _call_tool, "list_tools": _list_tools}
+# The names of the handlers that read the model of their params.
+_READ_MODELS: Final = (
+    *("list_resources", "list_resource_templates", "read_resource", "subscribe", "unsubscribe"),
+    *("list_prompts", "get_prompt", "set_level"),
+)
+
+
+def read_params(row: Sent) -> Read:
+    """Return the function that reads the params of a message: as a record, but as the model where a handler needs it.
+
+    A record that becomes a model is a second copy of what the client has sent.
+    """
+    return read_as_model(row) if row.name in _READ_MODELS else read_as_record(row)

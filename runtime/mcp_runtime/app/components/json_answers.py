@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 from ...protocol.models import PreSerialized, Read, read_as_model
@@ -79,6 +79,7 @@ _READ_MODELS: Final = (
 )
 
 
+@cache
 def read_params(row: Sent) -> Read:
     """Return the function that reads the params of a message: as a record, but as the model where a handler needs it.
 

@@ -10,7 +10,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -27,10 +27,27 @@ _MAX_ENTRIES: Final = {"output": 8, "types": 64, "module": 1024}
 
 def cached(kind: str, parts: Iterable[str | bytes], make: Callable[[], str]) -> str:
     """Return what `make` gives for these parts: from the cache, or made now and stored."""
+    return cached_texts(kind, [parts], lambda numbers: [make()])[0]
+
+
+def cached_texts(
+    kind: str, all_parts: Iterable[Iterable[str | bytes]], make: Callable[[list[int]], list[str]]
+) -> list[str]:
+    """Return the texts of several entries. `make` gives those that the cache does not have, by their numbers."""
+    digests = [digest([kind, *parts]) for parts in all_parts]
     folder = _folder()
     if folder is None:
-        return make()
-    path = folder / kind / digest([kind, *parts])
+        return make(list(range(len(digests))))
+    paths = [folder / kind / name for name in digests]
+    texts = [_stored(path) for path in paths]
+    absent = [number for number, text in enumerate(texts) if text is None]
+    new_texts = dict(zip(absent, make(absent) if absent else [], strict=True))
+    _store({paths[number]: text.encode() for number, text in new_texts.items()}, _MAX_ENTRIES[kind])
+    return [new_texts[number] if text is None else text for number, text in enumerate(texts)]
+
+
+def _stored(path: Path) -> str | None:
+    """Return the text of an entry, or None without a whole one."""
     with suppress(OSError, UnicodeDecodeError):
         data = path.read_bytes()
         checksum, _, text = data.partition(b"\n")
@@ -38,9 +55,7 @@ def cached(kind: str, parts: Iterable[str | bytes], make: Callable[[], str]) -> 
             with suppress(OSError):
                 os.utime(path)
             return text.decode()
-    new_text = make()
-    _store(path, new_text.encode(), _MAX_ENTRIES[kind])
-    return new_text
+    return None
 
 
 def digest(parts: Iterable[str | bytes]) -> str:
@@ -83,16 +98,19 @@ def _folder() -> Path | None:
     return None
 
 
-def _store(path: Path, data: bytes, limit: int) -> None:
-    """Write an entry in one step, and remove the oldest ones beyond the limit. A failure leaves no entry."""
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
-    with suppress(OSError):
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        try:
-            temporary.write_bytes(digest([data]).encode() + b"\n" + data)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-        entries = sorted(path.parent.iterdir(), key=lambda entry: entry.stat().st_mtime)
-        for entry in entries[:-limit] if len(entries) > limit else ():
-            entry.unlink(missing_ok=True)
+def _store(entries: Mapping[Path, bytes], limit: int) -> None:
+    """Write each entry in one step, and remove the oldest ones beyond the limit. A failure leaves no entry."""
+    for path, data in entries.items():
+        temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
+        with suppress(OSError):
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            try:
+                temporary.write_bytes(digest([data]).encode() + b"\n" + data)
+                temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)
+    for folder in {path.parent for path in entries}:
+        with suppress(OSError):
+            present = sorted(folder.iterdir(), key=lambda entry: entry.stat().st_mtime)
+            for entry in present[:-limit] if len(present) > limit else ():
+                entry.unlink(missing_ok=True)

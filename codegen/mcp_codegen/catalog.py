@@ -21,6 +21,7 @@ from .model.docs import Docs, read_docs
 from .model.error_codes import derive_error_codes
 from .model.ir import Revision
 from .model.lifecycle import check_http, derive_http, derive_lifecycle, has_batches, has_null_ids
+from .model.message_tags import read_message_tags
 from .model.methods import derive_methods
 from .model.overlay import Overlay, read_overlay
 from .model.types import NamedTypes, read_types
@@ -173,7 +174,8 @@ class SchemaCatalog:
 
     def _derive(self, revision: str, schema: Schema, sha256: str) -> Revision:
         types = self._types(revision, schema)
-        methods = derive_methods(types, revision, self.overlay)
+        tags = read_message_tags(schema, types, revision)
+        methods = derive_methods(types, revision, self.overlay, tags)
         lifecycle = derive_lifecycle(methods, revision, self.overlay)
         constants = schema.get("x-constants", {})
         http = derive_http(methods, constants, lifecycle.style, revision, self.overlay)

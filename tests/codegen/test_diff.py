@@ -67,7 +67,7 @@ CHANGELOG = {
         ("choice of tools in sampling", "field-added", "CreateMessageRequestParams.toolChoice"),
         ("tasks of a server", "method-added", "tasks/get (client to server)"),
         ("tasks of a client", "method-added", "tasks/result (server to client)"),
-        ("a call may become a task", "interim-added", "tools/call (client to server)"),
+        ("a call may become a task", "interim-on-request", "tools/call (client to server)"),
         ("description of programs", "field-added", "Implementation.description"),
         ("usual values of strings", "field-added", "StringSchema.default"),
         ("usual values of numbers", "field-added", "NumberSchema.default"),
@@ -119,6 +119,12 @@ CHANGELOG = {
         ("logging is deprecated", "field-deprecated", "ServerCapabilities.logging"),
         ("the context of samples is deprecated", "field-deprecated", "CreateMessageRequestParams.includeContext"),
         ("the interim answer", "type-added", "InputRequiredResult"),
+        ("headers with the method and the name of a tool", "http-changed", "http.headers tools/call"),
+        ("headers with the method and the name of a prompt", "http-changed", "http.headers prompts/get"),
+        ("headers with the method and the URI of a resource", "http-changed", "http.headers resources/read"),
+        ("headers with arguments of a tool", "http-changed", "http.tool_headers"),
+        ("a missing resource is an invalid param", "code-reserved", "errors.-32002"),
+        ("codes of the specification are reserved", "code-reserved", "errors.-32099..-32020"),
     ],
 }
 

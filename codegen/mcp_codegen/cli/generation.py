@@ -16,6 +16,7 @@ from rich.syntax import Syntax
 from ..cache import cached, generator_digest, tree_digest
 from ..catalog import SchemaCatalog
 from ..errors import CodegenError
+from ..helper_process import without_collection
 from ..model.ir import module_name
 from ..output import compare_files
 from ..paths import Templates, default_output, package_folder, template_folders
@@ -93,7 +94,7 @@ def _check(files: dict[Path, str], chosen: list[str], command: str) -> None:
 def _render(schemas: SchemaCatalog, overrides: Path | None, output: Path, chosen: list[str]) -> dict[Path, str]:
     ids = [schemas.require_revision(revision) for revision in chosen]
     templates = template_folders(overrides)
-    present = [name for name in schemas.pins if (output / module_name(name) / "__init__.py").is_file()]
+    present = [name for name in schemas.pins if name in ids or (output / module_name(name) / "__init__.py").is_file()]
     parts = [generator_digest(), tree_digest(schemas.root), *map(tree_digest, templates), json.dumps([ids, present])]
     text = cached("output", parts, partial(_rendered, schemas, templates, output, ids))
     return {output / name: module for name, module in json.loads(text).items()}
@@ -111,7 +112,8 @@ def _rendered(schemas: SchemaCatalog, templates: Templates, output: Path, ids: l
         def on_progress(revision: str) -> None:
             progress.update(task, advance=1, description=f"generated {revision}")
 
-        files = generate(schemas, templates, output, ids, on_progress)
+        with without_collection():
+            files = generate(schemas, templates, output, ids, on_progress, parallel=True)
     return json.dumps({path.relative_to(output).as_posix(): text for path, text in files.items()})
 
 

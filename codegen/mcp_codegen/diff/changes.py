@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from enum import IntEnum
 from typing import Final
+
+from ..json_types import Json
 
 
 class Severity(IntEnum):
@@ -22,7 +24,10 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The severity of a change for the sender and for the receiver of a message with it; `text` is its meaning."""
+    """The severity of a change for the sender and for the receiver of a message with it; `text` is its meaning.
+
+    It is breaking only where a witness shows it.
+    """
 
     sender: Severity
     receiver: Severity
@@ -48,9 +53,10 @@ DIFF_RULES: Final[Mapping[str, Rule]] = {
     "result-type": Rule(_FINE, _FINE, "The result is of another type; its fields are reported separately."),
     "interim-added": Rule(_BREAKS, _FINE, "A further interim result is possible; the requester must handle it."),
     "interim-removed": Rule(_FINE, _BREAKS, "An interim result is no longer possible."),
+    "interim-on-request": Rule(_FINE, _FINE, "An interim result that only params request is possible, or no longer."),
     "capability-changed": Rule(_BREAKS, _BREAKS, "A method needs another capability."),
     "type-added": Rule(_FINE, _FINE, "A new type; its uses are reported separately."),
-    "type-removed": Rule(_BREAKS, _BREAKS, "A type was removed, and with it its name in the bindings."),
+    "type-removed": Rule(_FINE, _FINE, "A type was removed; its uses are reported separately."),
     "type-renamed": Rule(_FINE, _FINE, "The same type under another name: bindings change, the wire does not."),
     "type-deprecated": Rule(_LATER, _LATER, "A type will be removed."),
     "type-restored": Rule(_FINE, _FINE, "A type is no longer deprecated."),
@@ -72,6 +78,8 @@ DIFF_RULES: Final[Mapping[str, Rule]] = {
     "constant-added": Rule(_FINE, _FINE, "A new constant, such as an error code."),
     "constant-removed": Rule(_BREAKS, _BREAKS, "A constant was removed."),
     "constant-changed": Rule(_BREAKS, _BREAKS, "A constant has another value."),
+    "code-reserved": Rule(_BREAKS, _FINE, "An error code is reserved: another code is sent instead."),
+    "code-free": Rule(_FINE, _BREAKS, "An error code is no longer reserved."),
     "batches-added": Rule(_FINE, _BREAKS, "A message on the wire may be a list of messages."),
     "batches-removed": Rule(_BREAKS, _FINE, "A message on the wire may no longer be a list of messages."),
     "error-id": Rule(_FINE, _BREAKS, "The id of an error for an unreadable request is encoded differently."),
@@ -84,11 +92,24 @@ _WINDOW_YEARS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Witness:
+    """A value, such as a message or a part of one, that one revision accepts and the other refuses.
+
+    `at` is the type of the value in the revision that accepts it, or the place that no type shows.
+    """
+
+    at: str
+    accepted_by: str
+    refused_by: str
+    value: Json = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class DiffChange:
     """One change: its place, the state before and after, and its severity for either side.
 
     `removable` is the first day on which something deprecated may be removed; `waived` the reason why the change is
-    accepted.
+    accepted; `witnesses` show why it is breaking.
     """
 
     rule: str
@@ -99,6 +120,7 @@ class DiffChange:
     server: Severity
     removable: str = ""
     waived: str = ""
+    witnesses: tuple[Witness, ...] = ()
 
     @property
     def severity(self) -> Severity:

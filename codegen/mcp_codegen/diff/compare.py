@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
-from ..model.ir import Alias, Array, Field, Map, Method, Object, Plain, Ref, Revision, Type, Union, Values
+from ..model.ir import Alias, Array, Field, Map, Method, Object, Plain, Ref, Revision, Side, Type, Union, Values
 from ..model.methods import ROLES
 from .canonical import canonical
 from .changes import DiffChange, removable_from
-from .direction import directions, sender, severity
+from .direction import directions, sender
+from .overall import overall_changes
 from .values import Relation, TypeComparison
+from .witness import Evidence, Place, no_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +39,12 @@ class _RevisionComparison:
         self._renamed = _renamed(older, newer)
         self._values = TypeComparison(older, newer, self._renamed)
         self._directions = directions(older, newer)
+        self._evidence = Evidence(older, newer)
         self._removable = removable_from(newer.id)
         self._type_changes: dict[str, list[_TypeChange]] = {}
 
     def changes(self) -> list[DiffChange]:
-        return [*self._methods(), *self._types(), *self._overall()]
+        return [*self._methods(), *self._types(), *overall_changes(self._older, self._newer, self._evidence)]
 
     # ---- methods ----------------------------------------------------------------------------------------------------
 
@@ -68,27 +72,40 @@ class _RevisionComparison:
             if before != after:
                 if rule == "params-type" and not (before and after):
                     rule = "params-added" if after else "params-removed"
-                yield self._method_change(rule, new, before, after)
+                place = no_type(f"calls {new.direction}", self._evidence.calls(old, new))
+                yield self._method_change(rule, new, before, after, place)
         if old.params and new.params and old.params_required != new.params_required:
             rule = "params-required" if new.params_required else "params-optional"
             yield self._method_change(rule, new, old.params, new.params)
-        old_interim, new_interim = ({interim.type for interim in row.interim} for row in (old, new))
-        for name in sorted(new_interim - old_interim):
-            yield self._method_change("interim-added", new, "", name)
-        for name in sorted(old_interim - new_interim):
-            yield self._method_change("interim-removed", new, name, "")
+        yield from self._interim(old, new)
         if old.deprecated != new.deprecated:
             yield self._method_change("method-deprecated" if new.deprecated else "method-restored", new, "", "")
+
+    def _interim(self, old: Method, new: Method) -> Iterator[DiffChange]:
+        """Yield the changes of the results that may arrive before the final one."""
+        before, after = ({interim.type: interim for interim in row.interim} for row in (old, new))
+        for name in sorted(before.keys() ^ after.keys()):
+            if (before.get(name) or after[name]).value is None:  # Its property is one of the params.
+                rule = "interim-on-request"
+            else:
+                rule = "interim-added" if name in after else "interim-removed"
+            texts = ("", name) if name in after else (name, "")
+            place = no_type(f"results {new.direction} {new.method}", self._evidence.values(name), in_response=True)
+            yield self._method_change(rule, new, *texts, place)
 
     def _new_name(self, name: str | None) -> str:
         return self._renamed.get(name or "", name or "")
 
-    def _method_change(self, rule: str, row: Method, before: str, after: str) -> DiffChange:
-        client, server = severity(rule, [sender(row)])
-        removable = self._removable if rule == "method-deprecated" else ""
-        return DiffChange(
-            rule, f"{row.method} ({row.direction.replace('_', ' ')})", before, after, client, server, removable
-        )
+    def _method_change(self, rule: str, row: Method, before: str, after: str, place: Place | None = None) -> DiffChange:
+        senders: list[Side] = [sender(row)]
+        if rule == "capability-changed":  # One side declares it, and the other one relies on that.
+            declared = (self._evidence.values(f"{side}Capabilities") for side in ("Client", "Server"))
+            place = no_type(f"capabilities {row.direction} {row.method}", ({}, *chain.from_iterable(declared)))
+            senders = ["client", "server"]
+        place = place or no_type(f"calls {row.direction}", self._evidence.calls(row))
+        at = f"{row.method} ({row.direction.replace('_', ' ')})"
+        change = self._evidence.change(rule, at, before, after, senders=senders, place=place)
+        return replace(change, removable=self._removable) if rule == "method-deprecated" else change
 
     # ---- types ------------------------------------------------------------------------------------------------------
 
@@ -103,17 +120,19 @@ class _RevisionComparison:
                 yield self._type_change(new_name, _TypeChange("type-renamed", "", name, new_name))
             for change in self._changes_of(name) if new_name not in ROLES else ():
                 if not self._is_inherited(old, new, change):
-                    yield self._type_change(new_name, change)
+                    yield self._type_change(new_name, change, name)
         old_names = {self._renamed.get(name, name) for name in self._older.types}
         for name, new in self._newer.types.items():
             if name not in old_names:
                 yield self._type_change(name, _TypeChange("type-added", "", "", _kind(new)))
 
-    def _type_change(self, name: str, change: _TypeChange) -> DiffChange:
-        client, server = self._directions.severities(change.rule, name)
-        removable = self._removable if change.rule.endswith("-deprecated") else ""
+    def _type_change(self, name: str, change: _TypeChange, older_name: str = "") -> DiffChange:
         at = f"{name}.{change.field}" if change.field else name
-        return DiffChange(change.rule, at, change.before, change.after, client, server, removable)
+        place = Place(older_name or name, name, change.field)
+        rated = self._evidence.change(
+            change.rule, at, change.before, change.after, senders=self._directions.of(name), place=place
+        )
+        return replace(rated, removable=self._removable) if change.rule.endswith("-deprecated") else rated
 
     def _is_inherited(self, old: Object | Alias, new: Object | Alias, change: _TypeChange) -> bool:
         """Return True if a base of this type, before or after, has the same change and reports it."""
@@ -174,37 +193,6 @@ class _RevisionComparison:
         relation = self._values.relate(before, after)
         if relation is not Relation.SAME:
             yield _TypeChange(relation.value, field, show(before), show(after))
-
-    # ---- the rest ----------------------------------------------------------------------------------------------------
-
-    def _overall(self) -> Iterator[DiffChange]:
-        old, new = self._older, self._newer
-        for name in (*old.constants, *(name for name in new.constants if name not in old.constants)):
-            before, after = old.constants.get(name), new.constants.get(name)
-            if before != after:
-                rule = (
-                    "constant-added" if before is None else "constant-removed" if after is None else "constant-changed"
-                )
-                rule = "revision-id" if (before, after) == (old.id, new.id) else rule
-                yield _overall_change(rule, name, before, after)
-        if old.batches != new.batches:
-            rule = "batches-added" if new.batches else "batches-removed"
-            yield _overall_change(rule, "JSONRPCMessage", old.batches, new.batches)
-        if old.null_ids != new.null_ids:
-            yield _overall_change("error-id", "JSONRPCErrorResponse.id", old.null_ids, new.null_ids)
-        if old.lifecycle.style != new.lifecycle.style:
-            yield _overall_change("lifecycle-changed", "lifecycle", old.lifecycle.style, new.lifecycle.style)
-        for feature in ("streamable", "version_header", "priming_event", "resource_metadata"):
-            before, after = getattr(old.http, feature), getattr(new.http, feature)
-            if before != after:
-                yield _overall_change("http-changed", f"http.{feature}", before, after)
-
-
-def _overall_change(rule: str, at: str, before: object, after: object) -> DiffChange:
-    client, server = severity(rule, ["client", "server"])
-    return DiffChange(
-        rule, at, "" if before is None else str(before), "" if after is None else str(after), client, server
-    )
 
 
 def _renamed(older: Revision, newer: Revision) -> dict[str, str]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from ..model.ir import Alias, Array, Map, Method, Object, Ref, Revision, Side, Type, Union
-from .changes import DIFF_RULES, Severity
 
 _SENDERS: Final[dict[str, tuple[Side, Side]]] = {
     "client_to_server": ("client", "server"),
@@ -22,23 +20,11 @@ class Directions:
     aliases: set[str] = field(default_factory=set[str])
     senders: dict[Side, set[str]] = field(default_factory=lambda: {"client": set[str](), "server": set[str]()})
 
-    def severities(self, rule: str, type: str) -> tuple[Severity, Severity]:
-        """Return the severity of a change of this type for clients and for servers. A type that neither side sends
-        counts for both, but an alias that neither side sends only groups messages and counts for none."""
+    def of(self, type: str) -> list[Side]:
+        """Return the sides that send a type. One that neither side sends counts for both, but an alias that neither
+        side sends only groups messages and counts for none."""
         senders: list[Side] = [side for side, types in self.senders.items() if type in types]
-        if not senders and type in self.aliases:
-            return Severity.COMPATIBLE, Severity.COMPATIBLE
-        return severity(rule, senders or ["client", "server"])
-
-
-def severity(rule: str, senders: Iterable[Side]) -> tuple[Severity, Severity]:
-    """Return the severity for clients and for servers of a change in messages of these senders."""
-    client = server = Severity.COMPATIBLE
-    for side in senders:
-        for_sender, for_receiver = DIFF_RULES[rule].sender, DIFF_RULES[rule].receiver
-        client = max(client, for_sender if side == "client" else for_receiver)
-        server = max(server, for_receiver if side == "client" else for_sender)
-    return client, server
+        return senders or ([] if type in self.aliases else ["client", "server"])
 
 
 def sender(row: Method) -> Side:

@@ -7,14 +7,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
 import jinja2
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .changes import DIFF_RULES, DiffChange, Severity
+from .changes import DIFF_RULES, DiffChange, Severity, Witness
 from .deprecations import Deprecation
+
+_MAX_VALUE: Final = 160
 
 _STYLES = {Severity.COMPATIBLE: "green", Severity.DEPRECATED: "yellow", Severity.BREAKING: "red"}
 
@@ -95,14 +98,24 @@ def as_html(report: DiffReport, templates: Path) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates), undefined=jinja2.StrictUndefined, autoescape=True
     )
-    return environment.get_template("diff.html.jinja2").render(difference=report, rules=DIFF_RULES)
+    return environment.get_template("diff.html.jinja2").render(
+        difference=report, rules=DIFF_RULES, describe=describe_witness
+    )
 
 
 def _before_after(change: DiffChange) -> str:
     moved = (
         " → ".join(text or "nothing" for text in (change.before, change.after)) if change.before or change.after else ""
     )
-    return moved + (f" (may be removed from {change.removable})" if change.removable else "")
+    shown = "".join(f"\n{describe_witness(witness)}" for witness in change.witnesses)
+    return moved + (f" (may be removed from {change.removable})" if change.removable else "") + shown
+
+
+def describe_witness(witness: Witness) -> str:
+    """Return a witness in one line of limited length."""
+    value = json.dumps(witness.value, ensure_ascii=False)
+    value = value if len(value) <= _MAX_VALUE else f"{value[:_MAX_VALUE]}…"
+    return f"{witness.accepted_by} accepts, and {witness.refused_by} refuses, {value}"
 
 
 def _mark(side: Severity, change: DiffChange) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 
@@ -46,6 +46,8 @@ class TypeComparison:
     def _arms(self, written: Type, revision: Revision, closed: frozenset[str]) -> list[Type]:
         """Return the arms of a type under the names of the newer revision, with aliases outside `closed` opened."""
         match written:
+            case Ref() | Union() if _is_any(written, revision):
+                return [Plain("any")]
             case Ref(name):
                 new_name = self._renamed.get(name, name) if revision is self._older else name
                 type = revision.types.get(name)
@@ -99,6 +101,37 @@ class TypeComparison:
     def _object_fields(self, name: str) -> tuple[Field, ...]:
         type = self._newer.types.get(name) or self._older.types.get(name)
         return type.fields if isinstance(type, Object) else ()
+
+
+def _is_any(written: Type, revision: Revision, assumed: frozenset[str] = frozenset()) -> bool:
+    """Return True if a type allows each JSON value, such as a union of all kinds whose items and members are of the
+    same union."""
+    match written:
+        case Plain():
+            return written == Plain("any")
+        case Ref(name):
+            type = revision.types.get(name)
+            return name in assumed or (isinstance(type, Alias) and _is_any(type.type, revision, assumed | {name}))
+        case Union():
+            arms = list(_opened(written, revision, assumed))
+            plain = all(Plain(kind) in arms for kind in ("string", "number", "boolean", "null"))
+            objects = any(isinstance(arm, Map) and _is_any(arm.values, revision, assumed) for arm in arms)
+            arrays = (arm.items for arm in arms if isinstance(arm, Array) and arm == Array(arm.items))
+            return plain and objects and any(_is_any(items, revision, assumed) for items in arrays)
+        case _:
+            return False
+
+
+def _opened(written: Type, revision: Revision, assumed: frozenset[str]) -> Iterator[Type]:
+    """Yield the arms of a type, with aliases opened."""
+    match written:
+        case Union(arms):
+            for arm in arms:
+                yield from _opened(arm, revision, assumed)
+        case Ref(name) if name not in assumed and isinstance(type := revision.types.get(name), Alias):
+            yield from _opened(type.type, revision, assumed | {name})
+        case _:
+            yield written
 
 
 def _bounded(arm: Plain, other: Plain) -> bool:

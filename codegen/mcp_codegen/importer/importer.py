@@ -145,7 +145,7 @@ def _json(data: bytes, path: Path) -> Schema:
     try:
         schema = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise SchemaError(f"{path}: is not JSON: {error}") from error
+        raise SchemaError(f"{path}: is not JSON: {error}; correct the file", at=path.name) from error
     if not is_object(schema):
-        raise SchemaError(f"{path}: must be a JSON object, not {type(schema).__name__}")
+        raise SchemaError(f"{path}: must be a JSON object, not {type(schema).__name__}; correct the file", at=path.name)
     return schema

@@ -111,10 +111,10 @@ class _Normalizer:
         marks: Schema = {}
         if "category" in declared.tags:
             marks["x-category"] = declared.tags["category"].strip("`")
-        if "internal" in declared.tags:
-            marks["x-internal"] = True
-        if "deprecated" in declared.tags:
-            marks["deprecated"] = True
+        flags = {"internal": "x-internal", "deprecated": "deprecated"}
+        marks |= {mark: True for tag, mark in flags.items() if tag in declared.tags}
+        of_messages = [tag for tag in ("direction", "capability", "result") if tag in declared.tags]
+        marks |= {f"x-{tag}": declared.tags[tag].strip("`") for tag in of_messages}
         body = (
             self._interface(declared)
             if isinstance(declared, InterfaceDeclaration)

@@ -51,7 +51,9 @@ def parse(text: str, source: str) -> list[Declaration]:
     the supported subset."""
     root = tree_sitter.Parser(_LANGUAGE).parse(text.encode()).root_node
     if root.has_error:
-        raise SchemaError(f"{source}:{_first_error(root)}: is not valid TypeScript; correct the syntax of this line")
+        line = _first_error(root)
+        text = f"{source}:{line}: is not valid TypeScript; correct the syntax of this line"
+        raise SchemaError(text, at=f"line {line}")
     try:
         nodes = [(node, tags) for node, tags in _with_tags(root) if node.type != "empty_statement"]
         declarations = [item for node, tags in nodes for item in _declarations(node, tags, source)]
@@ -61,7 +63,8 @@ def parse(text: str, source: str) -> list[Declaration]:
     for declared, line in declarations:
         merged = _merged(read.setdefault(declared.name, declared), declared)
         if merged is None:
-            raise SchemaError(f"{source}:{line}: {declared.name} is declared again, with another body; declare it once")
+            text = f"{source}:{line}: {declared.name} is declared again, with another body; declare it once"
+            raise SchemaError(text, at=declared.name)
         read[declared.name] = merged
     return list(read.values())
 

@@ -17,8 +17,10 @@ from typing import Final, Literal
 
 from ..errors import RuleError, combine
 from .capabilities import CAPABILITIES, CapabilityRequirements, declared_path, has_capability
-from .ir import Alias, Field, InterimResult, Map, Method, Object, Plain, Ref, Scalar, Type, Union, Values
+from .ir import Alias, Field, InterimResult, Map, Method, Object, Plain, Ref, Type, Union
 from .merged import merged_union
+from .message_tags import NO_TAGS, MessageTags, check_direction
+from .method_shapes import are_carried, constants_of, named_type
 from .names import snake
 from .overlay import Overlay, OverlayRow, OverlayRows
 from .types import NamedTypes
@@ -37,16 +39,19 @@ _METADATA: Final = "_meta"
 _SUFFIXES: Final = {"request": "Request", "input_request": "Request", "notification": "Notification"}
 
 
-def derive_methods(types: NamedTypes, revision: str, overlay: Overlay) -> tuple[Method, ...]:
+def derive_methods(
+    types: NamedTypes, revision: str, overlay: Overlay, tags: Mapping[str, MessageTags] = NO_TAGS
+) -> tuple[Method, ...]:
     """Return the rows, in the order of the role unions. Raises RuleError if something cannot be derived."""
-    return MethodRules(types, revision, overlay).methods()
+    return MethodRules(types, revision, overlay, tags).methods()
 
 
 class MethodRules:
     """The derivation for one revision."""
 
-    def __init__(self, types: NamedTypes, revision: str, overlay: Overlay) -> None:
+    def __init__(self, types: NamedTypes, revision: str, overlay: Overlay, tags: Mapping[str, MessageTags]) -> None:
         self._types = types
+        self._tags = tags
         self._revision = revision
         self._capability_rows = overlay.table("capability", revision, self._fits)
         self._unfit = {row.place: row for row in overlay.table("capability", revision).rows.values()}
@@ -75,12 +80,17 @@ class MethodRules:
             )
         errors += self._without_direction(covered)
         errors += [error for row in rows for error in self._without_metadata(row)]
+        if not errors and not are_carried(rows):
+            text = "there are input requests, but no request has an interim result that could carry them"
+            remedy = "add one to the union of results of a request"
+            raise RuleError(f"{self._revision}: {text}; {remedy}", rule="interim", at="InputRequest")
         if errors:
             raise combine(errors)
         return tuple(rows)
 
     def _without_metadata(self, row: Method) -> list[RuleError]:
-        """Return an error for a request without a place for `_meta`, if the revision requires it in all requests."""
+        """Return an error for a request without a place for `_meta`, if the revision requires it or parts of it in all
+        requests."""
         common = self._types.get("RequestParams")
         metadata = common.field(_METADATA) if isinstance(common, Object) else None
         params = self._types.get(row.params or "")
@@ -88,7 +98,7 @@ class MethodRules:
         if (
             not is_client_request
             or metadata is None
-            or not metadata.required
+            or not (metadata.required or self._has_required(metadata.type))
             or not (params is None or isinstance(params, Object))
         ):
             return []
@@ -99,6 +109,10 @@ class MethodRules:
             f"{row.type} have none; let them extend RequestParams"
         )
         return [RuleError(text, rule="message", at=row.type, tried=[f"{row.params}.{_METADATA}"] if row.params else [])]
+
+    def _has_required(self, written: Type) -> bool:
+        defined = self._types.get(written.name) if isinstance(written, Ref) else None
+        return isinstance(defined, Object) and any(field.required for field in defined.fields)
 
     def _without_direction(self, covered: set[str]) -> list[RuleError]:
         """Return an error for each message that is in no role union."""
@@ -116,7 +130,7 @@ class MethodRules:
     def _senders(self, role: str) -> list[str]:
         """Return the messages of a role. A message that the server sends as a request, and in an interim result, is
         sent in the interim result if the revision has one with input requests."""
-        names = self._arms(role)
+        names = [*self._arms(role), *self._tagged(role)]
         if role not in ("ServerRequest", "InputRequest"):
             return names
         both = set(self._arms("ServerRequest")) & set(self._arms("InputRequest"))
@@ -124,6 +138,13 @@ class MethodRules:
             isinstance(type, Object) and type.field("inputRequests") is not None for type in self._types.values()
         )
         return [name for name in names if name not in both or has_interim == (role == "InputRequest")]
+
+    def _tagged(self, role: str) -> list[str]:
+        """Return the messages with the tag of this direction that are in no union."""
+        kind, direction = ROLES[role]
+        names = [name for name, tags in self._tags.items() if tags.direction == direction and kind != "input_request"]
+        others = {name for other in ROLES for name in self._arms(other)}
+        return [name for name in names if name.endswith(_SUFFIXES[kind]) and name not in others]
 
     def _arms(self, role: str) -> list[str]:
         """Return the names in a union; an alias of one type is a union of one."""
@@ -153,6 +174,7 @@ class MethodRules:
         return type
 
     def _row(self, message: Object, kind: MethodKind, direction: Direction) -> Method:
+        check_direction(self._tags, message.name, direction, self._revision)
         constant = message.field("method")
         method = constant.constant if constant is not None else None
         if not isinstance(method, str):
@@ -166,7 +188,7 @@ class MethodRules:
             )
         stem = message.name.removesuffix(_SUFFIXES[kind])
         params = message.field("params")
-        params_ref = None if params is None else self._common(params.type, kind) or _named(params.type)
+        params_ref = None if params is None else self._common(params.type, kind) or named_type(params.type)
         if params is not None and params_ref is None:
             raise RuleError(
                 f"{self._revision}: the params of {message.name} are not an object type; make them one",
@@ -185,7 +207,7 @@ class MethodRules:
             params_required=params is not None and params.required,
             result=result,
             interim=() if kind == "input_request" else interim,  # Its result stands in the params of the next request.
-            capability=self._capability(method, kind, direction),
+            capability=self._capability(method, kind, direction, self._tags.get(message.name)),
             requirements=self._requirements.of(params_type),
             doc=message.doc,
             deprecated=message.deprecated,
@@ -200,7 +222,8 @@ class MethodRules:
     def _results(self, stem: str, params: str | None) -> tuple[str, tuple[InterimResult, ...]]:
         """Return the result of a request, and its interim results."""
         response = self._types.get(f"{stem}ResultResponse")
-        result_name = f"{stem}Result" if f"{stem}Result" in self._types else "EmptyResult"
+        tagged = self._tags[f"{stem}Request"].result if f"{stem}Request" in self._tags else ""
+        result_name = tagged or (f"{stem}Result" if f"{stem}Result" in self._types else "EmptyResult")
         result = response.field("result") if isinstance(response, Object) else None
         names = [result_name]
         if result is not None:
@@ -236,7 +259,7 @@ class MethodRules:
         fields = type.fields if isinstance(type, Object) else ()
         for field in fields:
             holder = self._types[field.type.name] if isinstance(field.type, Ref) else field
-            if isinstance(holder, (Alias, Field)) and value in _constants(holder.type):
+            if isinstance(holder, (Alias, Field)) and value in constants_of(holder.type):
                 return InterimResult(name, field.wire, value)
         raise RuleError(
             (
@@ -279,9 +302,11 @@ class MethodRules:
         row.unfit[self._revision] = f"{row.place!r} needs {row.use!r}, which no capabilities type has"
         return False
 
-    def _capability(self, method: str, kind: MethodKind, direction: Direction) -> str:
+    def _capability(self, method: str, kind: MethodKind, direction: Direction, tags: MessageTags | None) -> str:
         """Return the capability that must be declared before this message: by the receiver of a request, by the
         sender of a notification."""
+        if tags is not None and tags.capability is not None:
+            return self._existing(tags.capability, method, "correct its tag @capability")
         sender, receiver = ("client", "server") if direction == "client_to_server" else ("server", "client")
         side = sender if kind == "notification" else receiver
         segments = [segment for segment in method.split("/") if segment != "notifications"]
@@ -310,24 +335,11 @@ class MethodRules:
                 tried=[*tried, "a row of [[capability]] in overlay.toml"],
             )
         chosen = self._capability_rows.choose(method, derived)
-        if chosen and not has_capability(self._types, chosen):
-            text = (
-                f"{self._revision}: {method!r} needs {chosen!r}, which no capabilities type has; correct its "
-                "[[capability]] row"
-            )
-            raise RuleError(text, rule="capability", at=method, tried=[chosen])
-        return chosen
+        return self._existing(chosen, method, "correct its [[capability]] row")
 
-
-def _named(written: Type) -> Ref | None:
-    """Return the reference that a type is, or the only one in a union with objects of any shape."""
-    arms = written.arms if isinstance(written, Union) else (written,)
-    names = [arm for arm in arms if isinstance(arm, Ref)]
-    return names[0] if len(names) == 1 and all(isinstance(arm, (Ref, Map)) for arm in arms) else None
-
-
-def _constants(written: Type) -> tuple[Scalar, ...]:
-    """Return the values that the specification defines for a type: its only values, or the known ones of a string."""
-    if isinstance(written, Values):
-        return written.values
-    return written.open_values if isinstance(written, Plain) else ()
+    def _existing(self, capability: str, method: str, remedy: str) -> str:
+        """Return a capability that the revision has, or an empty one. Raises RuleError for another one."""
+        if capability and not has_capability(self._types, capability):
+            text = f"{self._revision}: {method!r} needs {capability!r}, which no capabilities type has; {remedy}"
+            raise RuleError(text, rule="capability", at=method, tried=[capability])
+        return capability

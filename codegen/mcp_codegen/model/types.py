@@ -265,8 +265,11 @@ class TypeReader:
             try:
                 SchemaValidator({"type": "str", "pattern": pattern})
             except CoreSchemaError as error:
+                reason = str(error).strip().split("\n")[-1].removeprefix("error: ")
                 raise self._error(
-                    place, f"has the pattern {pattern!r}, which is not a linear-time regular expression: {error}"
+                    place,
+                    f"has the pattern {pattern!r}, which is not a linear-time regular expression: {reason}; write it "
+                    "without that",
                 ) from error
         lengths = schema.get("minLength"), schema.get("maxLength")
         return Plain(kind, minimum, maximum, open_values, *lengths, pattern, str(schema.get("format", "")))

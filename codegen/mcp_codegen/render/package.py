@@ -11,9 +11,10 @@ from ..model.ir import Object, Plain, Revision
 from ..paths import Templates
 from .calls import TABLES, http, method_views, roles
 from .conversion_tables import conversion_tables
-from .sections import arrange, split
+from .declarations import declarations
+from .sections import arrange
 from .source import GENERATOR, print_template, template_error
-from .types import literal, render_types, schema_page, second_names
+from .types import literal, schema_page, second_names
 from .verify import verify_types_module
 
 _TEMPLATES: Final = {
@@ -193,7 +194,7 @@ def render_multi(revision: Revision, templates: Templates) -> str:
 def declared_types(revision: Revision, templates: Templates, unlinked: frozenset[str] = frozenset()) -> str:
     """Return the declarations of types.py, in order. Raises CodegenError for a template that is broken."""
     try:
-        sources = split(render_types(revision, templates, unlinked))
+        sources = declarations(revision, templates, unlinked)
         return arrange(revision, sources | second_names(revision, unlinked))
     except jinja2.TemplateError as error:
         raise template_error("types", error) from error

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-import black
 import jinja2
-from black.mode import TargetVersion
 
-from ..cache import cached
+from ..cache import cached_texts
 from ..errors import CodegenError
 from ..paths import Templates, generator_version
 from .imports import tidy_imports
+from .layout.formatter import MODE, format_texts
 
-MODE: Final = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
 GENERATOR: Final = generator_version()
 _BLACK: Final = version("black")
 
 
 def format_module(text: str, what: str) -> str:
-    """Return the module without the imports it does not need, formatted by black."""
-    try:
-        return _formatted(tidy_imports(text))
-    except (SyntaxError, ValueError) as error:
-        raise CodegenError(f"{what}: what the templates give is not Python: {error}") from error
+    """Return the module without the imports it does not need, formatted as black does."""
+    return _formatted([_tidy(text, what)])[0]
 
 
 def tidy_modules(files: Mapping[Path, str], folder: Path) -> dict[Path, str]:
@@ -39,13 +34,15 @@ def tidy_modules(files: Mapping[Path, str], folder: Path) -> dict[Path, str]:
 
 
 def format_modules(files: Mapping[Path, str]) -> dict[Path, str]:
-    """Return tidy modules, formatted by black."""
-    return {path: _formatted(text) if path.suffix == ".py" else text for path, text in files.items()}
+    """Return tidy modules, formatted as black does."""
+    modules = {path: text for path, text in files.items() if path.suffix == ".py"}
+    return {**files, **dict(zip(modules, _formatted(list(modules.values())), strict=True))}
 
 
-def _formatted(text: str) -> str:
-    """Return a module, formatted by black."""
-    return cached("module", [_BLACK, MODE.get_cache_key(), text], partial(black.format_str, text, mode=MODE))
+def _formatted(texts: list[str]) -> list[str]:
+    """Return modules, formatted as black does."""
+    parts = [[_BLACK, MODE.get_cache_key(), text] for text in texts]
+    return cached_texts("module", parts, lambda numbers: format_texts([texts[number] for number in numbers]))
 
 
 def _tidy(text: str, what: str) -> str:

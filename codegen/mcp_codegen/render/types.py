@@ -1,102 +1,30 @@
-"""Render types.py with datamodel-code-generator.
+"""What datamodel-code-generator gets of each type: its definition and the options of its class, without texts.
 
-datamodel-code-generator decides the order of the classes, forward references and how each annotation is written. It
-never sees a string of the schema: property names, values and sentences are handed to it as tokens and put back as
+It never sees a string of the schema: property names, values and sentences are handed to it as tokens and put back as
 Python literals afterwards, so that no schema text can become Python syntax.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import textwrap
 from collections.abc import Collection
 from dataclasses import replace
-from functools import partial
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any, Final, TypeGuard, cast
+from typing import Any, Final, TypeGuard
 
-from datamodel_code_generator import InputFileType, LiteralType, generate
-from datamodel_code_generator.enums import AllOfClassHierarchy, DataModelType, TargetPydanticVersion
-from datamodel_code_generator.format import PythonVersion
-
-from ..cache import cached, tree_digest
-from ..errors import CodegenError
+from ..cache import digest
 from ..model.ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, Scalar, Type, Union, Values
-from ..paths import Templates
 
 Schema = dict[str, Any]
 
 # A docstring that is a token, or a string that is one. One expression for both, so that nothing is put back twice.
 _TOKEN: Final = re.compile(
-    r'''^(?P<indent>[ ]*)"""\s*mcp-token-(?P<sentence>\d+)\s*"""$|(?P<quote>["'])mcp-token-(?P<text>\d+)(?P=quote)''',
+    r'''^(?P<indent>[ ]*)"""\s*mcp-token-(?P<sentence>\d+)\s*"""$'''
+    r"""|(?P<quote>["'])mcp-(?:token-(?P<text>\d+)|value-(?P<value>[0-9a-f]+)|name-(?P<name>\w+))(?P=quote)""",
     re.MULTILINE,
 )
 _WIDTH: Final = 116
-_VERSION: Final = version("datamodel-code-generator")
 _PUBLISHED: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
-
-
-def render_types(revision: Revision, templates: Templates, unlinked: Collection[str] = ()) -> str:
-    """Return the module that datamodel-code-generator writes, with its own imports and without second names.
-
-    The docstrings of all types but `unlinked` end with the address of the type in the specification.
-    """
-    tokens = _Masker(revision, unlinked)
-    schema = {
-        "$defs": {
-            name: _definition(definition, revision, tokens)
-            for name, definition in revision.types.items()
-            if not is_second_name(definition)
-        }
-    }
-    options = {definition.name: _class_options(definition, revision, tokens) for definition in revision.objects()}
-    folder = next(folder / "types" for folder in templates if (folder / "types").is_dir())
-    inputs = [schema, options, tokens.attributes]
-    parts: list[str | bytes] = [
-        _VERSION,
-        Path(__file__).read_bytes(),
-        tree_digest(folder),
-        json.dumps(inputs, sort_keys=False),
-    ]
-    return tokens.unmask(cached("types", parts, partial(_modules_text, revision.id, schema, options, tokens, folder)))
-
-
-def _modules_text(revision: str, schema: Schema, options: Schema, tokens: _Masker, folder: Path) -> str:
-    """Return the module that datamodel-code-generator writes for a schema, with tokens in the place of its texts."""
-    source = generate(
-        schema,
-        input_file_type=InputFileType.JsonSchema,
-        output_model_type=DataModelType.PydanticV2BaseModel,
-        target_python_version=PythonVersion.PY_311,
-        base_class="mcp_runtime.protocol.wire.wire_models.WireModel",
-        additional_imports=[
-            "mcp_runtime.protocol.wire.wire_models.Opt",
-            "mcp_runtime.protocol.wire.wire_models.const",
-            "mcp_runtime.protocol.wire.wire_models.MISSING",
-        ],
-        custom_template_dir=folder,
-        extra_template_data=cast("Any", options),
-        aliases=tokens.attributes,
-        allof_class_hierarchy=AllOfClassHierarchy.Always,
-        custom_class_name_generator=lambda name: name,
-        disable_future_imports=True,
-        disable_timestamp=True,
-        enum_field_as_literal=LiteralType.All,
-        formatters=[],
-        skip_root_model=True,
-        strict_refs=True,
-        target_pydantic_version=TargetPydanticVersion.V2_12,
-        use_annotated=True,
-        use_double_quotes=True,
-        use_field_description=True,
-        use_schema_description=True,
-        use_type_alias=True,
-    )
-    if not isinstance(source, str):
-        raise CodegenError(f"{revision}: datamodel-code-generator gave no single module")
-    return source
 
 
 def second_names(revision: Revision, unlinked: Collection[str] = ()) -> dict[str, str]:
@@ -111,8 +39,9 @@ def second_names(revision: Revision, unlinked: Collection[str] = ()) -> dict[str
     return texts
 
 
-class _Masker:
-    """The strings of a revision that datamodel-code-generator must not see, by number."""
+class Masker:
+    """The strings of a type that datamodel-code-generator must not see. Types that differ only in their sentences have
+    equal tokens."""
 
     def __init__(self, revision: Revision, unlinked: Collection[str]) -> None:
         self.types = revision.types
@@ -120,7 +49,8 @@ class _Masker:
         self._unlinked = unlinked
         self._texts: list[str] = []
         self._addresses: dict[int, str] = {}
-        self._properties: dict[tuple[str, str], str] = {}
+        self._properties: dict[str, str] = {}
+        self._values: dict[str, str] = {}
         self.attributes: dict[str, str | list[str]] = {}
 
     def own(self, defined: Object) -> list[Field]:
@@ -132,15 +62,22 @@ class _Masker:
         self._texts.append(text)
         return f"mcp-token-{len(self._texts) - 1}"
 
+    def mask_value(self, value: Scalar) -> Scalar:
+        """Return a token for a text, or another value as it is. The values of discriminators stay different."""
+        if not isinstance(value, str):
+            return value
+        name = digest([value])
+        self._values[name] = value
+        return f"mcp-value-{name}"
+
     def mask_property(self, field: Field) -> str:
         """Return a token for a property name; datamodel-code-generator gets the attribute that belongs to it."""
         if field.wire == field.name:
             return field.name  # A name of our own making, so a harmless one.
-        key = (field.wire, field.name)
-        if key not in self._properties:
-            self._properties[key] = self.mask(field.wire)
-            self.attributes[self._properties[key]] = field.name
-        return self._properties[key]
+        token = f"mcp-name-{field.name}"
+        self._properties[field.name] = field.wire
+        self.attributes[token] = field.name
+        return token
 
     def describe(self, defined: Object | Alias) -> Schema:
         """Return the description of a type in its definition, as a token."""
@@ -153,13 +90,16 @@ class _Masker:
         return {"description": token}
 
     def unmask(self, source: str) -> str:
+        """Return the declaration of the type with its texts."""
         return _TOKEN.sub(self._put_back, source)
 
     def _put_back(self, match: re.Match[str]) -> str:
         if match["sentence"] is not None:
             number = int(match["sentence"])
             return docstring(self._texts[number], match["indent"], self._addresses.get(number, ""))
-        return literal(self._texts[int(match["text"])])
+        if match["name"] is not None:
+            return literal(self._properties[match["name"]])
+        return literal(self._values[match["value"]] if match["value"] else self._texts[int(match["text"])])
 
 
 def is_second_name(definition: Object | Alias) -> TypeGuard[Alias]:
@@ -211,7 +151,9 @@ def docstring(text: str, indent: str, address: str = "") -> str:
     return f'{indent}"""{body}\n{indent}"""'
 
 
-def _class_options(definition: Object, revision: Revision, tokens: _Masker) -> Schema:
+def class_options(definition: Object, revision: Revision, tokens: Masker) -> Schema:
+    """Return what the template of the class gets besides its definition."""
+
     def mark(what: str) -> str:
         return repr(tokens.mask(deprecation(what, revision)))
 
@@ -225,7 +167,7 @@ def _class_options(definition: Object, revision: Revision, tokens: _Masker) -> S
         "defaults": [field.name for field in definition.fields if field.default is not None],
         "optional": [field.name for field in definition.fields if not field.required],
         "constants": {
-            field.name: repr(_value(field.constant, tokens))
+            field.name: repr(tokens.mask_value(field.constant))
             for field in definition.fields
             if field.constant is not None
         },
@@ -250,7 +192,8 @@ def _mixin(definition: Object, revision: Revision) -> str:
             return ""
 
 
-def _definition(definition: Object | Alias, revision: Revision, tokens: _Masker) -> Schema:
+def definition_schema(definition: Object | Alias, revision: Revision, tokens: Masker) -> Schema:
+    """Return the definition of a type in JSON Schema."""
     marks = tokens.describe(definition)
     if isinstance(definition, Alias):
         return marks | _type(definition.type, tokens)
@@ -261,16 +204,12 @@ def _definition(definition: Object | Alias, revision: Revision, tokens: _Masker)
     return marks | body
 
 
-def _property(field: Field, tokens: _Masker) -> Schema:
+def _property(field: Field, tokens: Masker) -> Schema:
     marks = {"description": tokens.mask(sentence(field))} if sentence(field) else {}
     return marks | _type(field.type, tokens)
 
 
-def _value(value: Scalar, tokens: _Masker) -> Scalar:
-    return tokens.mask(value) if isinstance(value, str) else value
-
-
-def _type(written: Type, tokens: _Masker) -> Schema:
+def _type(written: Type, tokens: Masker) -> Schema:
     match written:
         case Ref(name):
             definition = tokens.types[name]
@@ -278,7 +217,7 @@ def _type(written: Type, tokens: _Masker) -> Schema:
         case Plain():
             return _plain(written, tokens)
         case Values(values):
-            return {"enum": [_value(value, tokens) for value in values]}
+            return {"enum": [tokens.mask_value(value) for value in values]}
         case Array(items, maximum, minimum):
             # A tag inside a list makes datamodel-code-generator take the list for the tagged type.
             inner = replace(items, tag=None) if isinstance(items, Union) else items
@@ -289,9 +228,11 @@ def _type(written: Type, tokens: _Masker) -> Schema:
             return {"anyOf": [_type(arm, tokens) for arm in arms], **_discriminator(arms, tag, tokens)}
 
 
-def _plain(written: Plain, tokens: _Masker) -> Schema:
+def _plain(written: Plain, tokens: Masker) -> Schema:
     pattern = None if written.pattern is None else tokens.mask(written.pattern)
     lengths = _present(minLength=written.min_length, maxLength=written.max_length, pattern=pattern)
+    if written.format in _FORMATS and not lengths:
+        return {"type": "string", "customTypePath": f"mcp_runtime.protocol.wire.wire_models.{_FORMATS[written.format]}"}
     return _PLAIN[written.kind] | _present(minimum=written.minimum, maximum=written.maximum) | lengths
 
 
@@ -300,7 +241,7 @@ def _present(**bounds: float | str | None) -> Schema:
     return {key: value for key, value in bounds.items() if value is not None}
 
 
-def _discriminator(arms: tuple[Type, ...], tag: str | None, tokens: _Masker) -> Schema:
+def _discriminator(arms: tuple[Type, ...], tag: str | None, tokens: Masker) -> Schema:
     """Return what tells the arms apart, where it has the same attribute name in all of them, and none inherits it:
     datamodel-code-generator would declare an inherited one again."""
     if tag is None:
@@ -311,6 +252,7 @@ def _discriminator(arms: tuple[Type, ...], tag: str | None, tokens: _Masker) -> 
     return {"discriminator": {"propertyName": names.pop()}} if len(names) == 1 and len(fields) == len(arms) else {}
 
 
+_FORMATS: Final = {"byte": "EncodedBytes", "uri": "Uri", "uri-template": "UriTemplate"}
 _PLAIN: Final[dict[str, Schema]] = {
     "string": {"type": "string"},
     "integer": {"type": "integer", "customTypePath": "mcp_runtime.protocol.wire.wire_models.Int"},

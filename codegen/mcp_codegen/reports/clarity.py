@@ -114,12 +114,16 @@ def as_markdown(reports: Sequence[ClarityReport]) -> str:
             "generator are listed under"
         ),
         "*cannot be derived*; facts from a row of `schema/overlay.toml` are listed with the reason of that row.",
+        "The tags `@direction`, `@capability` and `@result` of a message in schema.ts are read where they are present.",
+        "The unions and names of the releases give all directions and results: only `@capability` would save rows.",
     ]
     for report in reports:
         lines += ["", f"## {report.revision}", "", f"{_summary(report)[0].upper()}{_summary(report)[1:]}.", ""]
         lines += [
             f"* **{finding.kind}** ({finding.rule}) `{finding.at}`: {finding.text}" for finding in report.findings
         ]
+        if report.answers and (saved := sum(row.table == "capability" for row in report.answers)):
+            lines += [f"Tags in schema.ts would save {saved} of these rows: `@capability` of as many messages.", ""]
         if report.answers:
             lines += ["| table | place | value in the overlay | reason |", "|---|---|---|---|"]
             table = ((row.table, f"`{row.at}`", f"`{row.use}`", row.reason) for row in report.answers)

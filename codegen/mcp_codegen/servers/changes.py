@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, Literal
 
 ContractSeverity = Literal["compatible", "review", "breaking"]
@@ -44,3 +45,19 @@ class ContractChange:
     severity: ContractSeverity
     where: str
     message: str
+
+
+_SHOWN: Final = 60  # Characters of a value.
+_BEFORE: Final = 20  # Of these, what stands before the first difference.
+
+
+def moved(before: object, after: object) -> str:
+    """Return both values, cut so that the first difference between them is shown."""
+    texts = (ascii(before), ascii(after))
+    equal = sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(*texts, strict=False)))
+    start = max(0, equal - _BEFORE) if max(map(len, texts)) > _SHOWN and equal > _BEFORE else 0
+    shown = [
+        ("..." if start else "") + text[start : start + _SHOWN] + ("..." if len(text) > start + _SHOWN else "")
+        for text in texts
+    ]
+    return f"from {shown[0]} to {shown[1]}"

@@ -9,11 +9,14 @@ from uritemplate import URITemplate
 
 from ..json_types import JsonObject, is_list, is_object
 from .canonical import canonical, digest
-from .changes import ContractChange, ContractSeverity
+from .changes import ContractChange, ContractSeverity, moved
 from .compare_schemas import compare_schemas
 from .contract import KINDS, Contract
 
 _HINTS: Final = "annotations"
+# What the specification says of a tool that does not say it.
+_HINT_DEFAULTS: Final = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
+_EXECUTION_DEFAULTS: Final = {"taskSupport": "forbidden"}
 
 
 def compare(locked: Contract, live: Contract) -> list[ContractChange]:
@@ -59,6 +62,8 @@ def _item(before: JsonObject, after: JsonObject, where: str) -> Iterator[Contrac
             case "uriTemplate":
                 severity: ContractSeverity = "breaking" if _variables(old) != _variables(new) else "review"
                 yield _changed("uri-template-changed", severity, where, key, old, new)
+            case "execution" if _with_defaults(old, _EXECUTION_DEFAULTS) == _with_defaults(new, _EXECUTION_DEFAULTS):
+                pass
             case _ if key == _HINTS:
                 yield from _hints(old, new, where)
             case _:
@@ -86,13 +91,17 @@ def _hints(old: Any, new: Any, where: str) -> Iterator[ContractChange]:
     """Yield the changes of annotations. The title is for people; the hints decide if a host asks before a tool runs."""
     before, after = (value if is_object(value) else {} for value in (old, new))
     for key in sorted(before.keys() | after.keys()):
-        if before.get(key) != after.get(key):
+        if before.get(key, _HINT_DEFAULTS.get(key)) != after.get(key, _HINT_DEFAULTS.get(key)):
             rule, severity = _TEXTS.get(key, ("hint-changed", "review"))
             yield _changed(rule, severity, where, key, before.get(key), after.get(key))
 
 
+def _with_defaults(value: Any, defaults: JsonObject) -> JsonObject:
+    return {**defaults, **value} if is_object(value) else defaults
+
+
 def _changed(rule: str, severity: ContractSeverity, where: str, key: str, old: Any, new: Any) -> ContractChange:
-    return ContractChange(rule, severity, where, f"{where}: {key!a} from {old!a:.60} to {new!a:.60}")
+    return ContractChange(rule, severity, where, f"{where}: {key!a} {moved(old, new)}")
 
 
 def _variables(template: Any) -> set[str]:

@@ -6,19 +6,22 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import combinations
 from typing import Any, Final, Literal
 
 from ..json_types import JsonObject, is_list, is_object
 from .canonical import schema as canonical_schema
-from .changes import ContractChange, ContractSeverity
-from .references import fingerprint, pointer, resolve
+from .changes import ContractChange, ContractSeverity, moved
+from .references import fingerprint, overrides, pointer, resolve
 
 SchemaDirection = Literal["input", "output"]
 
 _LOWER: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
 _UPPER: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
 _EXACT: Final = ("pattern", "format", "multipleOf", "uniqueItems", "contentEncoding", "contentMediaType")
+# Bounds that allow everything.
+_UNBOUND: Final = {**dict.fromkeys(("minLength", "minItems", "minProperties"), 0), "uniqueItems": False}
 _HANDLED: Final = frozenset(
     {
         *("type", "properties", "required", "enum", "const", "items", "additionalProperties", "default", "description"),
@@ -40,18 +43,22 @@ class _SchemaComparison:
     def __init__(self, direction: SchemaDirection, before: Any, after: Any) -> None:
         self._direction = direction
         self._roots = (before, after)
-        self._seen: set[tuple[str, str]] = set()
+        self._seen: set[tuple[str | int, str | int]] = set()
 
     def compare(self, before: Any, after: Any, where: str) -> Iterator[ContractChange]:
-        pointers = (pointer(before), pointer(after))
-        if any(pointers):
-            if pointers in self._seen:
+        if pointer(before) or pointer(after):
+            places = (_place(before), _place(after))
+            if places in self._seen:
                 return
-            self._seen.add(pointers)
+            self._seen.add(places)
         if (before is False) != (after is False):  # The schema that no value matches.
             text = "nothing was allowed" if before is False else "nothing is allowed"
             yield self._values(1 if before is False else -1, where, text)
             return
+        overridden = [overrides(schema, root) for schema, root in zip((before, after), self._roots, strict=True)]
+        if overridden[0] != overridden[1]:
+            text = "a definition changed beside keywords that it has as well"
+            yield ContractChange("schema-changed", "review", where, f"{where}: {text}")
         before, after = (
             _object(resolve(schema, root)) for schema, root in zip((before, after), self._roots, strict=True)
         )
@@ -80,9 +87,8 @@ class _SchemaComparison:
     def _texts(self, before: JsonObject, after: JsonObject, where: str) -> Iterator[ContractChange]:
         for key, rule, severity in _TEXTS:
             if _differ(key, before, after):
-                yield ContractChange(
-                    rule, severity, where, f"{where}: {key!a} from {before.get(key)!a:.60} to {after.get(key)!a:.60}"
-                )
+                text = f"{where}: {key!a} {moved(before.get(key), after.get(key))}"
+                yield ContractChange(rule, severity, where, text)
 
     def _kinds(self, before: JsonObject, after: JsonObject, where: str) -> Iterator[ContractChange]:
         old, new = _kinds(before), _kinds(after)
@@ -96,7 +102,7 @@ class _SchemaComparison:
 
     def _bounds(self, before: JsonObject, after: JsonObject, where: str) -> Iterator[ContractChange]:
         for key in (*_LOWER, *_UPPER, *_EXACT):
-            old, new = before.get(key), after.get(key)
+            old, new = (_bound(key, schema) for schema in (before, after))
             if old == new:
                 continue
             if old is None or new is None:
@@ -105,7 +111,7 @@ class _SchemaComparison:
                 wider = 0
             else:
                 wider = 1 if (new < old) == (key in _LOWER) else -1
-            yield self._values(wider, where, f"{key} from {old!a:.60} to {new!a:.60}")
+            yield self._values(wider, where, f"{key} {moved(old, new)}")
 
     def _properties(self, before: JsonObject, after: JsonObject, where: str) -> Iterator[ContractChange]:
         old, new = _named(before), _named(after)
@@ -117,18 +123,21 @@ class _SchemaComparison:
             is_required = is_input and name in new_required
             rule = "required-property-added" if is_required else "property-added"
             severity: ContractSeverity = "breaking" if is_required else "compatible"
-            yield ContractChange(rule, severity, f"{where}/{name}", f"{where}: {name!a} was added")
+            if is_input and new[name] is False:
+                yield self._values(-1, f"{where}/{name}", "nothing is allowed")
+            else:
+                yield ContractChange(rule, severity, f"{where}/{name}", f"{where}: {name!a} was added")
+        for name in sorted((old_required ^ new_required) - (old.keys() ^ new.keys())):
+            yield self._requirement(name in new_required, f"{where}/{name}")
         for name in [key for key in old if key in new]:
-            place = f"{where}/{name}"
-            if name in new_required and name not in old_required:
-                yield ContractChange(
-                    "became-required", "breaking" if is_input else "compatible", place, f"{place}: became required"
-                )
-            if name in old_required and name not in new_required:
-                yield ContractChange(
-                    "became-optional", "compatible" if is_input else "breaking", place, f"{place}: became optional"
-                )
-            yield from self.compare(old[name], new[name], place)
+            yield from self.compare(old[name], new[name], f"{where}/{name}")
+
+    def _requirement(self, is_required: bool, place: str) -> ContractChange:
+        is_breaking = is_required == (self._direction == "input")
+        state = "required" if is_required else "optional"
+        return ContractChange(
+            f"became-{state}", "breaking" if is_breaking else "compatible", place, f"{place}: became {state}"
+        )
 
     def _inside(self, before: JsonObject, after: JsonObject, where: str) -> Iterator[ContractChange]:
         for key in ("items", "additionalProperties"):
@@ -150,17 +159,20 @@ class _SchemaComparison:
                     1 if after is None else -1, where, f"{key} was {'added' if before is None else 'removed'}"
                 )
             return
-        old, new = (self._by_fingerprint(arms, root) for arms, root in zip((before, after), self._roots, strict=True))
-        removed = {_kind_of(arm): arm for fingerprint_of_arm, arm in old.items() if fingerprint_of_arm not in new}
-        added = {_kind_of(arm): arm for fingerprint_of_arm, arm in new.items() if fingerprint_of_arm not in old}
-        for kind in [key for key in removed if key in added]:
-            yield from self.compare(removed.pop(kind), added.pop(kind), f"{where}/{key}")
-        if removed or added:
-            wider = bool(added) - bool(removed)
-            yield self._values(wider, where, f"{key} has {len(added)} new and {len(removed)} removed alternatives")
-
-    def _by_fingerprint(self, arms: list[Any], root: Any) -> JsonObject:
-        return {fingerprint(arm, root): resolve(arm, root) for arm in arms}
+        sides = list(zip((before, after), self._roots, strict=True))
+        old, new = ({fingerprint(arm, root): arm for arm in arms} for arms, root in sides)
+        removed = _by_kind((arm for mark, arm in old.items() if mark not in new), self._roots[0])
+        added = _by_kind((arm for mark, arm in new.items() if mark not in old), self._roots[1])
+        if key == "oneOf" and not all(_is_disjoint(arms, root) for arms, root in sides):
+            if removed or added or len(before) != len(after):  # A value that two of them match is refused.
+                yield self._values(0, where, "oneOf has alternatives that may match the same values")
+            return
+        for kind in [key for key in removed if key in added and len(removed[key]) == len(added[key]) == 1]:
+            yield from self.compare(removed.pop(kind)[0], added.pop(kind)[0], f"{where}/{key}")
+        counts = [sum(map(len, arms.values())) for arms in (added, removed)]
+        if any(counts):
+            wider = bool(counts[0]) - bool(counts[1])
+            yield self._values(wider, where, f"{key} has {counts[0]} new and {counts[1]} removed alternatives")
 
 
 _TEXTS: Final[tuple[tuple[str, str, ContractSeverity], ...]] = (
@@ -170,6 +182,11 @@ _TEXTS: Final[tuple[tuple[str, str, ContractSeverity], ...]] = (
     ("examples", "text-changed", "compatible"),
     ("default", "default-changed", "review"),
 )
+
+
+def _place(schema: Any) -> str | int:
+    """Return the identity of a schema in its document: its reference if it has nothing else."""
+    return pointer(schema) if is_object(schema) and schema.keys() == {"$ref"} else id(schema)
 
 
 def _differ(key: str, before: JsonObject, after: JsonObject) -> bool:
@@ -195,6 +212,39 @@ def _kinds(schema: JsonObject) -> frozenset[str] | None:
 def _allowed(schema: JsonObject) -> frozenset[str] | None:
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     return frozenset(map(ascii, values)) if is_list(values) else None
+
+
+def _bound(key: str, schema: JsonObject) -> Any:
+    """Return a bound, or None for one that allows everything."""
+    value = schema.get(key)
+    return None if key in _UNBOUND and value == _UNBOUND[key] else value
+
+
+def _by_kind(arms: Iterable[Any], root: Any) -> dict[str, list[Any]]:
+    kinds: dict[str, list[Any]] = {}
+    for arm in arms:
+        kinds.setdefault(_kind_of(resolve(arm, root)), []).append(arm)
+    return kinds
+
+
+def _is_disjoint(arms: list[Any], root: Any) -> bool:
+    """Return True if no value matches two of these alternatives: their types, or the constants of a required property,
+    differ."""
+    return all(_differ_in_kind(*both) for both in combinations([_object(resolve(arm, root)) for arm in arms], 2))
+
+
+def _differ_in_kind(one: JsonObject, two: JsonObject) -> bool:
+    if _apart(_kinds(one), _kinds(two)) or _apart(_allowed(one), _allowed(two)):
+        return True
+    return any(
+        _apart(_allowed(_object(_named(one).get(name))), _allowed(_object(_named(two).get(name))))
+        for name in _required(one) & _required(two)
+    )
+
+
+def _apart(one: frozenset[str] | None, two: frozenset[str] | None) -> bool:
+    """Return True if two sets have nothing in common. None is the set of everything."""
+    return one is not None and two is not None and not one & two
 
 
 def _named(schema: JsonObject) -> JsonObject:

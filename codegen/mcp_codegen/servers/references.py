@@ -10,6 +10,7 @@ from ..json_types import is_list, is_object
 from .canonical import schema as canonical_schema
 
 _MAX_REFERENCES = 20
+_ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
 
 
 def pointer(schema: Any) -> str:
@@ -43,6 +44,15 @@ def resolve(schema: Any, root: Any) -> Any:
             return schema
         schema = {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}
     return schema
+
+
+def overrides(schema: Any, root: Any) -> str:
+    """Return a hash of the definition that a reference points to, if keywords next to the reference are also in the
+    definition and both hold; else an empty string."""
+    definition = resolve_pointer(pointer(schema), root)
+    if not is_object(definition) or not (definition.keys() & schema.keys()) - _ANNOTATIONS:
+        return ""
+    return fingerprint(definition, root)
 
 
 def fingerprint(schema: Any, root: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from ..json_types import JsonObject, is_list, is_object
 from ..model.ir import Array, Field, Map, Object, Plain, Ref, Scalar, Type, Union, Values
 from ..model.names import field_names, pascal, type_name
-from .references import resolve_pointer
+from .references import fingerprint, resolve_pointer
 
 ANY: Final = Plain("any")
 NULL: Final = Plain("null")
@@ -29,6 +29,12 @@ _KINDS: Final[dict[str, Literal["string", "integer", "number", "boolean", "null"
     "boolean": "boolean",
     "null": "null",
 }
+# Endings of names of lists, and of their items.
+_PLURALS: Final = (
+    *(("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("shes", "sh")),
+    *((f"{end}s", f"{end}s") for end in ("s", "u", "i")),  # No plural: `address`, `status`, `analysis`.
+    ("s", ""),
+)
 # Names in annotations: a property of that name would shadow it for the properties after it.
 SHADOWED_BUILTINS: Final = frozenset({"bool", "dict", "float", "int", "list", "object", "str"})
 
@@ -48,6 +54,7 @@ class SchemaTypeReader:
 
     def __init__(self, used_names: Iterable[str]) -> None:
         self.types: dict[str, Object] = {}
+        self.names: dict[str, str] = {}  # Of classes, by the fingerprint of their schema.
         self._used_names = set(used_names)
 
     def name(self, hint: str) -> str:
@@ -122,14 +129,18 @@ class _SchemaReading:
             case "array":
                 items = schema.get("items")
                 fixed = "prefixItems" in schema
-                return Array(ANY if fixed else self.type(items, f"{hint} item", depth + 1))
+                return Array(ANY if fixed else self.type(items, _item_hint(items, hint), depth + 1))
             case _:
                 return Plain(_KINDS[kind]) if kind in _KINDS else ANY
 
     def _class(self, schema: JsonObject, hint: str, depth: int, pointer: str | None = None) -> Ref:
-        name = self._reader.name(hint)
+        mark = fingerprint(schema, self._root)  # Of two tools with equal schemas, both take the class of the first.
+        is_new = mark not in self._reader.names
+        name = self._reader.names[mark] = self._reader.name(hint) if is_new else self._reader.names[mark]
         if pointer is not None:
             self._classes[pointer] = name
+        if not is_new:
+            return Ref(name)
         self._reader.types[name] = Object(name, ())  # A placeholder: outer classes come before inner ones.
         self._reader.types[name] = self._object(name, schema, hint, depth)
         return Ref(name)
@@ -279,6 +290,17 @@ def _required(schema: JsonObject) -> list[str]:
 
 def _combined(schema: JsonObject) -> bool:
     return any(word in schema for word in ("$ref", "allOf", "anyOf", "oneOf", "enum", "const"))
+
+
+def _item_hint(items: object, hint: str) -> str:
+    """Return what a class of items is named after: its title, or the name of the list in the singular."""
+    if title := _title(items):
+        return title
+    word = hint.rpartition(" ")[2]
+    for plural, singular in _PLURALS:
+        if word.endswith(plural) and len(word) > len(plural) + 1:
+            return hint.removesuffix(plural) + singular
+    return f"{hint} item"
 
 
 def _title(schema: object) -> str:

@@ -35,6 +35,8 @@ _RESERVED: Final = frozenset(
         *(f"{sync}{endpoint}" for sync in ("", "Sync") for endpoint in _ENDPOINT_CLASSES),
     }
 )
+# Names in a class of wrappers that no function may have.
+_USED_NAMES: Final = SHADOWED_BUILTINS | {"last_result"}
 _WIDTH: Final = 108
 
 
@@ -86,7 +88,7 @@ def _named(items: Mapping[str, JsonObject], make: Callable[[str, JsonObject], di
     functions: list[dict[str, Any]] = []
     for wire, item in items.items():
         name = _function(wire)
-        while name in names or name in SHADOWED_BUILTINS:
+        while name in names or name in _USED_NAMES:
             name += "_"
         names.add(name)
         functions.append({"name": name, "wire": literal(wire), **make(wire, item)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,9 +11,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Final
 
+from ..errors import CodegenError
+
 Process = subprocess.Popen[bytes]
 
 _TASKKILL_SECONDS: Final = 10.0
+_READ_BY_CMD: Final = frozenset('"%&|<>^!\r\n\0')  # What cmd.exe obeys in the arguments of a batch file.
 
 
 def start_group(
@@ -22,11 +26,28 @@ def start_group(
     stdout: int | IO[bytes] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Process:
-    """Start a process that leads a process group of its own. Raises OSError if it cannot be started."""
+    """Start a process that leads a process group of its own.
+
+    Raises OSError if it cannot be started, and CodegenError for an argument that no batch file of Windows can take.
+    """
     if sys.platform == "win32":
         group = subprocess.CREATE_NEW_PROCESS_GROUP
-        return subprocess.Popen(command, stdin=stdin, stdout=stdout, env=env, creationflags=group)
+        words = _searched(command, (os.environ if env is None else env).get("PATH"))
+        return subprocess.Popen(words, stdin=stdin, stdout=stdout, env=env, creationflags=group)
     return subprocess.Popen(command, stdin=stdin, stdout=stdout, env=env, start_new_session=True)
+
+
+def _searched(command: Sequence[str], path: str | None) -> list[str]:
+    """Return a command with the path of its program: Windows itself does not find npx.cmd as npx."""
+    program = shutil.which(command[0], path=path) or command[0]
+    if program.lower().endswith((".bat", ".cmd")):
+        for word in command[1:]:
+            if wrong := _READ_BY_CMD & set(word):  # CVE-2024-24576: cmd.exe would run what follows.
+                raise CodegenError(
+                    f"{word!r}: {command[0]} is a batch file, which cannot take {' '.join(sorted(map(repr, wrong)))}; "
+                    "start its program directly, such as `node` with the path of a script"
+                )
+    return [program, *command[1:]]
 
 
 def terminate_group(process: Process) -> None:

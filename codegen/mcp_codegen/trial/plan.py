@@ -67,15 +67,6 @@ class PlanMaker:
         rows = self._rows(views, "client_to_server")
         handled = [(view, row) for view, row in rows if view.handled and view.sent and row.kind == "request"]
         carrying = [view for view, row in handled if any(interim.value is not None for interim in row.interim)]
-        if not carrying and any(row.kind == "input_request" for row in self._revision.methods):
-            self.findings.append(
-                Finding(
-                    "interim",
-                    "InputRequest",
-                    f"{self._revision.id}: there are input requests, but no request has an interim result that could "
-                    "carry them; add one to the union of results of a request",
-                )
-            )
         return next((view.handler for view in (*carrying, *(view for view, _ in handled))), "")
 
     def _call(self, view: MethodView, row: Method) -> Plan:

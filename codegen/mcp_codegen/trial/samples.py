@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ..json_types import Json
 from ..model.ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, Type, Union, Values
-from .patterns import matching_text
+from ..model.patterns import matching_text
 
 _TEXTS: Final = (
     "text",

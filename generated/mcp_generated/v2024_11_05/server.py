@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
+from mcp_runtime._lazy import LazyModule
 from mcp_runtime.bindings.server import (
     BaseServer,
     HandlerResult,
@@ -18,8 +19,12 @@ from mcp_runtime.bindings.server import (
 )
 from mcp_runtime.protocol.revision import Revision
 
-from . import types as t
 from .methods import REVISION, FromClient, FromServer
+
+if TYPE_CHECKING:
+    from . import types as t
+else:
+    t = LazyModule(f"{__package__}.types")
 
 
 @named_when_missing

@@ -9,7 +9,17 @@ Attributes are in snake case; their alias is the name of the property in JSON.
 from typing import Annotated, Any, Literal, TypeAlias
 
 from mcp_runtime.protocol.model_methods import ServerDetails, ToolListMethods, ToolMethods
-from mcp_runtime.protocol.wire.wire_models import MISSING, Int, Number, Opt, WireModel, const
+from mcp_runtime.protocol.wire.wire_models import (
+    MISSING,
+    EncodedBytes,
+    Int,
+    Number,
+    Opt,
+    Uri,
+    UriTemplate,
+    WireModel,
+    const,
+)
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -317,7 +327,7 @@ class ListResourceTemplatesResult(PaginatedResult):
 class ReadResourceRequestParams(WireModel):
     """The resource to read."""
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
 
 
@@ -345,7 +355,7 @@ class ResourceListChangedNotification(WireModel):
 class SubscribeRequestParams(WireModel):
     """The resource to subscribe to."""
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
 
 
@@ -359,7 +369,7 @@ class SubscribeRequest(WireModel):
 class UnsubscribeRequestParams(WireModel):
     """The resource to unsubscribe from."""
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
 
 
@@ -373,7 +383,7 @@ class UnsubscribeRequest(WireModel):
 class ResourceUpdatedNotificationParams(WireModel):
     """The resource that has changed."""
 
-    uri: str
+    uri: Uri
     """The URI of the resource, or of a part of a subscribed resource."""
 
 
@@ -403,7 +413,7 @@ class AnnotatedBase(WireModel):
 class Resource(AnnotatedBase):
     """Data that clients can read from the server, such as a file."""
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
     name: str
     """The name to show to people; `uri` identifies the resource."""
@@ -418,7 +428,7 @@ class Resource(AnnotatedBase):
 class ResourceTemplate(AnnotatedBase):
     """A URI template for resources that are not listed one by one."""
 
-    uri_template: Annotated[str, Field(alias="uriTemplate")]
+    uri_template: Annotated[UriTemplate, Field(alias="uriTemplate")]
     """The URI template (RFC 6570)."""
     name: str
     """The name to show to people."""
@@ -431,7 +441,7 @@ class ResourceTemplate(AnnotatedBase):
 class ResourceContents(WireModel):
     """The base of text and binary contents of a resource."""
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
     """The MIME type of the content, if known."""
@@ -446,7 +456,7 @@ class TextResourceContents(ResourceContents):
 class BlobResourceContents(ResourceContents):
     """Binary content of a resource, in base64."""
 
-    blob: str
+    blob: EncodedBytes
     """The bytes, in base64."""
 
 
@@ -713,7 +723,7 @@ class ImageContent(AnnotatedBase):
     """An image that is given to a model, or made by it."""
 
     type: Literal["image"] = const("image")
-    data: str
+    data: EncodedBytes
     """The image, in base64."""
     mime_type: Annotated[str, Field(alias="mimeType")]
     """The MIME type of the data."""
@@ -786,7 +796,7 @@ class ResourceReference(WireModel):
     """A reference to a resource or resource template, by URI."""
 
     type: Literal["ref/resource"] = const("ref/resource")
-    uri: str
+    uri: UriTemplate
     """The URI of the resource, or a URI template."""
 
 
@@ -815,7 +825,7 @@ class ListRootsResult(Result):
 class Root(WireModel):
     """A directory or file that the server may work on."""
 
-    uri: str
+    uri: Uri
     """The URI of the directory or file; it starts with `file://`."""
     name: Opt[str] = None
     """The name to show to people."""

@@ -9,7 +9,17 @@ Attributes are in snake case; their alias is the name of the property in JSON.
 from typing import Annotated, Any, Literal, TypeAlias, Union
 
 from mcp_runtime.protocol.model_methods import ServerDetails, ToolListMethods, ToolMethods
-from mcp_runtime.protocol.wire.wire_models import MISSING, Int, Number, Opt, WireModel, const
+from mcp_runtime.protocol.wire.wire_models import (
+    MISSING,
+    EncodedBytes,
+    Int,
+    Number,
+    Opt,
+    Uri,
+    UriTemplate,
+    WireModel,
+    const,
+)
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -337,7 +347,7 @@ class ListResourceTemplatesResult(PaginatedResult):
 class ReadResourceRequestParams(WireModel):
     """The resource to read."""
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
 
 
@@ -365,7 +375,7 @@ class ResourceListChangedNotification(WireModel):
 class SubscribeRequestParams(WireModel):
     """The resource to subscribe to."""
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
 
 
@@ -379,7 +389,7 @@ class SubscribeRequest(WireModel):
 class UnsubscribeRequestParams(WireModel):
     """The resource to unsubscribe from."""
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
 
 
@@ -393,7 +403,7 @@ class UnsubscribeRequest(WireModel):
 class ResourceUpdatedNotificationParams(WireModel):
     """The resource that has changed."""
 
-    uri: str
+    uri: Uri
     """The URI of the resource, or of a part of a subscribed resource."""
 
 
@@ -407,7 +417,7 @@ class ResourceUpdatedNotification(WireModel):
 class Resource(WireModel):
     """Data that clients can read from the server, such as a file."""
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
     name: str
     """The name to show to people; `uri` identifies the resource."""
@@ -424,7 +434,7 @@ class Resource(WireModel):
 class ResourceTemplate(WireModel):
     """A URI template for resources that are not listed one by one."""
 
-    uri_template: Annotated[str, Field(alias="uriTemplate")]
+    uri_template: Annotated[UriTemplate, Field(alias="uriTemplate")]
     """The URI template (RFC 6570)."""
     name: str
     """The name to show to people."""
@@ -439,7 +449,7 @@ class ResourceTemplate(WireModel):
 class ResourceContents(WireModel):
     """The base of text and binary contents of a resource."""
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
     """The MIME type of the content, if known."""
@@ -454,7 +464,7 @@ class TextResourceContents(ResourceContents):
 class BlobResourceContents(ResourceContents):
     """Binary content of a resource, in base64."""
 
-    blob: str
+    blob: EncodedBytes
     """The bytes, in base64."""
 
 
@@ -752,7 +762,7 @@ class ImageContent(WireModel):
     """An image that is given to a model, or made by it."""
 
     type: Literal["image"] = const("image")
-    data: str
+    data: EncodedBytes
     """The image, in base64."""
     mime_type: Annotated[str, Field(alias="mimeType")]
     """The MIME type of the data."""
@@ -764,7 +774,7 @@ class AudioContent(WireModel):
     """Audio that is given to a model, or made by it."""
 
     type: Literal["audio"] = const("audio")
-    data: str
+    data: EncodedBytes
     """The audio, in base64."""
     mime_type: Annotated[str, Field(alias="mimeType")]
     """The MIME type of the data."""
@@ -839,7 +849,7 @@ class ResourceReference(WireModel):
     """A reference to a resource or resource template, by URI."""
 
     type: Literal["ref/resource"] = const("ref/resource")
-    uri: str
+    uri: UriTemplate
     """The URI of the resource, or a URI template."""
 
 
@@ -868,7 +878,7 @@ class ListRootsResult(Result):
 class Root(WireModel):
     """A directory or file that the server may work on."""
 
-    uri: str
+    uri: Uri
     """The URI of the directory or file; it starts with `file://`."""
     name: Opt[str] = None
     """The name to show to people."""

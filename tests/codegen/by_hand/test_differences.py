@@ -22,6 +22,14 @@ def thing(*required: str, **properties: Any) -> dict[str, Any]:
     return record(properties, *required)
 
 
+def coded(pattern: str) -> dict[str, Any]:
+    return TEXT | {"pattern": pattern}
+
+
+def closed(*required: str, **properties: Any) -> dict[str, Any]:
+    return thing(*required, **properties) | {"additionalProperties": False}
+
+
 def changes(tmp_path: Path, sender: str, old: Any, new: Any) -> list[tuple[str, str, str, str]]:
     """Return rule, place and severities for clients and for servers, where `Thing` is sent by this side."""
     revisions = []
@@ -47,8 +55,10 @@ def changes(tmp_path: Path, sender: str, old: Any, new: Any) -> list[tuple[str, 
 ROWS: list[tuple[Any, Any, str, str, tuple[str, str]]] = [
     (thing(), thing(a=TEXT), "field-added", "Thing.a", (FINE, FINE)),
     (thing(), thing("a", a=TEXT), "field-added-required", "Thing.a", (BREAKS, FINE)),
-    (thing(a=TEXT), thing(), "field-removed", "Thing.a", (BREAKS, FINE)),
-    (thing("a", a=TEXT), thing(), "field-removed-required", "Thing.a", (BREAKS, BREAKS)),
+    (thing(a=TEXT), thing(), "field-removed", "Thing.a", (FINE, FINE)),
+    (thing("a", a=TEXT), thing(), "field-removed-required", "Thing.a", (FINE, BREAKS)),
+    (closed(a=TEXT), closed(), "field-removed", "Thing.a", (BREAKS, FINE)),
+    (closed("a", a=TEXT), closed(), "field-removed-required", "Thing.a", (BREAKS, BREAKS)),
     (thing(a=TEXT), thing("a", a=TEXT), "field-required", "Thing.a", (BREAKS, FINE)),
     (thing("a", a=TEXT), thing(a=TEXT), "field-optional", "Thing.a", (FINE, BREAKS)),
     (thing(a=TEXT), thing(a=TEXT | {"deprecated": True}), "field-deprecated", "Thing.a", (LATER, LATER)),
@@ -72,6 +82,9 @@ ROWS: list[tuple[Any, Any, str, str, tuple[str, str]]] = [
     (thing(a={"enum": ["x", "y"]}), thing(a={"enum": ["x"]}), "value-narrower", "Thing.a", (BREAKS, FINE)),
     (thing(a={"enum": ["x", "y"]}), thing(a={"enum": ["x", "z"]}), "value-changed", "Thing.a", (BREAKS, BREAKS)),
     (thing(a=TEXT), thing(a={"enum": ["x"]}), "value-narrower", "Thing.a", (BREAKS, FINE)),
+    (thing(a=coded("^a+$")), thing(a=coded("^b+$")), "value-changed", "Thing.a", (BREAKS, BREAKS)),
+    (thing(a=TEXT), thing(a=coded("^[0-9]{3}$")), "value-narrower", "Thing.a", (BREAKS, FINE)),
+    (thing(a=coded("^x-")), thing(a=TEXT), "value-wider", "Thing.a", (FINE, BREAKS)),
     (thing(), TEXT, "type-form", "Thing", (BREAKS, BREAKS)),
 ]
 

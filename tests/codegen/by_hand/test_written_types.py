@@ -10,7 +10,7 @@ import pytest
 from support.schemas.invented import folder, record, skeleton
 
 from mcp_codegen.paths import template_folders
-from mcp_codegen.render.types import render_types
+from mcp_codegen.render.declarations import declarations
 
 TEXT: dict[str, Any] = {"type": "string"}
 NUMBER: dict[str, Any] = {"type": "integer"}
@@ -19,8 +19,8 @@ NUMBER: dict[str, Any] = {"type": "integer"}
 def fields_of(tmp_path: Path, required: bool, properties: dict[str, Any], **types: Any) -> dict[str, str]:
     """Return the annotations of the fields of a type `Thing`, on one line, as they are written."""
     defined = record(properties, *(properties if required else ()))
-    source = render_types(folder(tmp_path, skeleton(Thing=defined, **types)).revision("1"), template_folders())
-    body = re.split(r"\n(?=\S)", source.split("class Thing(", 1)[1], maxsplit=1)[0]
+    revision = folder(tmp_path, skeleton(Thing=defined, **types)).revision("1")
+    body = declarations(revision, template_folders())["Thing"]
     return {
         name: " ".join(text.split())
         for name, text in re.findall(r"^    (\w+): (.+?)(?=^    \w+:|\Z)", body, re.MULTILINE | re.DOTALL)
@@ -86,6 +86,5 @@ def test_a_name_that_python_spells_otherwise_keeps_its_name_in_json(tmp_path: Pa
 def test_a_class_has_the_fields_that_its_base_has_not(tmp_path: Path) -> None:
     inherits = record({"b": TEXT, "a": TEXT}, "b") | {"x-extends": ["Other"]}
     revision = folder(tmp_path, skeleton(Thing=inherits, Other=record({"b": TEXT}, "b"))).revision("1")
-    source = render_types(revision, template_folders())
-    body = re.split(r"\n(?=\S)", source.split("class Thing(", 1)[1], maxsplit=1)[0]
-    assert body.startswith("Other):") and re.findall(r"^    (\w+):", body, re.MULTILINE) == ["a"]
+    body = declarations(revision, template_folders())["Thing"]
+    assert body.startswith("class Thing(Other):") and re.findall(r"^    (\w+):", body, re.MULTILINE) == ["a"]

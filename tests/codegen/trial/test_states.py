@@ -41,6 +41,23 @@ def unmarked_interim(types: Types) -> None:
     response(types, "GetPromptResult", "UnmarkedResult")
 
 
+def nothing_that_carries(types: Types) -> None:
+    for name in ("GetPrompt", "ReadResource", "CallTool"):
+        types[f"{name}ResultResponse"]["properties"]["result"] = ref(f"{name}Result")
+
+
+def optional_metadata(types: Types) -> None:
+    """The metadata of requests is optional, and what is in it is not."""
+    for name, defined in types.items():
+        if name.endswith("RequestParams") and "_meta" in defined.get("required", ()):
+            defined["required"].remove("_meta")
+
+
+def params_without_metadata(types: Types) -> None:
+    optional_metadata(types)
+    message(types, "DescribeToolRequest", "tools/describe", "ClientRequest", record(a=TEXT))
+
+
 def rounds_after_a_handshake(types: Types) -> None:
     """Input requests in the result of a tool call, with a handshake: sampling is an input request only."""
     for name in ("CreateMessageRequest", "ListRootsRequest"):  # Without the envelope of a request.
@@ -108,6 +125,7 @@ TALKING: dict[str, tuple[Change, str]] = {
         lambda types: message(types, "WatchNotification", "notifications/prompts/watch", "ClientNotification"),
         NEWEST,
     ),
+    "optional metadata": (optional_metadata, NEWEST),
     "a new type": (lambda types: types.update(Thing=record("a", a=TEXT)), NEWEST),
     "an alias of params": (lambda types: types.update(More=ref("RequestParams")), NEWEST),
     "an optional property": (lambda types: types["Tool"]["properties"].update(more=TEXT), NEWEST),
@@ -150,6 +168,7 @@ STOPPING: dict[str, tuple[Change, str, str]] = {
         lambda types: message(types, "DescribeToolRequest", "tools/describe", "ClientRequest", record(a=TEXT)),
         *("message", "DescribeToolRequest"),
     ),
+    "params without metadata, which is optional": (params_without_metadata, "message", "DescribeToolRequest"),
     "params that are a text": (
         lambda types: message(types, "DescribeToolRequest", "tools/describe", "ClientRequest", TEXT),
         *("message", "DescribeToolRequest"),
@@ -171,6 +190,7 @@ STOPPING: dict[str, tuple[Change, str, str]] = {
         *("result", "GetPromptRequest"),
     ),
     "an interim result like any other": (unmarked_interim, "interim", "UnmarkedResult"),
+    "input requests that no result carries": (nothing_that_carries, "interim", "InputRequest"),
     "no union of messages": (without_unions, "direction", ""),
     "a reference to nothing": (
         lambda types: require(types, "Tool", source=ref("Nowhere")),

@@ -18,8 +18,8 @@ from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.model.ir import Alias, Array, Field, Object, Plain, Ref, Union
+from mcp_codegen.model.patterns import matching_text
 from mcp_codegen.trial import trial
-from mcp_codegen.trial.patterns import matching_text
 from mcp_codegen.trial.samples import NoSampleError, Samples
 from mcp_codegen.trial.trial import try_revision
 

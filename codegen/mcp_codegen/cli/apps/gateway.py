@@ -21,10 +21,12 @@ _GATEWAY: Final = (sys.executable, "-P", "-m", "mcp_runtime.gateway")  # -P: the
 @click.option("--path", help="The path of the endpoint, with --http. Default: /mcp.")
 @click.option("--allow-host", multiple=True, metavar="HOST", help="A value of Host to accept. May be repeated.")
 @click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="An origin of pages. May be repeated.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes that serve, with --http. Default: 1.")
+@click.option("--store", metavar="URL", help="What workers share: sqlite:///FILE or redis://HOST.")
 @click.option("--check", is_flag=True, help="Read the file, and exit.")
-@click.option("--lock", is_flag=True, help="Write the lock of the tools, and exit.")
+@click.option("--lock", is_flag=True, help="Write the lock of the definitions, and exit.")
 @report_errors
-def gateway(file: Path, **settings: str | bool | tuple[str, ...] | None) -> None:
+def gateway(file: Path, **settings: str | int | bool | tuple[str, ...] | None) -> None:
     """Serve the tools, resources and prompts of many servers, by the rules of a TOML file.
 
     \b

@@ -6,7 +6,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp_runtime.protocol.wire.wire_models import Opt, WireModel
+from mcp_runtime.protocol.wire.wire_models import Opt, Uri, WireModel
 from pydantic import Field
 
 from ...v2026_07_28.types import Icon as Icon
@@ -29,7 +29,7 @@ class ServerCard(WireModel):
     """A description for people."""
     title: Annotated[Opt[str], Field(max_length=100, min_length=1)] = None
     """The name to show to people."""
-    website_url: Annotated[Opt[str], Field(alias="websiteUrl")] = None
+    website_url: Annotated[Opt[Uri], Field(alias="websiteUrl")] = None
     """The URL of the program's website."""
     repository: Opt["Repository"] = None
     icons: Opt[list[Icon]] = None
@@ -40,7 +40,7 @@ class ServerCard(WireModel):
 
 
 class Repository(WireModel):
-    url: str
+    url: Uri
     source: str
     subfolder: Opt[str] = None
     id: Opt[str] = None

@@ -6,7 +6,7 @@
 
 from typing import Annotated, Literal
 
-from mcp_runtime.protocol.wire.wire_models import Int, Opt, WireModel, const
+from mcp_runtime.protocol.wire.wire_models import Int, Opt, Uri, WireModel, const
 from pydantic import Field
 
 from ...v2026_07_28.types import CacheableResult as CacheableResult
@@ -38,7 +38,7 @@ class SkillFrontmatter(WireModel):
 class SkillResource(WireModel):
     """One file of a skill, with the size and digest that it must have."""
 
-    uri: str
+    uri: Uri
     """The URI of the file."""
     digest: str
     """SHA-256 of the bytes: `sha256:` and 64 lower-case hexadecimal digits."""
@@ -49,7 +49,7 @@ class SkillResource(WireModel):
 class Skill(WireModel):
     """A skill: its front matter and its files."""
 
-    uri: str
+    uri: Uri
     """The URI of the skill's SKILL.md."""
     frontmatter: SkillFrontmatter
     """The front matter of the SKILL.md."""
@@ -77,7 +77,7 @@ class ListSkillsResult(PaginatedResult, CacheableResult):
 class GetSkillRequestParams(RequestParams):
     """The skill to get."""
 
-    uri: str
+    uri: Uri
     """The `uri` of the skill: the URI of its SKILL.md."""
 
 
@@ -101,7 +101,7 @@ class GetSkillResult(CacheableResult):
 class ReadDirectoryRequestParams(RequestParams):
     """The directory to read, and the page."""
 
-    uri: str
+    uri: Uri
     """The URI of the directory, without a trailing slash."""
     cursor: Opt[Cursor] = None
     """The `nextCursor` of the previous page; absent for the first page."""

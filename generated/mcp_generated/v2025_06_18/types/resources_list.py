@@ -3,7 +3,7 @@
 
 from typing import Annotated, Any
 
-from mcp_runtime.protocol.wire.wire_models import Int, Opt, WireModel
+from mcp_runtime.protocol.wire.wire_models import Int, Opt, Uri, WireModel
 from pydantic import Field
 
 from .common_types import Annotations, Cursor, Result
@@ -30,7 +30,7 @@ class Resource(BaseMetadata):
     https://modelcontextprotocol.io/specification/2025-06-18/schema#resource
     """
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
     description: Opt[str] = None
     """A description of the data, which can be shown to models."""

@@ -3,7 +3,7 @@
 
 from typing import Annotated, Any
 
-from mcp_runtime.protocol.wire.wire_models import Opt
+from mcp_runtime.protocol.wire.wire_models import Opt, UriTemplate
 from pydantic import Field
 
 from .common_types import Annotations
@@ -17,7 +17,7 @@ class ResourceTemplate(BaseMetadata):
     https://modelcontextprotocol.io/specification/2025-06-18/schema#resourcetemplate
     """
 
-    uri_template: Annotated[str, Field(alias="uriTemplate")]
+    uri_template: Annotated[UriTemplate, Field(alias="uriTemplate")]
     """The URI template (RFC 6570)."""
     description: Opt[str] = None
     """A description of these resources, which can be shown to models."""

@@ -3,7 +3,7 @@
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from mcp_runtime.protocol.wire.wire_models import Int, Number, Opt, WireModel
+from mcp_runtime.protocol.wire.wire_models import Int, Number, Opt, Uri, WireModel
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -89,7 +89,7 @@ class Icon(WireModel):
     https://modelcontextprotocol.io/specification/2025-11-25/schema#icon
     """
 
-    src: str
+    src: Uri
     """The URI of the image: `http:`, `https:`, or `data:` with base64."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
     """The MIME type of the image; it overrides a missing or generic one from `src`."""

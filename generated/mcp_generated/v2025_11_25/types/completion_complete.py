@@ -3,7 +3,7 @@
 
 from typing import Annotated, Literal
 
-from mcp_runtime.protocol.wire.wire_models import Int, Opt, WireModel, const
+from mcp_runtime.protocol.wire.wire_models import Int, Opt, UriTemplate, WireModel, const
 from pydantic import Field
 
 from .common_types import RequestParams, Result
@@ -33,7 +33,7 @@ class ResourceTemplateReference(WireModel):
     """
 
     type: Literal["ref/resource"] = const("ref/resource")
-    uri: str
+    uri: UriTemplate
     """The URI template, or the URI of a resource."""
 
 

@@ -3,7 +3,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp_runtime.protocol.wire.wire_models import Opt, WireModel, const
+from mcp_runtime.protocol.wire.wire_models import EncodedBytes, Opt, Uri, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -14,7 +14,7 @@ from .resources_list import Resource
 class ResourceContents(WireModel):
     """The base of text and binary contents of a resource."""
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
     """The MIME type of the content, if known."""
@@ -37,7 +37,7 @@ class BlobResourceContents(ResourceContents):
     https://modelcontextprotocol.io/specification/2025-11-25/schema#blobresourcecontents
     """
 
-    blob: str
+    blob: EncodedBytes
     """The bytes, in base64."""
 
 
@@ -86,7 +86,7 @@ class ImageContent(WireModel):
     """
 
     type: Literal["image"] = const("image")
-    data: str
+    data: EncodedBytes
     """The image, in base64."""
     mime_type: Annotated[str, Field(alias="mimeType")]
     """The MIME type of the data."""
@@ -103,7 +103,7 @@ class AudioContent(WireModel):
     """
 
     type: Literal["audio"] = const("audio")
-    data: str
+    data: EncodedBytes
     """The audio, in base64."""
     mime_type: Annotated[str, Field(alias="mimeType")]
     """The MIME type of the data."""

@@ -3,7 +3,7 @@
 
 from typing import Annotated, Literal
 
-from mcp_runtime.protocol.wire.wire_models import Int, Number, Opt, WireModel, const
+from mcp_runtime.protocol.wire.wire_models import Int, Number, Opt, Uri, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -257,7 +257,7 @@ class ElicitRequestURLParams(TaskAugmentedRequestParams):
     """The message that explains to the user the purpose of the URL."""
     elicitation_id: Annotated[str, Field(alias="elicitationId")]
     """The id of the elicitation, for the notification that it is complete; unique within the server."""
-    url: str
+    url: Uri
     """The URL for the user to visit."""
 
 

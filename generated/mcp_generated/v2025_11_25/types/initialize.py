@@ -4,7 +4,7 @@
 from typing import Annotated, Any
 
 from mcp_runtime.protocol.model_methods import ServerDetails
-from mcp_runtime.protocol.wire.wire_models import Opt, WireModel
+from mcp_runtime.protocol.wire.wire_models import Opt, Uri, WireModel
 from pydantic import Field
 
 from .common_types import Icon, RequestParams, Result
@@ -112,7 +112,7 @@ class Implementation(BaseMetadata, Icons):
     version: str
     description: Opt[str] = None
     """A description of the program, for people."""
-    website_url: Annotated[Opt[str], Field(alias="websiteUrl")] = None
+    website_url: Annotated[Opt[Uri], Field(alias="websiteUrl")] = None
     """The URL of the program's website."""
 
 

@@ -3,7 +3,7 @@
 
 from typing import Annotated, Any
 
-from mcp_runtime.protocol.wire.wire_models import Int, Opt
+from mcp_runtime.protocol.wire.wire_models import Int, Opt, Uri
 from pydantic import Field
 
 from .common_types import Annotations, Cursor, RequestParams, Result
@@ -30,7 +30,7 @@ class Resource(BaseMetadata, Icons):
     https://modelcontextprotocol.io/specification/2025-11-25/schema#resource
     """
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
     description: Opt[str] = None
     """A description of the data, which can be shown to models."""

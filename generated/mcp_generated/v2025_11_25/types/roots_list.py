@@ -3,7 +3,7 @@
 
 from typing import Annotated, Any
 
-from mcp_runtime.protocol.wire.wire_models import Opt, WireModel
+from mcp_runtime.protocol.wire.wire_models import Opt, Uri, WireModel
 from pydantic import Field
 
 from .common_types import Result
@@ -15,7 +15,7 @@ class Root(WireModel):
     https://modelcontextprotocol.io/specification/2025-11-25/schema#root
     """
 
-    uri: str
+    uri: Uri
     """The URI of the directory or file; it starts with `file://`."""
     name: Opt[str] = None
     """The name to show to people."""

@@ -7,7 +7,7 @@
 from typing import Annotated, Any, Literal, Optional, Union
 
 from mcp_runtime.protocol.model_methods import ServerDetails
-from mcp_runtime.protocol.wire.wire_models import Int, Number, Opt, WireModel, default_to, deprecated
+from mcp_runtime.protocol.wire.wire_models import Int, Number, Opt, Uri, WireModel, default_to, deprecated
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -109,7 +109,7 @@ class Icon(WireModel):
     https://modelcontextprotocol.io/specification/2026-07-28/schema#icon
     """
 
-    src: str
+    src: Uri
     """The URI of the image: `http:`, `https:`, or `data:` with base64."""
     mime_type: Annotated[Opt[str], Field(alias="mimeType")] = None
     """The MIME type of the image; it overrides a missing or generic one from `src`."""
@@ -135,7 +135,7 @@ class Implementation(BaseMetadata, Icons):
     version: str
     description: Opt[str] = None
     """A description of the program, for people."""
-    website_url: Annotated[Opt[str], Field(alias="websiteUrl")] = None
+    website_url: Annotated[Opt[Uri], Field(alias="websiteUrl")] = None
     """The URL of the program's website."""
 
 
@@ -287,7 +287,7 @@ class Resource(BaseMetadata, Icons):
     https://modelcontextprotocol.io/specification/2026-07-28/schema#resource
     """
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
     description: Opt[str] = None
     """A description of the data, which can be shown to models."""

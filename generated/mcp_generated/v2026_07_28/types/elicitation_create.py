@@ -4,7 +4,7 @@
 
 from typing import Annotated, Literal
 
-from mcp_runtime.protocol.wire.wire_models import Int, Number, Opt, WireModel, const
+from mcp_runtime.protocol.wire.wire_models import Int, Number, Opt, Uri, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -254,7 +254,7 @@ class ElicitRequestURLParams(WireModel):
     """`url`: the user visits a URL."""
     message: str
     """The message that explains to the user the purpose of the URL."""
-    url: str
+    url: Uri
     """The URL for the user to visit."""
 
 

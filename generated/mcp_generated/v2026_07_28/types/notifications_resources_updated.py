@@ -2,6 +2,8 @@
 # pyright: reportDeprecated=false
 """The types of MCP 2026-07-28 in the section `notifications/resources/updated` of the specification."""
 
+from mcp_runtime.protocol.wire.wire_models import Uri
+
 from .common_types import NotificationParams
 
 
@@ -11,5 +13,5 @@ class ResourceUpdatedNotificationParams(NotificationParams):
     https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotificationparams
     """
 
-    uri: str
+    uri: Uri
     """The URI of the resource, or of a part of a subscribed resource."""

@@ -2,6 +2,8 @@
 # pyright: reportDeprecated=false
 """The types of MCP 2026-07-28 in the section `resources/read` of the specification."""
 
+from mcp_runtime.protocol.wire.wire_models import Uri
+
 from .common_types import CacheableResult, RequestParams
 from .content import BlobResourceContents, TextResourceContents
 from .notifications_cancelled import InputResponseRequestParams
@@ -10,7 +12,7 @@ from .notifications_cancelled import InputResponseRequestParams
 class ResourceRequestParams(RequestParams):
     """The base of the params of requests about one resource."""
 
-    uri: str
+    uri: Uri
     """The URI of the resource."""
 
 

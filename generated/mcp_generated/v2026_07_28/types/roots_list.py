@@ -4,7 +4,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp_runtime.protocol.wire.wire_models import Opt, WireModel, const, deprecated
+from mcp_runtime.protocol.wire.wire_models import Opt, Uri, WireModel, const, deprecated
 from pydantic import Field
 
 
@@ -33,7 +33,7 @@ class Root(WireModel):
     https://modelcontextprotocol.io/specification/2026-07-28/schema#root
     """
 
-    uri: str
+    uri: Uri
     """The URI of the directory or file; it starts with `file://`."""
     name: Opt[str] = None
     """The name to show to people."""

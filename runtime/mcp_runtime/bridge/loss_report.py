@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from ..errors import LocalError
-from ..protocol.revision import META, Direction, Revision
+from ..protocol.revision import Direction, Revision
 from ..versions.conversion import chain_of
 from .raw.raw_connection import FROM_CLIENT, FROM_SERVER
-from .translation.losses import LossCounter
+from .translation.losses import LossCounter, is_own
 from .upstream.bridge_targets import Connector, Target
 from .upstream.opening import ClientDetails, Opener, revisions_of
-
-# What the bridge itself writes or reads, so that nothing is lost without its conversion.
-_OWN: Final = (META, ".resultType", ".inputResponses", ".requestState", "InputRequiredResult")
 
 
 class ReportRow(NamedTuple):
@@ -70,7 +67,7 @@ def _rules_of(step: Mapping[str, Any], own: Direction) -> list[str]:
         for method in methods.values():
             collect(method.get("params") if direction == own else method.get("results"))
     collect(("type", f"{'Client' if own == FROM_CLIENT else 'Server'}Capabilities"))
-    return [rule for rule in rules if not rule.startswith("misfit") and not any(name in rule for name in _OWN)]
+    return [rule for rule in rules if not rule.startswith("misfit") and not is_own(rule)]
 
 
 def report_text(down: Revision, up: Revision) -> str:

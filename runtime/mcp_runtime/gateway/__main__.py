@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import MCPError
+from ..errors import LocalError, MCPError
 from ..http.addresses import parse_address
 from .gateways import Gateway
 
@@ -41,18 +41,24 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--path", default="/mcp", help="the path of the endpoint")
     parser.add_argument("--allow-host", action="append", dest="hosts", help="a value of the Host header to accept")
     parser.add_argument("--allow-origin", action="append", dest="origins", help="an origin of web pages to accept")
+    parser.add_argument("--workers", type=int, default=1, help="processes that serve over HTTP")
+    parser.add_argument("--store", help="what workers share: sqlite:///FILE or redis://HOST")
     parser.add_argument("--check", action="store_true", help="read the file, and exit")
-    parser.add_argument("--lock", action="store_true", help="write the lock of the tools, and exit")
+    parser.add_argument("--lock", action="store_true", help="write the lock of the definitions, and exit")
     return parser
 
 
 def _serving(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the keywords of `Gateway.run`."""
+    """Return the keywords of `Gateway.run`. Raises LocalError for options that need --http."""
     if options.http is None:
+        if options.workers > 1 or options.store is not None:
+            raise LocalError("--workers and --store are those of a gateway over HTTP: pass --http HOST:PORT")
         return {}
     host, port = parse_address(options.http)
-    lists = {"hosts": options.hosts, "origins": options.origins}
-    others = {name: value for name, value in lists.items() if value is not None}
+    optional = {"hosts": options.hosts, "origins": options.origins, "store": options.store}
+    others = {name: value for name, value in optional.items() if value is not None}
+    if options.workers > 1:
+        others["workers"] = options.workers
     return {"transport": "http", "host": host, "port": port, "path": options.path, **others}
 
 

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
+from ..bindings.hosts.configuration import entry_text
 from ..errors import LocalError
 from ..protocol.models import is_object
 from ..usage.keywords import nearest
@@ -18,9 +19,10 @@ _TARGET: Final = ("command", "args", "env", "cwd", "url", "headers", "type")
 _LISTS: Final = ("allow", "deny")
 _NUMBERS: Final = ("rate", "timeout")
 _FLAGS: Final = ("cache", "resources", "prompts")
-_UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_FLAGS, "prefix", "tools")
+_UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_FLAGS, "prefix", "tools", "exchange")
+_EXCHANGE: Final = ("token_endpoint", "client_id", "client_secret", "audience", "scope")
 _TOOL: Final = ("name", "description", "hidden", "arguments")
-_GATEWAY: Final = ("name", "audit", "lock", "health", "metrics")
+_GATEWAY: Final = ("name", "audit", "lock", "health", "metrics", "page")
 _MAX_PREFIX: Final = 64
 
 
@@ -36,10 +38,32 @@ class ToolChange(Record):
         self.arguments: dict[str, Any] = dict(table.get("arguments", {}))
 
 
+class ExchangeSettings(Record):
+    """How a gateway gets tokens of users for a server: by a token exchange at this token endpoint, as this client."""
+
+    __slots__ = _EXCHANGE
+
+    def __init__(self, table: Mapping[str, str]) -> None:
+        self.token_endpoint: str = table["token_endpoint"]
+        self.client_id: str = table["client_id"]
+        self.client_secret: str | None = table.get("client_secret")
+        self.audience: str | None = table.get("audience")
+        self.scope: str | None = table.get("scope")
+
+    def __repr__(self) -> str:
+        return f"ExchangeSettings({self.token_endpoint!r})"  # Without the secret.
+
+    def with_variables(self) -> ExchangeSettings:
+        """Return the settings with the variables of the environment. Raises LocalError for one that is not set."""
+        table = {name: getattr(self, name) for name in _EXCHANGE}
+        return ExchangeSettings({name: entry_text(text, name) for name, text in table.items() if text is not None})
+
+
 class UpstreamSettings(Record):
     """One server behind a gateway: how it is reached, and what clients may use of it."""
 
-    __slots__ = ("entry", "prefix", "allow", "deny", "rate", "timeout", "cache", "resources", "prompts", "tools")
+    __slots__ = ("entry", "prefix", "allow", "deny", "rate", "timeout", "cache", "resources", "prompts", "tools",
+                 "exchange")  # fmt: skip
 
     def __init__(self, name: str, table: Mapping[str, Any]) -> None:
         self.entry = {key: table[key] for key in _TARGET if key in table}
@@ -51,7 +75,13 @@ class UpstreamSettings(Record):
         self.cache: bool = table.get("cache", False)
         self.resources: bool = table.get("resources", True)
         self.prompts: bool = table.get("prompts", True)
+        self.exchange = ExchangeSettings(table["exchange"]) if "exchange" in table else None
         self.tools = {tool: ToolChange(change) for tool, change in table.get("tools", {}).items()}
+
+    @property
+    def target(self) -> tuple[object, ...]:
+        """How the server is reached, and as whom."""
+        return self.entry, self.exchange
 
     def allows(self, tool: str) -> bool:
         """Return True if clients may use a tool; the name is that of the server."""
@@ -77,7 +107,7 @@ class UpstreamSettings(Record):
 class GatewaySettings(Record):
     """The settings of a gateway. Paths are relative to the folder of its file."""
 
-    __slots__ = ("name", "audit", "lock", "health", "metrics", "upstreams")
+    __slots__ = ("name", "audit", "lock", "health", "metrics", "page", "upstreams")
 
     def __init__(self, table: Mapping[str, Any], upstreams: Mapping[str, UpstreamSettings], folder: Path) -> None:
         self.name: str = table.get("name", "gateway")
@@ -85,6 +115,7 @@ class GatewaySettings(Record):
         self.lock = folder / table["lock"] if "lock" in table else None
         self.health: str | None = table.get("health")
         self.metrics: str | None = table.get("metrics")
+        self.page: str | None = table.get("page")
         self.upstreams = dict(upstreams)
 
 
@@ -111,7 +142,7 @@ def read_settings(source: str | os.PathLike[str] | Mapping[str, Any]) -> Gateway
     gateway = _table(where, "gateway", content.get("gateway", {}))
     _check_keys(where, "[gateway]", gateway, _GATEWAY)
     _check_texts(where, "[gateway]", gateway, _GATEWAY)
-    for key in ("health", "metrics"):
+    for key in ("health", "metrics", "page"):
         if not gateway.get(key, "/").startswith("/"):
             raise LocalError(f'{where}: {key} is the path of a route: write {key} = "/{gateway[key]}"')
     tables = _table(where, "upstreams", content.get("upstreams", {}))
@@ -140,6 +171,8 @@ def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
             raise LocalError(f"{where}: {place} {key} is true or false: write {key} = false")
     for tool, change in _table(where, f"upstreams.{name}.tools", table.get("tools", {})).items():
         _check_tool(where, f"[upstreams.{name}.tools.{tool}]", _table(where, f"upstreams.{name}.tools.{tool}", change))
+    if "exchange" in table:
+        _check_exchange(where, place, table)
     settings = UpstreamSettings(name, table)
     if settings.prefix and not (
         settings.prefix.replace("-", "_").isidentifier() and len(settings.prefix) < _MAX_PREFIX
@@ -157,6 +190,16 @@ def _check_tool(where: str, place: str, change: Mapping[str, Any]) -> None:
         raise LocalError(
             f'{where}: {place} arguments is a table of fixed values: write arguments = {{ path = "/srv" }}'
         )
+
+
+def _check_exchange(where: str, place: str, table: Mapping[str, Any]) -> None:
+    exchange = _table(where, f"{place[1:-1]}.exchange", table["exchange"])
+    _check_keys(where, f"{place[:-1]}.exchange]", exchange, _EXCHANGE)
+    _check_texts(where, f"{place[:-1]}.exchange]", exchange, _EXCHANGE)
+    if missing := next((key for key in ("token_endpoint", "client_id") if key not in exchange), None):
+        raise LocalError(f'{where}: {place[:-1]}.exchange] has no {missing}: write {missing} = "…"')
+    if "url" not in table or "authorization" in map(str.lower, table.get("headers", {})):
+        raise LocalError(f"{where}: {place} exchange needs a url, and no Authorization in headers: remove one of them")
 
 
 def _check_prefixes(where: str, prefixes: Mapping[str, str]) -> None:

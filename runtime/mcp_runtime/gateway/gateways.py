@@ -12,12 +12,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
 
 from ..app.proxy.targets import ClientFactory
-from ..errors import LocalError
+from ..bindings.hosts.configuration import entry_text
+from ..errors import AuthorizationError, LocalError
 from .audit_log import AuditLog
+from .definition_lock import ID_FIELDS, DefinitionLock, write_lock
 from .gated_upstream import GatedUpstream
 from .gateway_provider import GatewayProvider
 from .gateway_settings import GatewaySettings, UpstreamSettings, read_settings
-from .tool_lock import ToolLock, write_lock
+from .page.recent_records import RecentRecords
+from .user_connections import UserConnections
 
 if TYPE_CHECKING:
     from ..app.serving.runs import AppHTTPSettings
@@ -56,33 +59,45 @@ class Gateway:
         self._audit = AuditLog(self._settings.audit)
         self._provider = GatewayProvider(self._opened)
         self._closing: set[asyncio.Task[None]] = set()
+        self._records = None if self._settings.page is None else RecentRecords()
         self.app: Any = import_module(package).App(self._settings.name, **settings)
         """The app, for routes and middleware of its own."""
         self._provider.upstreams = self._upstreams(self._settings)
         self.app.add_provider(self._provider)
 
-    def _lock(self, settings: GatewaySettings) -> ToolLock | None:
-        return None if settings.lock is None else ToolLock(settings.lock)
+    def _lock(self, settings: GatewaySettings) -> DefinitionLock | None:
+        return None if settings.lock is None else DefinitionLock(settings.lock)
 
-    def _factory(self, settings: UpstreamSettings) -> ClientFactory:
-        return ClientFactory(self.app.client_class(), settings.entry, "all", {})
+    def _upstream(self, name: str, settings: UpstreamSettings, lock: DefinitionLock | None) -> GatedUpstream:
+        def make(auth: Any) -> ClientFactory:
+            keywords = {} if auth is None else {"auth": auth}
+            return ClientFactory(self.app.client_class(), settings.entry, "all", keywords)
+
+        factory, exchange = make(None), None
+        if settings.exchange is not None:
+            try:
+                from .token_exchange import TokenExchange
+            except ImportError as error:
+                raise LocalError(f"exchange needs {error.name}: pip install 'mcp-generated[auth,http]'") from None
+            exchange = TokenExchange(entry_text(settings.entry["url"], "url"), settings.exchange.with_variables())
+        revision, users = self.app.server_class.revision, UserConnections(name, make, exchange)
+        return GatedUpstream(name, settings, factory, users, revision, self._audit, lock)
 
     def _upstreams(self, settings: GatewaySettings) -> dict[str, GatedUpstream]:
         """Return the servers of some settings: those that are the same keep their connections."""
         lock, upstreams = self._lock(settings), dict[str, GatedUpstream]()
         for name, item in settings.upstreams.items():
             present = self._provider.upstreams.get(name)
-            if present is not None and present.settings.entry == item.entry:
+            if present is not None and present.settings.target == item.target:
                 upstreams[name] = present
                 continue
             try:
-                factory = self._factory(item)
-            except (LocalError, TypeError) as error:
+                upstreams[name] = self._upstream(name, item, lock)
+            except (LocalError, AuthorizationError, TypeError) as error:
                 raise LocalError(f"[upstreams.{name}]: {error}") from None
-            revision = self.app.server_class.revision
-            upstreams[name] = GatedUpstream(name, item, factory, revision, self._audit, lock)
         for name, item in settings.upstreams.items():
             upstreams[name].change(item, lock)
+            upstreams[name].records = self._records
         return upstreams
 
     # ---- serving -----------------------------------------------------------------------------------------------------
@@ -137,7 +152,7 @@ class Gateway:
 
     @staticmethod
     async def write_lock(source: str | os.PathLike[str] | Mapping[str, Any], package: str = "mcp_generated") -> None:
-        """Connect to all servers of some settings, and write the definitions of their tools to the lock.
+        """Connect to all servers of some settings, and write the definitions that clients may use to the lock.
 
         Args:
             source: The path of a TOML file, or a dict with the same tables.
@@ -148,12 +163,16 @@ class Gateway:
         settings = read_settings(source)
         if settings.lock is None:
             raise LocalError('the settings have no lock: write lock = "tools.lock.json" into [gateway]')
-        client_class, tools = import_module(package).App.client_class(), dict[str, list[Any]]()
+        client_class, servers = import_module(package).App.client_class(), dict[str, dict[str, list[Any]]]()
         for name, item in settings.upstreams.items():
+            if item.exchange is not None:
+                raise LocalError(
+                    f"[upstreams.{name}] needs the token of a user, so that --lock cannot list what it has: write the"
+                    " lock with a file that has headers instead of exchange"
+                )
             async with ClientFactory(client_class, item.entry, "all", {}).client({}) as client:
-                listing: Any = client
-                tools[name] = [tool async for tool in listing.iter_tools() if item.allows(tool.name)]
-        write_lock(settings.lock, tools)
+                servers[name] = {kind: await _definitions(client, kind, item) for kind in ID_FIELDS}
+        write_lock(settings.lock, servers)
 
     # ---- health ------------------------------------------------------------------------------------------------------
 
@@ -165,14 +184,13 @@ class Gateway:
     def metrics(self) -> str:
         """Return the counts of each server in the text format of Prometheus."""
         counts = {name: item.counts for name, item in self._provider.upstreams.items()}
-        lock = next((item.lock for item in self._provider.upstreams.values()), None)
-        alarms = [] if lock is None else list(lock.alarms)
+        alarms = list(self._alarms())
         rows: dict[str, dict[str, float]] = {
             "mcp_gateway_requests_total": {name: item.calls for name, item in counts.items()},
             "mcp_gateway_failures_total": {name: item.failed for name, item in counts.items()},
             "mcp_gateway_refusals_total": {name: item.refused for name, item in counts.items()},
             "mcp_gateway_seconds_total": {name: round(item.seconds, 6) for name, item in counts.items()},
-            "mcp_gateway_changed_tools": {name: sum(place == name for place, _ in alarms) for name in counts},
+            "mcp_gateway_changed_definitions": {name: sum(alarm[0] == name for alarm in alarms) for name in counts},
         }
         lines: list[str] = []
         for metric, values in rows.items():
@@ -180,8 +198,15 @@ class Gateway:
             lines += [f"{metric}{{upstream={_quoted(name)}}} {value}" for name, value in values.items()]
         return "\n".join([*lines, ""])
 
+    def _alarms(self) -> dict[tuple[str, str, str], str]:
+        """Return what differs from the lock, by server, kind and id."""
+        lock = next((item.lock for item in self._provider.upstreams.values()), None)
+        return {} if lock is None else lock.alarms
+
     def _add_routes(self) -> None:
         settings = self._settings
+        if settings.page is not None:
+            self._add_page(settings.page)
         if settings.health is None and settings.metrics is None:
             return
         from starlette.responses import JSONResponse, PlainTextResponse
@@ -196,6 +221,35 @@ class Gateway:
         for path, route in ((settings.health, health), (settings.metrics, metrics)):
             if path is not None:
                 self.app.custom_route(path, ["GET"])(route)
+
+    def _add_page(self, path: str) -> None:
+        from .page.gateway_page import GatewayPage
+
+        assert self._records is not None, "a gateway with a page has records"
+        self._records.begin()
+        page = GatewayPage(self._page_state)
+        self.app.custom_route(path, ["GET"])(page.page)
+        self.app.custom_route(f"{path.rstrip('/')}/data", ["GET"])(page.data)
+
+    def _page_state(self) -> dict[str, Any]:
+        """Return what the page shows: no arguments, no results, no credentials."""
+        assert self._records is not None, "a gateway with a page has records"
+        return {
+            "name": self._settings.name,
+            "upstreams": [item.summary() for item in self._provider.upstreams.values()],
+            "alarms": [[*place, reason] for place, reason in self._alarms().items()],
+            **self._records.shown(),
+        }
+
+
+async def _definitions(client: Any, kind: str, settings: UpstreamSettings) -> list[Any]:
+    """Return the definitions of a server of which clients may use any; none of a kind that the server does not have."""
+    capability = "resources" if kind == "resource_templates" else kind
+    is_shown = {"prompts": settings.prompts, "resources": settings.resources}.get(capability, True)
+    if not is_shown or capability not in client.server.to_dict()["capabilities"]:
+        return []
+    items = [item async for item in getattr(client, f"iter_{kind}")()]
+    return [item for item in items if settings.allows(item.name)] if kind == "tools" else items
 
 
 def _quoted(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -39,6 +40,7 @@ def test_tokens_and_headers_of_a_client_are_not_passed(servers: Any) -> None:
     upstream, _, origin = servers
     secrets = {"authorization": "Bearer of-the-client", "cookie": "id=1", "x-forwarded-for": "10.0.0.1", "x-key": "k"}
     assert post(origin, "t", **secrets).status_code == 200
+    assert upstream.heads
     for head in upstream.heads:
         assert head["authorization"] == "Bearer of-the-bridge"
         assert not {"cookie", "x-forwarded-for", "x-key"} & head.keys()
@@ -64,6 +66,32 @@ def test_pages_of_other_origins_and_hosts_are_refused(servers: Any) -> None:
     _, _, origin = servers
     assert post(origin, "t", origin="https://evil.example").status_code == 403
     assert post(origin, "t", host="evil.example").status_code in (403, 421)
+
+
+ELSEWHERE = ("mcp-init-host", "x-forwarded-host", "x-forwarded-server", "x-original-url", "x-mcp-target", "router-key")
+
+
+@pytest.mark.advisory("GHSA-g53w-w6mj-hrpp")
+def test_no_header_of_a_client_chooses_the_upstream(servers: Any) -> None:
+    upstream, other, origin = servers
+    place = other.url.removeprefix("http://").removesuffix("/mcp")
+    upstream.heads.clear()
+    answer = post(origin, "t", **dict.fromkeys(ELSEWHERE, place), forwarded=f"host={place}").json()
+    assert "result" in answer and other.heads == []
+    assert {head["host"] for head in upstream.heads} == {upstream.url.removeprefix("http://").removesuffix("/mcp")}
+
+
+@pytest.mark.advisory("CVE-2025-49596")
+@pytest.mark.parametrize("path", ["/mcp", "/sse", "/stdio", "/connect", "/config"])
+def test_no_request_starts_a_command_or_opens_another_url(path: str, servers: Any, tmp_path: Path) -> None:
+    _, other, origin = servers
+    file = tmp_path / "started"
+    query = {"transportType": "stdio", "command": "touch", "args": str(file), "url": other.url}
+    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": VERSION}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {**query, "_meta": {}}}
+    with httpx2.stream("POST", f"{origin}{path}", params=query, json=message, headers=headers, timeout=20) as response:
+        assert response.status_code >= 200
+    assert not file.exists() and other.heads == []
 
 
 async def test_a_call_that_waits_for_input_goes_on_for_its_user_only() -> None:

@@ -154,7 +154,7 @@ async def test_a_tool_that_changes_after_it_was_locked_is_refused_with_an_alarm(
     alarms = [record.getMessage() for record in caplog.records if "alarm" in record.getMessage()]
     assert len(alarms) == 2, "each is logged once"
     assert "'read' of 'files' has changed" in alarms[0] and "'write_all' of 'files' is new" in alarms[1]
-    assert 'mcp_gateway_changed_tools{upstream="files"} 2' in gateway.metrics()
+    assert 'mcp_gateway_changed_definitions{upstream="files"} 2' in gateway.metrics()
 
 
 async def test_settings_are_read_again_while_sessions_go_on(tmp_path: Path) -> None:

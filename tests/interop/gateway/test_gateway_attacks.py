@@ -84,6 +84,15 @@ def test_urls_that_a_server_returns_are_not_requested(servers: Any, gateway: str
     assert other.heads == [], "the credential of the gateway went to another server"
 
 
+@pytest.mark.advisory("GHSA-g53w-w6mj-hrpp")
+def test_no_header_of_a_client_chooses_a_server(servers: Any, gateway: str) -> None:
+    place = servers[1].url.removeprefix("http://").removesuffix("/mcp")
+    names = ("mcp-init-host", "x-forwarded-host", "x-original-url", "x-mcp-target", "router-key")
+    assert "result" in post(gateway, "web_t", **dict.fromkeys(names, place), forwarded=f"host={place}").json()
+    own = servers[0].url.removeprefix("http://").removesuffix("/mcp")
+    assert {head["host"] for head in servers[0].heads} == {own} and servers[1].heads == []
+
+
 def test_pages_of_other_origins_and_hosts_are_refused(gateway: str) -> None:
     assert post(gateway, "web_t", origin="https://evil.example").status_code == 403
     assert post(gateway, "web_t", host="evil.example").status_code in (403, 421)

@@ -31,9 +31,13 @@ class RawResult(BaseModel):
 
 
 class RawRequest(Request[RawResult]):
-    """The row of a request of any method; with `as_bytes`, its result need not be parsed."""
+    """The row of a request of any method; with `as_bytes`, its result need not be parsed.
+
+    `encoded_method` is the method as JSON, without quotation marks.
+    """
 
     as_bytes: bool = False
+    encoded_method: bytes = b""
 
     def read_result(self, value: object, params: object = None) -> BaseModel:
         """Return the result as it is."""
@@ -50,6 +54,7 @@ def raw_request(method: str, direction: Direction, as_bytes: bool = False) -> Ra
     if row is None:
         row = RawRequest(method, method, None, RawResult, direction=direction)
         object.__setattr__(row, "as_bytes", as_bytes)
+        object.__setattr__(row, "encoded_method", to_json(method)[1:-1])
         if len(method) <= _MAX_NAME and len(_requests) < _MAX_ROWS:
             _requests[method, direction, as_bytes] = row
     return row

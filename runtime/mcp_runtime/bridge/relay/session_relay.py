@@ -14,6 +14,7 @@ from ...protocol.jsonrpc import INVALID_REQUEST, Id
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
 from ...session.interfaces import Channel
+from ..direct.direct_session import DirectSession
 from ..raw.raw_connection import FROM_CLIENT, FROM_SERVER, raw_notification
 from ..upstream.link import Call, Link
 from ..upstream.opening import ClientDetails
@@ -28,6 +29,8 @@ from .upstream_subscriptions import UpstreamSubscriptions, stateless_params
 class SessionRelay(RelayBase):
     """Passes the messages of one session between its client and the upstream."""
 
+    session_class = DirectSession
+
     def __init__(self, state: BridgeState, revisions: Sequence[Revision]) -> None:
         """Create the relay of a new session; `revisions` are those with a handshake, oldest first."""
         super().__init__(state, revisions[-1])
@@ -37,7 +40,7 @@ class SessionRelay(RelayBase):
         self._opening: asyncio.Future[Link] | None = None
         self._subscriptions: UpstreamSubscriptions | None = None
         self._level: str | None = None
-        self._own_methods: frozenset[str] = frozenset()  # Of the log level and of subscriptions.
+        self.own_methods: frozenset[str] = frozenset()  # Of the log level and of subscriptions.
         self.uris: dict[str, None] = {}
 
     @property
@@ -45,6 +48,25 @@ class SessionRelay(RelayBase):
         """The lifecycle of the client's revision."""
         assert isinstance(self.revision.lifecycle, Handshake), "a session has a handshake"
         return self.revision.lifecycle
+
+    def attach(self, channel: Channel) -> None:
+        """Set the session of the client, whose requests may pass directly."""
+        super().attach(channel)
+        if isinstance(channel, DirectSession):
+            channel.relay = self
+
+    @property
+    def direct_link(self) -> Link | None:
+        """The open link, if all that passes over it is the same on both sides, and nothing limits its time."""
+        link, state = self._link, self.state
+        if (
+            link is None
+            or not link.translation.is_same
+            or state.shared is not None
+            or state.settings.timeout is not None
+        ):
+            return None
+        return link if link.is_open else None
 
     # ---- the lifecycle -----------------------------------------------------------------------------------------------
 
@@ -55,7 +77,7 @@ class SessionRelay(RelayBase):
         self.revision = next((item for item in self._revisions if item.id == requested), self.revision)
         lifecycle = self.lifecycle
         rows = (lifecycle.set_level, lifecycle.subscribe, lifecycle.unsubscribe)
-        self._own_methods = frozenset(row.method for row in rows if row is not None)
+        self.own_methods = frozenset(row.method for row in rows if row is not None)
         capabilities = params[names.client_capabilities]
         connection.negotiated(self.revision, capabilities)
         self._client = ClientDetails(self.revision, capabilities, params[names.client_info])
@@ -128,7 +150,7 @@ class SessionRelay(RelayBase):
         link = await self.link()
         if method == lifecycle.initialize_request.method:
             return initialize_result(link.translation, link.upstream)
-        if method in self._own_methods and (own := await self._of_lifecycle(link, method, params)) is not None:
+        if method in self.own_methods and (own := await self._of_lifecycle(link, method, params)) is not None:
             return own
         translation = link.translation
         if translation.is_same:

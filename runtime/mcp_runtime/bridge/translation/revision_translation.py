@@ -61,7 +61,7 @@ class Translation:
                 direction, method, params or {}, report, provided
             )
         except ConversionError as error:
-            self.losses.add(f"{method} params", str(error))
+            self.losses.add(f"{method}: {error.rule}", str(error))
             raise JSONRPCError(INVALID_PARAMS, str(error)) from None
         self.losses.add_all(report.losses, method)
         return converted
@@ -76,7 +76,7 @@ class Translation:
         try:
             converted = chain.result(direction, method, result, report, interim_of(source, direction, method, result))
         except ConversionError as error:
-            self.losses.add(f"{method} result", str(error))
+            self.losses.add(f"{method} result: {error.rule}", str(error))
             raise JSONRPCError(INTERNAL_ERROR, str(error)) from None
         self.losses.add_all(report.losses, f"{method} result")
         return converted

@@ -74,9 +74,12 @@ class Connector:
             from ...transports.stdio.client import start_server
 
             return start_server(target.command, target.env, target.cwd, None)
-        from ...transports.http_client.transport import HTTPClientTransport
-
-        return HTTPClientTransport(target.url, revision, self._http_options(), stream_closed)
+        options = self._http_options()
+        try:
+            from .http.upstream_http import UpstreamHTTPTransport
+        except ImportError as error:
+            raise LocalError(f"a bridge to a URL needs {error.name}: pip install 'mcp-generated[http]'") from None
+        return UpstreamHTTPTransport(target.url, revision, options, stream_closed)
 
     def _http_options(self) -> HTTPOptions:
         """Return the options of all connections: they share one login."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from typing import Any, Final, Protocol
 
@@ -17,7 +18,7 @@ from ...protocol.events import NotificationReceived, RequestReceived
 from ...protocol.jsonrpc import INTERNAL_ERROR, Id
 from ...protocol.models import is_object
 from ...protocol.revision import META
-from ...session.interfaces import Channel
+from ...session.interfaces import Channel, RequestTransport
 from ...session.options import RequestOptions
 from ..raw.raw_connection import FROM_CLIENT, FROM_SERVER, RawResult, raw_notification, raw_request
 from ..translation.revision_translation import IGNORE, Translation
@@ -67,6 +68,7 @@ class Link:
         self.users = 0
         self.listeners = 0
         self.is_held = False  # A request runs that messages of the upstream may belong to.
+        self.is_http = False
         self.last_used = 0.0
         self.level: Any = None  # The level of log messages that was set last for a request.
         self.upstream: OpenUpstream
@@ -76,6 +78,7 @@ class Link:
     def use(self, upstream: OpenUpstream, translation: Translation) -> None:
         """Set the open connection."""
         self.upstream, self.translation = upstream, translation
+        self.is_http = isinstance(upstream.session.transport, RequestTransport)
         upstream.session.closed.add_done_callback(lambda _: self.events.ended(self))
 
     def share_calls_of(self, link: Link) -> None:
@@ -86,6 +89,10 @@ class Link:
     def is_open(self) -> bool:
         """True until the upstream or this side closes the connection."""
         return not self.upstream.session.ended and not self.upstream.is_closing
+
+    def touch(self) -> None:
+        """Note that the connection was used now."""
+        self.last_used = asyncio.get_running_loop().time()
 
     @property
     def last_call(self) -> Call | None:
@@ -125,6 +132,7 @@ class Link:
             raise upstream_error(error) from None
         finally:
             self.running.pop(id, None)
+            self.touch()
         return result if type(result) is bytes else result.value if type(result) is RawResult else None
 
     def _remember(self, id: Id, token: Any) -> None:

@@ -24,7 +24,7 @@ async def open_link(opener: Opener, client: ClientDetails, events: LinkEvents, o
     except MCPError as error:
         raise upstream_error(error) from error
     link.use(upstream, Translation(client.revision, upstream.revision, opener.losses))
-    link.last_used = asyncio.get_running_loop().time()
+    link.touch()
     return link
 
 
@@ -87,7 +87,7 @@ class LinkPool:
 
     def release(self, link: Link, held: bool = False, listened: bool = False) -> None:
         """Give a link back; `held` says that the request held it, `listened` that it was a subscription."""
-        link.last_used = asyncio.get_running_loop().time()
+        link.touch()
         if listened:
             link.listeners -= 1
         else:

@@ -1,0 +1,73 @@
+"""The connections to one server of a gateway: those of all users, or with a token exchange those of each user."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from ..app.context.request_details import received_request
+from ..app.proxy.connections import Connections
+from ..app.proxy.targets import ClientFactory
+from ..errors import JSONRPCError
+from ..protocol.jsonrpc import INVALID_REQUEST
+from ..server.context import ServerContext
+
+if TYPE_CHECKING:
+    from .token_exchange import TokenExchange, UserToken
+
+_MAX_USERS: Final = 1000  # Users with connections of their own; those of the one that was silent longest are closed.
+
+
+class UserConnections:
+    """The connections to one server. With a token exchange, no user has those of another."""
+
+    def __init__(self, name: str, make: Callable[[Any], ClientFactory], exchange: TokenExchange | None) -> None:
+        """Create the connections; none is open.
+
+        Args:
+            name: The name of the server, for messages.
+            make: Returns what makes clients, with an authorization of httpx2 or None.
+            exchange: Gets tokens for the users. Default None: the credentials of the settings are those of all users.
+        """
+        self._name, self._make, self._exchange = name, make, exchange
+        self._shared = Connections(name, make(None))
+        self._users: OrderedDict[str, tuple[UserToken, Connections]] = OrderedDict()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def key(self, ctx: ServerContext) -> str:
+        """Return the user whose connections a request has; empty if all users have the same."""
+        return "" if self._exchange is None or ctx.user is None else ctx.user.key
+
+    def may_serve(self, ctx: ServerContext) -> bool:
+        """Return True unless a request has no user, and the server needs one."""
+        return self._exchange is None or ctx.user is not None
+
+    def of(self, ctx: ServerContext) -> Connections:
+        """Return the connections for a request. Raises JSONRPCError if it has no token to exchange."""
+        if self._exchange is None:
+            return self._shared
+        from .token_exchange import UserToken, bearer_token
+
+        user, request = ctx.user, received_request(ctx)
+        token = None if user is None or request is None else bearer_token(request.headers)
+        if user is None or token is None:
+            raise JSONRPCError(INVALID_REQUEST, f"{self._name!r} needs the access token of a user")
+        entry = self._users.get(user.key)
+        if entry is None:
+            own = UserToken(self._exchange)
+            entry = self._users[user.key] = own, Connections(self._name, self._make(own))
+        self._users.move_to_end(user.key)
+        entry[0].use(token, user.expires_at)  # It was verified: only then a request has a user.
+        if len(self._users) > _MAX_USERS:
+            task = asyncio.ensure_future(self._users.popitem(last=False)[1][1].close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+        return entry[1]
+
+    async def close(self) -> None:
+        """Close all connections."""
+        connections = [self._shared, *(own for _, own in self._users.values())]
+        self._users.clear()
+        await asyncio.gather(*(item.close() for item in connections), *self._closing)

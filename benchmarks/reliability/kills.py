@@ -1,18 +1,19 @@
 """Kill workers, restart Redis and cut the link to it under load, and count what is lost, doubled or left hanging.
 
-    python benchmarks/reliability/kills.py [--store sqlite|redis] [--instants N] [--seed N] [--workers N] [--clients N]
+    python benchmarks/reliability/kills.py [--store sqlite|redis] [--instants N] [--seed N] [--from N] [--minutes N]
+        [--record] [--go-on] [--workers N] [--clients N]
 
 Clients with sessions call tools that report progress, request answers, send messages of the session and announce
 changes. At seeded instants one of these happens: a worker gets SIGKILL, Redis (append-only file on) is restarted or
 killed, or the link to Redis is cut for five seconds, with a reset or in silence. The program prints what was counted as
 JSON, and ends with 1 if anything was lost, doubled, delivered to another, or neither answered nor failed with a reason.
+With `--minutes`, campaigns of `--instants` follow each other, and with `--record --go-on` later runs add to them.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import signal
 import sys
 import tempfile
@@ -21,10 +22,12 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from counting_client import CountingClient, Findings
 from link import Link
 from processes import LoadServer, RedisServer
+from records import add_options, repeat
 
 PROBLEMS = (
     *("events lost", "events doubled", "events delivered to another", "answers to another call", "sessions lost"),
@@ -41,7 +44,8 @@ class Campaign:
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
         """Create what the options name."""
         self.options, self.folder = options, folder
-        self.random, self.victims = Random(f"{options.seed} instants"), Random(f"{options.seed} victims")
+        self.name = f"{options.seed} {options.start}" if options.start else f"{options.seed}"
+        self.random, self.victims = Random(f"{self.name} instants"), Random(f"{self.name} victims")
         self.findings = Findings()
         self.redis = RedisServer(folder)
         self.link = Link(self.redis.port)
@@ -67,7 +71,7 @@ class Campaign:
 
     async def _load(self) -> None:
         clients = [
-            CountingClient(self.server.url, number, Random(f"{self.options.seed} {number}"), self.findings)
+            CountingClient(self.server.url, number, Random(f"{self.name} {number}"), self.findings)
             for number in range(self.options.clients)
         ]
         listeners = []
@@ -117,32 +121,37 @@ def options_of(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--store", choices=[*KINDS], default="redis")
     parser.add_argument("--kinds", nargs="*", choices=sorted({*KINDS["redis"]}), help="what happens; default: all")
     parser.add_argument("--instants", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--clients", type=int, default=6)
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between two instants, at most")
     parser.add_argument("--cut", type=float, default=CUT, help="seconds for which the link is cut")
+    add_options(parser)
     return parser.parse_args(words)
 
 
-def main(words: list[str]) -> int:
-    """Run a campaign, and print what was counted."""
-    options, started = options_of(words), time.monotonic()
+def run(options: argparse.Namespace) -> tuple[dict[str, Any], int, bool]:
+    """Run a campaign; return its report, the number of its instants, and whether nothing was wrong."""
+    started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         campaign = Campaign(options, Path(folder))
         findings = asyncio.run(campaign.run())
     problems = {problem: findings.counts[problem] for problem in PROBLEMS}
     counts = {name: count for name, count in sorted(findings.counts.items()) if name not in PROBLEMS}
-    report = {"store": options.store, "seed": options.seed, "seconds": round(time.monotonic() - started)}
-    report |= {
+    report = {
+        "seconds": round(time.monotonic() - started),
         "injected": dict(campaign.injected),
         "counts": counts,
         "reasons": findings.reasons,
         "problems": problems,
         "notes": findings.notes,
     }
-    print(json.dumps(report, indent=1))
-    return 1 if any(problems.values()) else 0
+    return report, sum(campaign.injected.values()), not any(problems.values())
+
+
+def main(words: list[str]) -> int:
+    """Run campaigns, and print what was counted."""
+    options = options_of(words)
+    return repeat("kills", options, lambda: run(options))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Cut the connection of a resumed stream after each number of bytes, and count what is lost or doubled.
 
-    python benchmarks/reliability/offsets.py [--store sqlite|redis] [--injections N] [--first N]
+    python benchmarks/reliability/offsets.py [--store sqlite|redis] [--injections N] [--first N] [--from N]
+        [--minutes N] [--record] [--go-on]
 
 A call writes a stream of progress and a result. A GET resumes it through a proxy that closes the connection after N
 bytes of the answer, headers included; a second GET resumes it from the last event that has arrived, at any worker. Both
 together must have each message once and in order. N goes through all bytes of the answer, again and again. The program
-prints what was counted as JSON, and ends with 1 if anything was lost, doubled or left hanging.
+prints what was counted as JSON, and ends with 1 if anything was lost, doubled or left hanging. With `--minutes`, runs
+of `--injections` follow each other, and with `--record --go-on` later ones add to them.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from link import Link
 from processes import LoadServer, RedisServer
+from records import add_options, repeat
 
 from mcp_runtime.protocol.sse import SSEDecoder
 
@@ -100,13 +104,14 @@ async def injections(server: LoadServer, options: argparse.Namespace) -> dict[st
     cut.session = direct.session
     counts = dict.fromkeys(("injections", "bytes", "lost or doubled", "left hanging"), 0)
     while counts["injections"] < options.injections:
-        token = f"token{counts['injections']}"
+        token = f"token{counts['injections']:06}"  # All answers have the same length.
         params = {"name": "count", "arguments": {"token": token, "steps": STEPS}, "_meta": {"progressToken": 1}}
         _, content = await direct.post({"id": 1, "method": "tools/call", "params": params})
         whole = events_of(content)
         expected, first = [event for event in whole if event[1]], whole[0][0]
         size = len(await _answer(direct, first))
-        for offset in range(options.first, size):
+        done = (options.start + counts["injections"]) % (size - options.first)
+        for offset in range(options.first + done, size):
             link.cut_after = offset
             counts["injections"] += 1
             try:
@@ -135,7 +140,7 @@ async def _answer(client: OffsetsClient, first: str) -> bytes:
     return received
 
 
-async def run(options: argparse.Namespace, folder: Path) -> dict[str, int]:
+async def cuts(options: argparse.Namespace, folder: Path) -> dict[str, int]:
     """Start what the options name, and run the injections."""
     redis = RedisServer(folder)
     if options.store == "redis":
@@ -150,6 +155,15 @@ async def run(options: argparse.Namespace, folder: Path) -> dict[str, int]:
         await redis.stop()
 
 
+def run(options: argparse.Namespace) -> tuple[dict[str, Any], int, bool]:
+    """Return what was counted, the number of injections, and whether nothing was wrong."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        counts = asyncio.run(cuts(options, Path(folder)))
+    report = {"seconds": round(time.monotonic() - started), **counts}
+    return report, counts["injections"], not (counts["lost or doubled"] or counts["left hanging"])
+
+
 def main(words: list[str]) -> int:
     """Run the injections, and print what was counted."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -157,11 +171,9 @@ def main(words: list[str]) -> int:
     parser.add_argument("--injections", type=int, default=500)
     parser.add_argument("--first", type=int, default=0, help="the first byte of each round at which it is cut")
     parser.add_argument("--workers", type=int, default=2)
-    options, started = parser.parse_args(words), time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        counts = asyncio.run(run(options, Path(folder)))
-    print(json.dumps({"store": options.store, "seconds": round(time.monotonic() - started), **counts}))
-    return 1 if counts["lost or doubled"] or counts["left hanging"] else 0
+    add_options(parser)
+    options = parser.parse_args(words)
+    return repeat("offsets", options, lambda: run(options))
 
 
 if __name__ == "__main__":

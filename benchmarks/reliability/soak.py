@@ -1,19 +1,20 @@
 """Call, disconnect, open and leave for a long time; what the workers and Redis hold has to stay the same.
 
-    python benchmarks/reliability/soak.py [--calls 20000] [--workers 2] [--store redis|sqlite]
+    python benchmarks/reliability/soak.py [--calls 20000] [--workers 2] [--store redis|sqlite] [--from N] [--minutes N]
+        [--record] [--go-on]
 
 Of ten calls one is a stream that the client leaves before its end, and for ten calls a session is opened and left: half
 of them with a DELETE. The whole has 1,000,000 calls. After each tenth the memory and the files of the workers and the
 keys of Redis are noted; finished streams are stored for five minutes, and sessions that were not ended for half an
 hour, so that keys are flat after as long. Prints JSON; ends with 1 if an answer is wrong, or if memory or files
-have grown since the first tenth by more than `--growth` of it.
+have grown since the first tenth by more than `--growth` of it. With `--minutes`, soaks of `--calls` follow each other,
+each with workers of its own, and with `--record --go-on` later ones add to them.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 import tempfile
 import time
@@ -23,6 +24,7 @@ from random import Random
 from typing import Any
 
 from processes import LoadServer, RedisServer
+from records import add_options, repeat
 from sessions import Stream, port_of, redis_value
 
 CLIENTS = 16
@@ -114,7 +116,9 @@ async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         await asyncio.sleep(3)
         counts, noted, began = Counter[str](), list[dict[str, Any]](), time.monotonic()
         for tenth in range(10):
-            clients = [Client(port_of(server), f"{options.seed} {tenth} {n}", counts) for n in range(CLIENTS)]
+            clients = [
+                Client(port_of(server), f"{options.seed} {options.start} {tenth} {n}", counts) for n in range(CLIENTS)
+            ]
             await asyncio.gather(*(client.run(options.calls // 10 // CLIENTS) for client in clients))
             await asyncio.sleep(0.2)
             noted.append(await holdings(server, redis))
@@ -125,24 +129,29 @@ async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     return {"counts": counts, "seconds": round(time.monotonic() - began), "tenths": noted}
 
 
+def run(options: argparse.Namespace) -> tuple[dict[str, Any], int, bool]:
+    """Return what was counted and held, the number of calls, and whether nothing was wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = asyncio.run(soak(options, Path(folder)))
+    first, last = result["tenths"][0], result["tenths"][-1]
+    result["growth"] = {name: round(last[name] / max(first[name], 1) - 1, 3) for name in first}
+    grown = any(result["growth"][name] > options.growth for name in ("MiB", "files"))
+    counts: Counter[str] = result["counts"]
+    return result, counts["calls"] + counts["disconnects"], not (grown or counts["wrong answers"])
+
+
 def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--store", choices=("redis", "sqlite"), default="redis")
     parser.add_argument(
         "--growth", type=float, default=0.1, help="part of the first tenth by which the last may be more"
     )
+    add_options(parser)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        result = asyncio.run(soak(options, Path(folder)))
-    first, last = result["tenths"][0], result["tenths"][-1]
-    result["growth"] = {name: round(last[name] / max(first[name], 1) - 1, 3) for name in first}
-    print(json.dumps(result, indent=1))
-    grown = any(result["growth"][name] > options.growth for name in ("MiB", "files"))
-    sys.exit(grown or bool(result["counts"]["wrong answers"]))
+    sys.exit(repeat("soak", options, lambda: run(options)))
 
 
 if __name__ == "__main__":

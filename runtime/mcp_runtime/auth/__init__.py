@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .authorization_server.models import OAuthClient as OAuthClient
     from .authorization_server.models import OAuthError as OAuthError
     from .authorization_server.models import OAuthErrorCode as OAuthErrorCode
+    from .authorization_server.shared_storage.store_storage import StoreStorage as StoreStorage
     from .authorization_server.storage import AuthorizationStorage as AuthorizationStorage
     from .authorization_server.storage import SQLiteStorage as SQLiteStorage
     from .authorization_server.tokens import TokenLifetimes as TokenLifetimes
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from .resource_server.dpop import InMemoryReplayCache as InMemoryReplayCache
     from .resource_server.dpop import ReplayCache as ReplayCache
     from .resource_server.protection import ResourceServer as ResourceServer
+    from .resource_server.shared_proofs import StoreReplayCache as StoreReplayCache
     from .resource_server.verifiers import AnyVerifier as AnyVerifier
     from .resource_server.verifiers import IntrospectionVerifier as IntrospectionVerifier
     from .resource_server.verifiers import JWTVerifier as JWTVerifier
@@ -79,6 +81,8 @@ __all__ = [
     "ReplayCache",
     "ResourceServer",
     "SQLiteStorage",
+    "StoreReplayCache",
+    "StoreStorage",
     "StoredCredentials",
     "TokenLifetimes",
     "TokenRequest",
@@ -100,6 +104,7 @@ _MODULES = {
     "OAuthErrorCode": "authorization_server.models",
     "AuthorizationStorage": "authorization_server.storage",
     "SQLiteStorage": "authorization_server.storage",
+    "StoreStorage": "authorization_server.shared_storage.store_storage",
     "TokenLifetimes": "authorization_server.tokens",
     "UpstreamProvider": "authorization_server.upstream",
     "LoopbackBrowser": "client.browser",
@@ -121,6 +126,7 @@ _MODULES = {
     "DPoPVerifier": "resource_server.dpop",
     "InMemoryReplayCache": "resource_server.dpop",
     "ReplayCache": "resource_server.dpop",
+    "StoreReplayCache": "resource_server.shared_proofs",
     "ResourceServer": "resource_server.protection",
     "AnyVerifier": "resource_server.verifiers",
     "IntrospectionVerifier": "resource_server.verifiers",

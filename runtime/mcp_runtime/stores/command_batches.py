@@ -13,13 +13,20 @@ _BATCH: Final = 512  # Commands of one batch.
 
 
 class CommandBatches(Generic[CommandT]):
-    """Commands that wait for the batch before them. `send` returns the result or the exception of each command."""
+    """Commands that wait for the batch before them. `send` returns the result or the exception of each command.
 
-    def __init__(self, send: Callable[[Sequence[CommandT]], Awaitable[Sequence[Any]]]) -> None:
-        self._send = send
+    Where `send_at_once` is given, it is tried first, without a task; it returns None if a batch has to wait.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[Sequence[CommandT]], Awaitable[Sequence[Any]]],
+        send_at_once: Callable[[Sequence[CommandT]], Sequence[Any] | None] | None = None,
+    ) -> None:
+        self._send, self._send_at_once = send, send_at_once
         self._waiting: list[tuple[CommandT, asyncio.Future[Any]]] = []
         self._sending: asyncio.Task[None] | None = None
-        self._closed = False
+        self._is_scheduled = self._closed = False
 
     def add(self, command: CommandT) -> asyncio.Future[Any]:
         """Return the future result of a command. Raises StoreClosedError after `close`."""
@@ -28,15 +35,33 @@ class CommandBatches(Generic[CommandT]):
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._waiting.append((command, future))
-        if self._sending is None:
-            self._sending = loop.create_task(self._send_all())
+        if self._sending is None and not self._is_scheduled:
+            self._is_scheduled = True
+            loop.call_soon(self._begin)
         return future
 
     async def close(self) -> None:
         """Send what waits, and refuse further commands."""
         self._closed = True
+        self._begin()
         if self._sending is not None:
             await asyncio.wait([self._sending])
+
+    def _begin(self) -> None:
+        """Send the commands of this turn of the event loop."""
+        self._is_scheduled = False
+        if self._sending is not None or not self._waiting:
+            return
+        if self._send_at_once is not None and len(self._waiting) <= _BATCH:
+            batch = self._waiting
+            try:
+                results = self._send_at_once([command for command, _ in batch])
+            except Exception as error:
+                results = [error] * len(batch)
+            if results is not None:
+                self._waiting = []
+                return _set_results(batch, results)
+        self._sending = asyncio.get_running_loop().create_task(self._send_all())
 
     async def _send_all(self) -> None:
         try:
@@ -46,12 +71,16 @@ class CommandBatches(Generic[CommandT]):
                     results = await self._send([command for command, _ in batch])
                 except Exception as error:
                     results = [error] * len(batch)
-                for (_, future), result in zip(batch, results, strict=True):
-                    if future.done():
-                        continue
-                    if isinstance(result, BaseException):
-                        future.set_exception(result)
-                    else:
-                        future.set_result(result)
+                _set_results(batch, results)
         finally:
             self._sending = None
+
+
+def _set_results(batch: Sequence[tuple[Any, asyncio.Future[Any]]], results: Sequence[Any]) -> None:
+    for (_, future), result in zip(batch, results, strict=True):
+        if future.done():
+            continue
+        if isinstance(result, BaseException):
+            future.set_exception(result)
+        else:
+            future.set_result(result)

@@ -89,9 +89,10 @@ class InMemoryStore:
         """Return the number of the last entry of a stream."""
         return self._live_stream(stream)[0]
 
-    async def drop(self, stream: str) -> None:
-        """Delete a stream."""
-        self._streams.pop(stream, None)
+    async def drop(self, *streams: str) -> None:
+        """Delete streams."""
+        for stream in streams:
+            self._streams.pop(stream, None)
 
     async def publish(self, channel: str, message: bytes) -> None:
         """Pass a message to the subscribers of a channel, in the next iteration of the event loop."""

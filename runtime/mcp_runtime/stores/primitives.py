@@ -89,8 +89,8 @@ class Store(Protocol):
         """Return the number of the last entry of a stream; 0 if there is no such stream."""
         ...
 
-    async def drop(self, stream: str) -> None:
-        """Delete a stream; its numbers begin anew."""
+    async def drop(self, *streams: str) -> None:
+        """Delete streams; their numbers begin anew."""
         ...
 
     async def publish(self, channel: str, message: bytes) -> None:

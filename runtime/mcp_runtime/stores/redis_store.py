@@ -29,23 +29,34 @@ if redis.call('PTTL', KEYS[1]) < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) 
 return value
 """
 _APPEND: Final = """
+if ARGV[4] == '' and tonumber(ARGV[3]) >= 0 then
+  local number, skipped = tonumber(ARGV[3]), false
+  for i = 5, #ARGV do
+    number = number + 1
+    local id = '0-' .. string.format('%d', number)
+    local added = redis.pcall('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[i])
+    if type(added) == 'table' and added.err then
+      if not string.find(added.err, 'equal or smaller') then return added end
+      skipped = true
+    end
+  end
+  redis.call('PEXPIRE', KEYS[1], ARGV[1])
+  if not skipped then return number end
+end
 local last = 0
 if redis.call('EXISTS', KEYS[1]) == 1 then
   local id = redis.call('XINFO', 'STREAM', KEYS[1])[8]
   last = tonumber(string.match(id, '%-(%d+)$'))
 end
 local after, token = tonumber(ARGV[3]), ARGV[4]
-local skip = 0
+if token == '' and after >= 0 then return last end
 if token ~= '' then
   local rows = redis.call('XRANGE', KEYS[1], '(0-' .. string.format('%d', math.max(after, 0)), '+')
   for i = #rows, 1, -1 do
     if rows[i][2][4] == token then return tonumber(string.match(rows[i][1], '%-(%d+)$')) end
   end
-elseif after >= 0 then
-  if last < after then last = after end
-  skip = last - after
 end
-for i = 5 + skip, #ARGV do
+for i = 5, #ARGV do
   last = last + 1
   local id = '0-' .. string.format('%d', last)
   if token == '' then
@@ -131,9 +142,10 @@ class RedisStore:
         rows = await self._run("XREVRANGE", self._prefix + stream, "+", "-", "COUNT", 1)
         return _entry(rows[0])[0] if rows else 0
 
-    async def drop(self, stream: str) -> None:
-        """Delete a stream."""
-        await self._run("UNLINK", self._prefix + stream)
+    async def drop(self, *streams: str) -> None:
+        """Delete streams."""
+        # A command for each of them: in a cluster they are on several machines.
+        await asyncio.gather(*(self._commands.add(("UNLINK", self._prefix + stream)) for stream in streams))
 
     async def publish(self, channel: str, message: bytes) -> None:
         """Pass a message to the processes that are subscribed to a channel."""

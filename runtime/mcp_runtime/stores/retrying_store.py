@@ -104,9 +104,9 @@ class RetryingStore:
         """Return the number of the last entry of a stream."""
         return await retry(lambda: self.store.last(stream), self._seconds)
 
-    async def drop(self, stream: str) -> None:
-        """Delete a stream."""
-        await retry(lambda: self.store.drop(stream), self._seconds)
+    async def drop(self, *streams: str) -> None:
+        """Delete streams."""
+        await retry(lambda: self.store.drop(*streams), self._seconds)
 
     async def publish(self, channel: str, message: bytes) -> None:
         """Pass a message to the subscribers of a channel, perhaps twice."""

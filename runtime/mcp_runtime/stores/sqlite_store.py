@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..errors import LocalError
 from .command_batches import CommandBatches
 from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, StoreUnavailableError
-from .private_files import create_private_file
+from .private_files import create_private_file, restrict_database
 
 _log: Final = logging.getLogger(__name__)
 
@@ -23,6 +23,8 @@ _BUSY_SECONDS: Final = 10.0  # Seconds to wait for a lock of another process.
 _QUICK, _SLOW = 0.002, 0.02  # Seconds between two looks at the file for messages: after one has come, and otherwise.
 _QUICK_SECONDS: Final = 0.5  # Seconds after a message for which more are likely.
 _MESSAGE_SECONDS: Final = 60.0  # Seconds for which a message is stored: processes read it long before.
+_LARGE: Final = 65_536  # Bytes of messages above which a batch is written in the thread.
+_COMMITS: Final = 256  # Commits in the event loop, at most, between two in the thread, which empty the log of SQLite.
 _CLEAN_SECONDS: Final = 30.0  # Seconds between two deletions of what has expired.
 _FORMAT: Final = 2  # The `user_version` of the file; raise it with each change of the tables.
 _TABLES: Final = f"""
@@ -45,6 +47,7 @@ COMMIT;
 """
 # One statement: another process may make the tables between two.
 _STATE: Final = "SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version"
+_EXPIRED_STREAMS: Final = "SELECT name FROM streams WHERE expires <= ? LIMIT 10000"
 _PUT: Final = "INSERT INTO records VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = ?2, expires = ?3"
 _COUNT: Final = """
 INSERT INTO counters VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET
@@ -57,8 +60,12 @@ Work = Callable[[sqlite3.Connection], Any]
 
 
 class SQLiteStore:
-    """A store in a file. A thread writes, and commits the changes of many tasks together; the event loop reads. Other
-    processes get messages within 20 ms."""
+    """A store in a file. Other processes get messages within 20 ms.
+
+    The changes of one turn of the event loop are one transaction, which is written there: a thread takes several times
+    as long. It is written by a thread if another process is writing, if it is large, and when what has expired is
+    deleted or the log of SQLite is emptied.
+    """
 
     def __init__(self, path: str | Path) -> None:
         """Use a file, which is created with the first command, readable by its owner only.
@@ -68,9 +75,11 @@ class SQLiteStore:
         """
         self._path = path
         self._reader: sqlite3.Connection | None = None
-        self._writer: sqlite3.Connection | None = None
+        self._writer: sqlite3.Connection | None = None  # Of the thread; it waits for locks.
+        self._quick: sqlite3.Connection | None = None  # Writes in the event loop, and does not wait.
+        self._commits, self._is_large = 0, False
         self._thread: ThreadPoolExecutor | None = None
-        self._batches = CommandBatches[Work](self._send)
+        self._batches = CommandBatches[Work](self._send, self._commit_at_once)
         self._receivers: dict[str, list[ReceiveHint]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._version = self._last_message = 0
@@ -108,7 +117,7 @@ class SQLiteStore:
         row = self._row("SELECT last FROM streams WHERE name = ? AND expires > ?", stream, time.time())
         return 0 if row is None else row[0]
 
-    # ---- writes, in the thread ---------------------------------------------------------------------------------------
+    # ---- writes ------------------------------------------------------------------------------------------------------
 
     async def put(self, key: str, value: bytes, ttl: float, expected: Expected = ANYTHING) -> bool:
         """Store a record if its value is the expected one."""
@@ -141,12 +150,13 @@ class SQLiteStore:
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
     ) -> int:
         """Append entries to a stream."""
+        self._is_large = self._is_large or sum([len(entry) for entry in entries]) > _LARGE
         last: int = await self._write(partial(_append, stream, entries, ttl, after, token))
         return last
 
-    async def drop(self, stream: str) -> None:
-        """Delete a stream."""
-        await self._write(partial(_drop, stream))
+    async def drop(self, *streams: str) -> None:
+        """Delete streams."""
+        await self._write(partial(_drop, streams))
 
     async def publish(self, channel: str, message: bytes) -> None:
         """Pass a message to the processes that are subscribed to a channel."""
@@ -171,10 +181,10 @@ class SQLiteStore:
         await self._batches.close()
         if self._thread is not None:
             self._thread.shutdown()
-        for connection in (self._reader, self._writer):
+        for connection in (self._reader, self._quick, self._writer):
             if connection is not None:
                 connection.close()
-        self._reader = self._writer = self._thread = None
+        self._reader = self._quick = self._writer = self._thread = None
 
     async def _write(self, work: Work) -> Any:
         return await self._batches.add(work)
@@ -189,17 +199,39 @@ class SQLiteStore:
         try:
             if self._writer is None:
                 self._writer = self._open()
-            file = self._writer
-            file.execute("BEGIN IMMEDIATE")
-            try:
-                results = [command(file) for command in commands]
-                self._clean(file)
-                file.execute("COMMIT")
-            except BaseException:
-                file.execute("ROLLBACK")
-                raise
+            self._writer.execute("BEGIN IMMEDIATE")
+            return self._run(self._writer, commands, cleans=True)
         except sqlite3.Error as error:
             raise StoreUnavailableError(f"{self._path}: {error}") from error
+
+    def _commit_at_once(self, commands: Sequence[Work]) -> list[Any] | None:
+        """Do the same in the event loop; return None if that is work for the thread."""
+        self._commits += 1
+        if self._is_large or self._commits >= _COMMITS or time.time() >= self._cleaned + _CLEAN_SECONDS:
+            self._commits, self._is_large = 0, False
+            return None
+        try:
+            if self._quick is None:
+                self._quick = self._open(0.0)
+                self._quick.execute("PRAGMA wal_autocheckpoint = 0")
+            self._quick.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return None  # Another process is writing, as a rule. The thread waits for it, or fails and says why.
+        try:
+            return self._run(self._quick, commands)
+        except sqlite3.Error as error:
+            raise StoreUnavailableError(f"{self._path}: {error}") from error
+
+    def _run(self, file: sqlite3.Connection, commands: Sequence[Work], cleans: bool = False) -> list[Any]:
+        """Run commands in the transaction that has begun, and commit it."""
+        try:
+            results = [command(file) for command in commands]
+            if cleans:
+                self._clean(file)
+            file.execute("COMMIT")
+        except BaseException:
+            file.execute("ROLLBACK")
+            raise
         return results
 
     def _clean(self, file: sqlite3.Connection) -> None:
@@ -208,26 +240,26 @@ class SQLiteStore:
         if now < self._cleaned + _CLEAN_SECONDS:
             return
         self._cleaned = now
-        for (name,) in file.execute("SELECT name FROM streams WHERE expires <= ? LIMIT 1000", (now,)).fetchall():
-            _drop(name, file)
+        _drop([name for (name,) in file.execute(_EXPIRED_STREAMS, (now,))], file)
         for table in ("records", "counters", "messages"):
             file.execute(f"DELETE FROM {table} WHERE expires <= ?", (now,))
 
     # ---- the file ----------------------------------------------------------------------------------------------------
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self, timeout: float = _BUSY_SECONDS) -> sqlite3.Connection:
         create_private_file(self._path)
         connection = sqlite3.connect(
-            self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
+            self._path, timeout=timeout, isolation_level=None, check_same_thread=False, cached_statements=64
         )
         try:
             version, tables = connection.execute(_STATE).fetchone()
             if version != _FORMAT and (tables or version):
                 raise LocalError(f"{self._path}: is no store of this version; remove the file, or choose another path")
-            for pragma in ("journal_mode = WAL", "synchronous = NORMAL"):
-                connection.execute(f"PRAGMA {pragma}")
+            _use_wal(connection, timeout)
+            connection.execute("PRAGMA synchronous = NORMAL")
             if not tables:
                 connection.executescript(_TABLES)
+            restrict_database(self._path)
         except BaseException:
             connection.close()
             raise
@@ -266,13 +298,26 @@ class SQLiteStore:
                 receive(body)
 
 
+def _use_wal(connection: sqlite3.Connection, timeout: float) -> None:
+    """Write a log. SQLite does not wait for another process that opens a new file at the same time."""
+    until = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(_QUICK)
+
+
 def _append(
     stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str, file: sqlite3.Connection
 ) -> int:
     now = time.time()
     row = file.execute("SELECT last, expires FROM streams WHERE name = ?", (stream,)).fetchone()
     if row is not None and row[1] <= now:
-        _drop(stream, file)
+        _drop([stream], file)
         row = None
     last = 0 if row is None else row[0]
     if token:
@@ -293,6 +338,7 @@ def _append(
     return last
 
 
-def _drop(stream: str, file: sqlite3.Connection) -> None:
-    file.execute("DELETE FROM streams WHERE name = ?", (stream,))
-    file.execute("DELETE FROM entries WHERE stream = ?", (stream,))
+def _drop(streams: Sequence[str], file: sqlite3.Connection) -> None:
+    names = [(stream,) for stream in streams]
+    file.executemany("DELETE FROM streams WHERE name = ?", names)
+    file.executemany("DELETE FROM entries WHERE stream = ?", names)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from .._lazy import load
 from ..errors import LocalError
 from ..usage.rules import shown
 from .primitives import Store
@@ -40,6 +42,8 @@ def open_store(function: str, store: Any) -> Store | None:
         return SQLiteStore(rest.removeprefix("/"))
     if scheme == "sqlite":
         raise LocalError(f'{function}(): store={shown(store)} names no file; write store="sqlite:///folder/store.db"')
+    if scheme == "unix" and sys.platform == "win32":
+        raise LocalError(f'{function}(): store="unix://…" needs Unix sockets; on Windows, write store="redis://host"')
     if scheme in ("redis", "rediss", "unix") and rest:
         return _redis_store(function, store)
     if scheme in ("valkey", "valkeys"):
@@ -56,12 +60,11 @@ def _redis_store(function: str, url: str) -> Store:
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
 
-    from .redis_store import RedisStore
-
+    store_class = load(f"{__package__}.redis_store").RedisStore
     client_class: Any = redis.asyncio.Redis
     try:
         # redis-py would repeat commands of which it does not know whether they were run.
         client = client_class.from_url(url, retry=Retry(NoBackoff(), 0), socket_timeout=_SOCKET_SECONDS)
-        return RedisStore(client)
+        return cast("Store", store_class(client))
     except ValueError as error:
         raise LocalError(f"{function}(): store= is no URL that redis-py reads: {error}") from None

@@ -14,6 +14,7 @@ from ...errors import LocalError
 from ...http.asgi import ClientDisconnectError, Receive, Scope, Send
 from ...http.body import BodyReader
 from ...session.identity import AuthenticatedUser
+from ...stores.primitives import StoreUnavailableError
 from ..client.storage import OAuthToken
 from ..http import AuthHTTPClient
 from ..resource_server.verifiers import TokenVerifier
@@ -250,6 +251,11 @@ async def _run_route(route: _Route, request: HTTPRequest) -> HTTPResponse:
         return await route.handler(request)
     except OAuthError as raised:
         error = raised
+    except StoreUnavailableError:
+        _log.warning("the storage of the authorization server cannot be reached", exc_info=True)
+        error = OAuthError(
+            OAuthErrorCode.TEMPORARILY_UNAVAILABLE, "the storage cannot be reached; try again later", 503
+        )
     except Exception:
         _log.exception("an endpoint of the authorization server failed")
         error = OAuthError(OAuthErrorCode.SERVER_ERROR, "the server failed to process the request", 500)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from ...errors import LocalError
-from ...stores.private_files import create_private_file
+from ...stores.private_files import create_private_file, restrict_database
 from .models import ClientOrigin, OAuthClient, SecretKind, StoredGrant, StoredSecret
 
 T = TypeVar("T")
@@ -104,7 +104,10 @@ class AuthorizationStorage(Protocol):
 
 
 class SQLiteStorage:
-    """Stores everything in a SQLite file that only its owner can read (mode 0600), or in memory."""
+    """Stores everything in a SQLite file that only its owner can read, or in memory.
+
+    The owner alone can read it by its mode 0600; on Windows, by an access control list.
+    """
 
     def __init__(self, path: str | Path = ":memory:") -> None:
         """Open the file, and create it if there is none.
@@ -121,6 +124,7 @@ class SQLiteStorage:
         self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             self._create_tables(path)
+            restrict_database(path)
         except BaseException:
             self._connection.close()
             raise

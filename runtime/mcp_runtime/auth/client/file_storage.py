@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ...errors import LocalError
 from ...protocol.models import is_object
-from .file_access import restrict_to_owner
+from ...stores.private_files import restrict_to_owner
 from .storage import StoredCredentials, credentials_from_json
 
 _LOCK_TIMEOUT: Final = 10.0  # Seconds to wait for another process that writes.
@@ -72,7 +72,7 @@ class FileTokenStorage:
         handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                restrict_to_owner(name)
+                restrict_to_owner(name, "use KeyringTokenStorage instead")
                 file.write(text)
             os.replace(name, self._path)
         except BaseException:

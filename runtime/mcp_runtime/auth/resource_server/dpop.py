@@ -10,7 +10,7 @@ import math
 import secrets
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from heapq import heappop, heappush
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -18,12 +18,15 @@ from urllib.parse import urlsplit
 from ...errors import LocalError
 from ...http.urls import origin
 from ...protocol.models import is_object
+from ...stores.primitives import Store
+from .shared_proofs import StoreReplayCache
 
 _ALGORITHMS: Final = ("ES256", "ES384", "PS256", "Ed25519", "EdDSA")
 _MAX_PROOF_LENGTH: Final = 8 * 1024
 _MAX_ID_LENGTH: Final = 256
 _MIN_RSA_BITS: Final = 2048  # https://www.rfc-editor.org/rfc/rfc7518#section-3.3
 _MAX_ENTRIES: Final = 100_000  # Proofs that a replay cache stores.
+_REPLAYED: Final = "the proof was used before"
 _PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})  # Members of private keys in a JWK.
 
 
@@ -46,7 +49,7 @@ class InvalidDPoPProofError(Exception):
 class ReplayCache(Protocol):
     """The proofs that were used. Replicas of a server share one cache."""
 
-    def add(self, id: str, expires_at: float) -> bool:
+    def add(self, id: str, expires_at: float) -> bool | Awaitable[bool]:
         """Store the id of a proof until a time in seconds since the epoch. Return False if it is stored already."""
         ...
 
@@ -134,13 +137,51 @@ class DPoPVerifier:
         self._require_nonce = require_nonce
         self._max_clock_skew = max_clock_skew
         self._nonce_lifetime = nonce_lifetime
+        self._has_own_secret = nonce_secret is not None
         self._nonce_secret = nonce_secret or secrets.token_bytes(32)
-        self._replay_cache = replay_cache or InMemoryReplayCache(clock=clock)
+        self._has_own_cache = replay_cache is not None
+        self._replay_cache: ReplayCache = replay_cache or InMemoryReplayCache(clock=clock)
+        self._shared: StoreReplayCache | None = None
         self._clock = clock
+
+    def share(self, store: Store, name: str) -> None:
+        """Use the store of all workers of an endpoint, unless this verifier has a replay cache or a secret of its own.
+
+        Args:
+            store: The store.
+            name: The beginning of the keys in the store.
+        """
+        self._shared = StoreReplayCache(store, name, self._clock)
+        if not self._has_own_cache:
+            self._replay_cache = self._shared
+
+    async def verify(self, proof: str | None, method: str, url: str, token: str, thumbprint: str) -> None:
+        """Check a proof as `check` does, also with a replay cache that replicas share.
+
+        Raises StoreUnavailableError if that cannot be reached.
+        """
+        if self._shared is not None and self._require_nonce and not self._has_own_secret:
+            self._nonce_secret = await self._shared.nonce_secret()
+        added = self._add(proof, method, url, token, thumbprint)
+        if not (added if isinstance(added, bool) else await added):
+            raise InvalidDPoPProofError(_REPLAYED)
 
     def check(self, proof: str | None, method: str, url: str, token: str, thumbprint: str) -> None:
         """Raise InvalidDPoPProofError unless the proof is valid: signed with the key of this thumbprint, for this
-        method, URL and access token, not used before, and with a nonce if one is required."""
+        method, URL and access token, not used before, and with a nonce if one is required.
+
+        Raises LocalError if the replay cache is one to wait for: `verify` does.
+        """
+        added = self._add(proof, method, url, token, thumbprint)
+        if not isinstance(added, bool):
+            if isinstance(added, Coroutine):
+                added.close()
+            raise LocalError("DPoPVerifier.check() cannot wait for this replay_cache: write `await verifier.verify(…)`")
+        if not added:
+            raise InvalidDPoPProofError(_REPLAYED)
+
+    def _add(self, proof: str | None, method: str, url: str, token: str, thumbprint: str) -> bool | Awaitable[bool]:
+        """Check everything of a proof but that it is used for the first time, which the result says."""
         if not proof or len(proof) > _MAX_PROOF_LENGTH:
             raise InvalidDPoPProofError("the request has no proof, or a proof that is too long")
         claims = self._verify_signature(proof, thumbprint)
@@ -151,9 +192,9 @@ class DPoPVerifier:
         digest = urlsafe_b64encode(hashlib.sha256(token.encode()).digest()).rstrip(b"=").decode()
         if claims.get("ath") != digest:
             raise InvalidDPoPProofError("the proof is for another token")
-        self._check_replay(claims, thumbprint)
+        return self._add_claims(claims, thumbprint)
 
-    def _check_replay(self, claims: dict[str, Any], thumbprint: str) -> None:
+    def _add_claims(self, claims: dict[str, Any], thumbprint: str) -> bool | Awaitable[bool]:
         now, id = self._clock(), claims.get("jti")
         try:
             issued_at = time_claim(claims, "iat")
@@ -166,8 +207,7 @@ class DPoPVerifier:
         if self._require_nonce and not self._is_own_nonce(claims.get("nonce"), now):
             raise InvalidDPoPProofError("the proof has no nonce of this server", "use_dpop_nonce", self._nonce(now))
         # With the jti only, an attacker could choose one that another client uses, and so have its proof rejected.
-        if not self._replay_cache.add(f"{thumbprint}.{id}", issued_at + 2 * self._max_clock_skew):
-            raise InvalidDPoPProofError("the proof was used before")
+        return self._replay_cache.add(f"{thumbprint}.{id}", issued_at + 2 * self._max_clock_skew)
 
     def _verify_signature(self, proof: str, thumbprint: str) -> dict[str, Any]:
         from joserfc import jwk, jws, jwt

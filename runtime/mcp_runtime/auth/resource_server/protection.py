@@ -15,6 +15,7 @@ from ...errors import AuthorizationError, LocalError
 from ...http.headers import Headers
 from ...http.urls import base_url
 from ...session.identity import AuthenticatedUser, RequestAuth
+from ...stores.primitives import Store, StoreUnavailableError
 from ..metadata import PROTECTED_RESOURCE_PATH
 from ..scopes import check_scopes
 from ..url_policy import URLPolicy
@@ -29,6 +30,9 @@ _MAX_TOKEN_LENGTH: Final = 16 * 1024  # Characters of a token; the largest token
 _VERIFY_TIMEOUT: Final = 15.0  # Seconds for a verifier, with key sets and introspection.
 _QUERY_PARAMETER: Final = "access_token"
 _MAX_QUERY_FIELDS: Final = 100
+_LATER: Final = AuthChallenge(
+    503, "the access token cannot be verified at present; try again later", [(b"retry-after", b"5")]
+)
 
 
 class ResourceServer:
@@ -79,6 +83,16 @@ class ResourceServer:
         part of another application, so the metadata is at a path below the endpoint.
         """
         return Authenticator(self, self._metadata_url(mounted) if serves_metadata else None)
+
+    def share(self, store: Store, name: str) -> None:
+        """Use the store of all workers of an endpoint for what the workers have to know of each other.
+
+        Args:
+            store: The store.
+            name: The beginning of the keys in the store.
+        """
+        if self.dpop is not None:
+            self.dpop.share(store, name)
 
     def document(self) -> bytes:
         """Return the metadata of the resource as JSON (https://www.rfc-editor.org/rfc/rfc9728#section-2)."""
@@ -157,7 +171,7 @@ class Authenticator:
         user = await self._verify(token)
         if not isinstance(user, AuthenticatedUser):
             return user
-        challenge = self._check_dpop(user, scheme.lower(), token, headers.get("dpop"), method, path)
+        challenge = await self._check_dpop(user, scheme.lower(), token, headers.get("dpop"), method, path)
         if challenge is not None:
             return challenge
         if not user.scopes.issuperset(self._resource_server.scopes):
@@ -175,12 +189,10 @@ class Authenticator:
             frames = traceback.extract_tb(error.__traceback__)
             location = "".join(f"\n  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
             _log.error("a token could not be verified: %s%s", type(error).__name__, location)
-            return AuthChallenge(
-                503, "the access token cannot be verified at present; try again later", [(b"retry-after", b"5")]
-            )
+            return _LATER
         return self._challenges.invalid_token() if user is None else user
 
-    def _check_dpop(
+    async def _check_dpop(
         self, user: AuthenticatedUser, scheme: str, token: str, proof: str | None, method: str, path: str | None
     ) -> AuthChallenge | None:
         """Return a challenge unless a bound token comes with a proof, and a bearer token with the Bearer scheme."""
@@ -192,7 +204,10 @@ class Authenticator:
         resource = self._resource_server.resource
         url = resource if path is None else f"{base_url(resource)}{path}"
         try:
-            verifier.check(proof, method, url, token, user.dpop_thumbprint)
+            await verifier.verify(proof, method, url, token, user.dpop_thumbprint)
+        except StoreUnavailableError as error:
+            _log.warning("a DPoP proof could not be compared with those that were used: %s", error)
+            return _LATER
         except InvalidDPoPProofError as error:
             _log.debug("a DPoP proof was rejected: %s", error)
             nonce_headers = [] if error.nonce is None else [(b"dpop-nonce", error.nonce.encode())]

@@ -73,7 +73,7 @@ class MessageForwarding:
 
     def _on_stream(self, fields: dict[str, Any]) -> None:
         if (stream := self._worker.streams.get(fields["stream"])) is not None:
-            stream.on_hint(fields["hint"])
+            stream.on_hint(fields["hint"], fields.get("token", ""))
 
 
 def _fields(message: ResultMessage | ErrorMessage | MalformedMessage | NotificationMessage) -> dict[str, Any]:

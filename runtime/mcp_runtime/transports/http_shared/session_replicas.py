@@ -87,7 +87,7 @@ class SessionReplica(HTTPSession):
     """A session as one worker has it. Its state is in the record of the store; other workers have replicas as well."""
 
     __slots__ = ("key", "_owner_digest", "_is_owned", "_owner", "_touched", "record", "first_change", "_worker", "_ttl",
-                 "_sharing", "_connection", "standalone", "_own_streams", "_resumed", "has_ended", "handshake_ttl",
+                 "_sharing", "_connection", "_standalone", "_own_streams", "_resumed", "has_ended", "handshake_ttl",
                  "dispatcher", "replicated")  # fmt: skip
 
     def __init__(
@@ -113,7 +113,7 @@ class SessionReplica(HTTPSession):
         self._touched = float("-inf")
         self.record: bytes | None = None
         self.first_change = 0  # The number of the last change before the session was opened.
-        self.standalone = StandaloneStream(worker, f"s_{session_digest(id, 'standalone')}", ttl, retry)
+        self._standalone: StandaloneStream | None = None  # Most sessions have no stream.
         self._own_streams = 0
         self._resumed: weakref.WeakValueDictionary[str, StoredStream] | None = None
         self.has_ended = False
@@ -199,25 +199,35 @@ class SessionReplica(HTTPSession):
     # ---- streams -----------------------------------------------------------------------------------------------------
 
     @property
-    def standalone_stream(self) -> SSEStream:
+    def standalone_id(self) -> str:
+        """The id of the stream for messages that belong to no POST."""
+        return f"s_{session_digest(self.id, 'standalone')}"
+
+    @property
+    def standalone_stream(self) -> StandaloneStream:
         """The SSE stream for messages that belong to no POST."""
-        return self.standalone
+        if self._standalone is None:
+            self._standalone = StandaloneStream(self._worker, self.standalone_id, self._ttl, self._retry)
+        return self._standalone
 
     @property
     def is_busy(self) -> bool:
         """True if a stream has a connection or a handler runs here, so that the session is not idle."""
-        resumed = any(stream.is_attached for stream in self._resumed_streams)
         is_running = self.session is not None and self.session.is_busy
-        return self.standalone.is_attached or resumed or is_running or super().is_busy
+        return is_running or any(stream.is_attached for stream in self._read_streams) or super().is_busy
 
     @property
     def _resumed_streams(self) -> list[StoredStream]:
         return [] if self._resumed is None else list(self._resumed.values())
 
-    def put_change(self, change: Change) -> None:
-        """Send a change to the client, if it wants it."""
-        number, method, params = change
-        self.standalone.put_change(number, self._sharing.change(self.dispatcher, self._connection, method, params))
+    @property
+    def _read_streams(self) -> list[StoredStream]:
+        """The streams that GET requests may have here."""
+        return self._resumed_streams if self._standalone is None else [self._standalone, *self._resumed_streams]
+
+    def message_of(self, change: Change) -> bytes | None:
+        """Return the message of a change for the client; None if it does not want it."""
+        return self._sharing.change(self.dispatcher, self._connection, change[1], change[2])
 
     def opener(self, message: Message | list[Message]) -> StreamOpener:
         """Return what opens the stream for the answers to a message."""
@@ -246,21 +256,24 @@ class SessionReplica(HTTPSession):
 
     async def drain(self) -> None:
         """Wait until few messages of the standalone stream are unsent."""
-        await self.standalone.drain()
+        if self._standalone is not None:
+            await self._standalone.drain()
 
     def hand_over(self) -> None:
         """Close the connections of GET requests."""
-        for stream in (self.standalone, *self._resumed_streams):
+        for stream in self._read_streams:
             if stream.is_attached:
                 stream.close_connection()
 
     async def close(self) -> None:
         """End the connections of this worker; delete its streams if the session has ended."""
-        self.standalone.finish()
+        if self._standalone is not None:
+            self._standalone.finish()
         for resumed in self._resumed_streams:
             resumed.drop()
         if self.has_ended:
             await super().close()
+            self._worker.drop_now()
 
 
 def _merged(base: Mapping[str, Any], own: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
@@ -302,6 +315,11 @@ class Replicas:
     def __iter__(self) -> Any:
         return iter(list(self._open.values()))
 
+    @property
+    def count(self) -> int:
+        """The number of replicas."""
+        return len(self._open)
+
     def close(self) -> None:
         """Stop the timer."""
         if self._timer is not None:
@@ -318,7 +336,7 @@ class Replicas:
             if replica.is_busy:
                 self._worker.spawn(self._touch(replica))
                 self._worker.spawn(
-                    self._worker.store.touch(self._worker.key("holder", replica.standalone.id), self._ttl)
+                    self._worker.store.touch(self._worker.key("holder", replica.standalone_id), self._ttl)
                 )
             elif loop.time() - replica.last_used > _UNUSED_SECONDS:
                 self._end(replica)

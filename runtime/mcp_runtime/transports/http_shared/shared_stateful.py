@@ -29,12 +29,12 @@ from .change_log import ChangeLog
 from .forwarding import MessageForwarding
 from .refusals import refuse
 from .session_replicas import Replicas, ReplicatedSession, SessionReplica
-from .standalone import StandaloneStream
 from .stored_streams import StoredStream
 from .worker import Worker
 
 _SESSION: Final = SESSION_ID.encode()
 _LEAVING: Final = "the server is shutting down: send the request again"
+_DIGITS: Final = 15  # Of the number of a change in `Last-Event-ID`, at most.
 _NO_STREAM: Final = HTTPError(400, "there is no such stream any more")
 
 
@@ -63,6 +63,11 @@ class SharedStatefulHandler(StatefulHandler):
         self._replicas = Replicas(worker, idle, self._forget)
         self._forwarding = MessageForwarding(worker, self._replicas)
         worker.on("end", lambda fields: self._end_here(fields["session"]))
+
+    @property
+    def session_count(self) -> int:
+        """The number of sessions in the memory of this worker."""
+        return self._replicas.count
 
     async def open(self, post: IncomingPost) -> None:
         """Open a session with the newest server; end it at once if `initialize` fails."""
@@ -202,9 +207,9 @@ class SharedStatefulHandler(StatefulHandler):
             return send_error(send, position)
         name, after = ("", None) if position is None else position
         base, _, change = name.partition(".")
-        if not base or base == replica.standalone.id:
-            stream: StoredStream = replica.standalone
-            after = await self._listen(replica, replica.standalone, after, change)
+        if not base or base == replica.standalone_id:
+            stream: StoredStream = replica.standalone_stream
+            after = await self._listen(replica, after, change)
         elif (resumed := await replica.find_stream(name)) is None:
             return send_error(send, _NO_STREAM)
         else:
@@ -212,24 +217,21 @@ class SharedStatefulHandler(StatefulHandler):
             if (refusal := await self._refusal(stream, auth)) is not None:
                 return send_error(send, refusal, headers=tuple(auth.challenge_headers))
             await stream.take_over()
+        # No await from here until the connection is attached: the next one would be replaced by this one.
         primed = replica.session.connection.revision.http.priming_event
         client = disconnect_task(receive, auth.expires_in)
-        client.add_done_callback(lambda _: self._released(replica))
         return send_stream(stream, client, send, self._keep_alive, after=after, priming_event=primed)
 
-    async def _listen(self, replica: SessionReplica, stream: StandaloneStream, after: int | None, change: str) -> int:
+    async def _listen(self, replica: SessionReplica, after: int | None, change: str) -> int:
         """Let a GET have the standalone stream from a position on: that of its header, or else the last one."""
-        number, last_change = await stream.take_over()
-        if after is not None and change.isdecimal():
-            number, last_change = after, int(change)
-        self._changes.detach(replica)
-        stream.listen(number, max(last_change, replica.first_change))
-        await self._changes.attach(replica, stream.change)
-        return number
-
-    def _released(self, replica: SessionReplica) -> None:
-        if not replica.standalone.is_attached:
-            self._changes.detach(replica)
+        position = None
+        if after is not None and change.isascii() and change.isdigit() and len(change) <= _DIGITS:
+            position = (after, int(change))
+        stream = replica.standalone_stream
+        listener = stream.new_listener(self._changes, replica.message_of)
+        await listener.take_over(position, replica.first_change)
+        stream.listen(listener)
+        return listener.number
 
     async def _refusal(self, stream: StoredStream, auth: RequestAuth) -> HTTPError | None:
         """Return the error if the token has not all scopes that the request of a stream has needed."""
@@ -255,8 +257,8 @@ class SharedStatefulHandler(StatefulHandler):
         store, worker = self._worker.store, self._worker
         await store.delete(replica.key)
         await worker.broadcast("end", session=replica.id)
-        worker.spawn(store.drop(worker.key("stream", replica.standalone.id)))
-        worker.spawn(store.delete(worker.key("holder", replica.standalone.id)))
+        worker.spawn(store.drop(worker.key("stream", replica.standalone_id)))
+        worker.spawn(store.delete(worker.key("holder", replica.standalone_id)))
         self._replicas.remove(replica.id)
         await self._stop(replica, has_ended=True)
 
@@ -271,7 +273,6 @@ class SharedStatefulHandler(StatefulHandler):
 
     async def _stop(self, replica: SessionReplica, has_ended: bool) -> None:
         replica.has_ended = has_ended
-        self._changes.detach(replica)
         if replica.on_end is not None:
             replica.on_end()
         if replica.session is not None:

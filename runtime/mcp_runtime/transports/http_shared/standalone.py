@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-
-from pydantic_core import to_json
+from collections.abc import Callable
 
 from ...protocol.sse import encode
 from ..http_server.streams import RETRY, Write
-from .stored_streams import StoredStream, position_of
+from .change_log import Change, ChangeLog
+from .stored_streams import PAGE, StoredStream
+from .stream_claims import StreamClaim
 from .worker import Worker
 
 
@@ -16,36 +17,98 @@ async def _ready() -> None:
     """Prepare nothing: messages of the standalone stream depend on no state of the session."""
 
 
+class StandaloneListener:
+    """One GET of the stream at this worker: its claim, where it is, and the changes that it has not sent yet."""
+
+    __slots__ = ("claim", "number", "change", "queue", "_stream", "_log", "_message_of", "_seen", "_is_reading")
+
+    def __init__(
+        self, stream: StandaloneStream, log: ChangeLog, message_of: Callable[[Change], bytes | None], claim: StreamClaim
+    ) -> None:
+        """Create a listener.
+
+        Args:
+            stream: The stream.
+            log: The changes of the server.
+            message_of: Returns the message of a change, None if the client does not want it.
+            claim: Its claim on the stream.
+        """
+        self._stream, self._log, self._message_of, self.claim = stream, log, message_of, claim
+        self.number = 0  # Of the last message that was sent before.
+        self.change = self._seen = 0  # The last change that the client has got, and the last one of the log.
+        self.queue: list[tuple[int, bytes]] = []
+        self._is_reading = False
+
+    async def take_over(self, position: tuple[int, int] | None, first_change: int) -> None:
+        """Take the stream over, at a position or else where it is; `first_change` precedes the session."""
+        number, change = position or (None, 0)
+        before, now = await self.claim.take(number, change)
+        await self._stream.replaced(before.token)
+        self.number, self.change = min(now.number, self._stream.last), max(now.change, first_change)
+        self._seen = self.change
+
+    async def read_log(self) -> None:
+        """Get changes from now on, and those before that the client has not got."""
+        if not self._is_reading:
+            self._is_reading = True
+            await self._log.attach(self, self.change)
+            if not self._stream.has_listener(self):
+                self.end()
+
+    def put_change(self, change: Change) -> None:
+        """Send a change to the client, if it wants it."""
+        if change[0] <= self._seen:
+            return
+        self._seen = change[0]
+        message = self._message_of(change)
+        if message is not None:
+            self.queue.append((change[0], message))
+            self._stream.wake()
+        elif not self.queue:
+            self.change = change[0]  # Nothing is sent: the record may be behind.
+
+    def end(self) -> None:
+        """Get no more changes."""
+        self._log.detach(self)
+
+
 class StandaloneStream(StoredStream):
     """The stream of a session's GET requests. Any worker writes to it; a GET takes it over from the one before.
 
     Changes are not stored for each session: they are in the log of all changes, and the id of an event has two numbers,
-    that of the last message and that of the last change.
+    that of the last message and that of the last change. Both are stored before they are sent, see `stream_claims`.
     """
 
-    __slots__ = ("change", "_changes", "is_listening", "_token")
+    __slots__ = ("_listener", "_has_news", "_token")
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY) -> None:
         super().__init__(worker, id, ttl, retry, _ready)
-        self.change = 0  # The number of the last change that the client has got.
-        self._changes: list[tuple[int, bytes | None]] = []  # Empty lists are small, and most sessions have no stream.
-        self.is_listening = False
+        self._listener: StandaloneListener | None = None
+        self._has_news = False  # True if messages may have been stored since the store was last read.
         self._token: tuple[list[bytes], str] | None = None  # The batch that is being stored, and its token.
+
+    def new_listener(self, log: ChangeLog, message_of: Callable[[Change], bytes | None]) -> StandaloneListener:
+        """Return the listener of a GET, which has not taken the stream over yet."""
+        return StandaloneListener(self, log, message_of, StreamClaim(self._worker, self.id, self._ttl))
+
+    def listen(self, listener: StandaloneListener) -> None:
+        """Let the connection that is attached next have a listener."""
+        self._set_listener(listener)
+        self._delivered = listener.number
+        self._has_news = True
+
+    def has_listener(self, listener: StandaloneListener) -> bool:
+        """Return True if this listener is that of the attached connection."""
+        return self._listener is listener
+
+    def wake(self) -> None:
+        """Send what is new."""
+        self._notify()
 
     def event_id(self, number: int) -> str:
         """Return the id of an event: where the client is in its messages, and in the changes."""
-        return f"{self.id}.{self.change}-{number}"
-
-    def listen(self, number: int, change: int) -> None:
-        """Send from these numbers on."""
-        self._delivered, self.change, self.is_listening = number, change, True
-        self._changes.clear()
-
-    def put_change(self, number: int, message: bytes | None) -> None:
-        """Send a change; None if the client does not want it, which only counts."""
-        if self.is_listening and number > (self._changes[-1][0] if self._changes else self.change):
-            self._changes.append((number, message))
-            self._notify()
+        change = 0 if self._listener is None else self._listener.change
+        return f"{self.id}.{change}-{number}"
 
     async def drain(self) -> None:
         """Wait until the messages are stored, and few of them unsent."""
@@ -66,15 +129,28 @@ class StandaloneStream(StoredStream):
             self._worker.spawn(self._send_to_holder("close"))
 
     def detach(self) -> None:
-        """Detach the connection: another worker has one."""
-        self.is_listening = False
+        """Detach the connection: another one has the stream."""
+        self._set_listener(None)
         super().detach()
 
     def release(self, connection: object) -> None:
         """Detach a connection."""
         if self._attached is connection:
-            self.is_listening = False
+            self._set_listener(None)
         super().release(connection)
+
+    def _set_listener(self, listener: StandaloneListener | None) -> None:
+        if self._listener is not None:
+            self._listener.end()
+        self._listener = listener
+
+    @property
+    def _claimed(self) -> str:
+        return "" if self._listener is None else self._listener.claim.token
+
+    def _look(self) -> None:
+        self._has_news = True
+        self._notify()
 
     def _give_up(self) -> None:
         self.finished = True  # The connection ends.
@@ -87,32 +163,42 @@ class StandaloneStream(StoredStream):
         self.last = self._stored
         self._was_attached = True  # Another worker may have the connection.
 
-    async def _next_entries(self, cursor: int) -> list[tuple[int, bytes]]:
-        return await self._worker.read(self.id, cursor, 64)
-
     async def _send_from(self, connection: object, write: Write, cursor: int) -> int:
-        before = (cursor, self.change)
-        cursor = await super()._send_from(connection, write, cursor)
-        while self._changes and self._attached is connection:
-            number, message = self._changes[0]
-            self.change = number
-            if message is not None:
-                await write(encode(message, id=self.event_id(cursor)))
-            self._changes.pop(0)
-        if self._attached is connection and (cursor, self.change) != before:
-            await self._record_position(cursor)
+        listener = self._listener
+        assert listener is not None, "an attached connection has a listener"
+        await listener.read_log()
+        reads = self._has_news or not listener.queue  # Changes need nothing of the store.
+        while self._attached is connection and not self._dropped and (reads or listener.queue):
+            self._has_news = False
+            entries = await self._worker.read(self.id, cursor, PAGE) if reads else []
+            if entries or listener.queue:
+                cursor = await self._send_claimed(listener, connection, write, cursor, entries)
+            reads = self._has_news or len(entries) == PAGE
         return cursor
 
-    async def _record_position(self, cursor: int) -> None:
-        """Store where the client is, for a GET without `Last-Event-ID`; end if another worker has the connection."""
-        key, store, own = self._worker.key("holder", self.id), self._worker.store, self._worker.id
-        await asyncio.sleep(0)  # A change goes to all streams first.
-        record = to_json([own, cursor, self.change])
-        if self._held is not None and await store.put(key, record, self._ttl, expected=self._held):
-            self._held = record
-            return
-        value = await store.get(key)
-        if value is not None and position_of(value)[0] != own:
-            return self.detach()
-        if await store.put(key, record, self._ttl, expected=value):
-            self._held = record
+    async def _send_claimed(
+        self,
+        listener: StandaloneListener,
+        connection: object,
+        write: Write,
+        cursor: int,
+        entries: list[tuple[int, bytes]],
+    ) -> int:
+        """Send messages and the changes that wait, if no other connection has the stream."""
+        changes, listener.queue = listener.queue, []
+        number = entries[-1][0] if entries else cursor
+        if not await listener.claim.advance(number, changes[-1][0] if changes else listener.change):
+            if self._attached is connection:
+                self.detach()
+            return cursor
+        if self._attached is not connection and await listener.claim.give_back():
+            return cursor
+        for at, message in entries:
+            await write(encode(message, id=f"{self.id}.{listener.change}-{at}"))
+        for change, message in changes:
+            await write(encode(message, id=f"{self.id}.{change}-{number}"))
+            listener.change = max(listener.change, change)
+        if self._attached is connection:
+            self._delivered, self._delivered_size = number, self.size
+            self._make_room()
+        return number

@@ -19,13 +19,14 @@ from ...protocol.sse import encode
 from ...stores.primitives import STREAM_LIMIT, StoreUnavailableError
 from ..http_server.event_store import InMemoryEventStore
 from ..http_server.streams import RETRY, SSEStream, Write
+from .stream_claims import StreamClaim, position_of
 from .worker import Worker
 
 _log: Final = logging.getLogger(__name__)
 
 _END: Final = b""  # The last entry of a stream that has ended.
 _ORPHANED: Final = "the worker that ran this call has ended; it may have run in part"
-_PAGE: Final = 64  # Entries that are read at once.
+PAGE: Final = 64  # Entries that are read at once.
 _MAX_UNSTORED: Final = 256  # Messages above which `drain` waits.
 _NO_EVENTS: Final = InMemoryEventStore()
 _NO_SCOPES: Final[frozenset[str]] = frozenset()  # One object: an empty frozenset has 216 bytes.
@@ -42,12 +43,12 @@ def session_digest(session_id: str, name: str) -> str:
 class StoredStream(SSEStream):
     """A stream of one response. The worker that runs the handler writes it; any worker sends it.
 
-    A worker that attaches a connection writes its id into the record `holder` of the stream, and tells the others to
-    detach theirs. The writer sends a hint to the holder when there is more to read.
+    A connection that resumes the stream takes it over, see `stream_claims`, and its worker tells the one before to
+    detach its own. The writer sends a hint to the worker with the connection when there is more to read.
     """
 
     __slots__ = ("_worker", "_ttl", "_is_writer", "_prepare", "_unstored", "_recent", "_stored", "_storing", "_ending",
-                 "_dropped", "_held", "_scopes", "_is_registered", "requests", "__weakref__")  # fmt: skip
+                 "_dropped", "_claim", "_scopes", "_is_registered", "requests", "__weakref__")  # fmt: skip
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None) -> None:
         """Create the local end of a stream.
@@ -68,11 +69,10 @@ class StoredStream(SSEStream):
         self._stored = 0
         self._storing: asyncio.Task[Any] | None = None
         self._ending = self._dropped = False
-        self._held: bytes | None = None  # The record of the connection, as this worker has stored it.
+        self._claim: StreamClaim | None = None  # That of the last connection that has taken the stream over here.
         self._scopes: frozenset[str] = _NO_SCOPES
         self._is_registered = False
         self.requests: Sequence[Id] = ()  # The ids of the requests that the stream answers.
-        worker.streams[id] = self
 
     # ---- writing -----------------------------------------------------------------------------------------------------
 
@@ -99,8 +99,7 @@ class StoredStream(SSEStream):
         self._attached = None
         self._notify()
         if self._is_writer:
-            stream, store = self._worker.key("stream", self.id), self._worker.store
-            self._worker.spawn(self._worker.retry(lambda: store.drop(stream)))
+            self._worker.drop(self.id)
 
     @property
     def is_lost(self) -> bool:
@@ -125,7 +124,7 @@ class StoredStream(SSEStream):
                 await self._worker.retry(partial(self._store_prepared, batch))
                 self._make_room()
                 if self._attached is not None:
-                    self._notify()
+                    self._look()
                 else:
                     self._recent.clear()
                     self.finished = self._ending
@@ -142,7 +141,8 @@ class StoredStream(SSEStream):
             await self._prepare()
         storing = self._store_batch(batch)
         needs_scopes = self.auth is not None and self.auth.checked_scopes != self._scopes
-        if needs_scopes or (self.requests and not self._is_registered):
+        needs_requests = self.requests and not self._is_registered and batch[-1] != _END  # Nothing fails after the end.
+        if needs_scopes or needs_requests:
             await asyncio.gather(self.register(), storing)
         else:
             await storing
@@ -161,9 +161,9 @@ class StoredStream(SSEStream):
     async def _send_to_holder(self, hint: str) -> None:
         """Send a hint to the worker that has the connection, if it is another one."""
         try:
-            holder = (await self._position())[0]
-            if holder and holder != self._worker.id:
-                await self._worker.send(holder, "stream", stream=self.id, hint=hint)
+            position = await self._worker.retry(partial(position_of, self._worker, self.id))
+            if (holder := self._worker.other_worker(position.token)) is not None:
+                await self._worker.retry(partial(self._worker.send, holder, "stream", stream=self.id, hint=hint))
         except StoreUnavailableError as error:
             _log.warning("the worker with the connection of a stream reads it later: %s", error)
 
@@ -212,33 +212,38 @@ class StoredStream(SSEStream):
         self.last = max(self.last, await store.last(self._worker.key("stream", self.id)))
         return self.last > 0 or await store.get(self._worker.key("registered", self.id)) is not None
 
-    async def take_over(self) -> tuple[int, int]:
-        """Become the holder of the connection; return the position of the one before, see `position`."""
-        key, store, own = self._worker.key("holder", self.id), self._worker.store, self._worker.id
-        while True:
-            value = await store.get(key)
-            holder, number, change = position_of(value)
-            if value is not None and holder == own:
-                self._held = value
-                break
-            record = to_json([own, number, change])
-            if await store.put(key, record, self._ttl, expected=value):
-                self._held = record
-                break
-        previous = holder or self._worker.other_worker(self.id)
-        if previous and previous != own:
-            await self._worker.send(previous, "stream", stream=self.id, hint="release")
-        self.last = max(self.last, await store.last(self._worker.key("stream", self.id)))
-        return number, change
+    async def take_over(self) -> None:
+        """Let the connection that is attached next have the stream."""
+        claim = StreamClaim(self._worker, self.id, self._ttl)
+        before, _ = await claim.take()
+        self._claim = claim
+        await self.replaced(before.token)
 
-    def on_hint(self, hint: str) -> None:
-        """Look for "news", "release" the connection for that of another worker, or "close" it."""
+    async def replaced(self, token: str) -> None:
+        """Tell the worker of the connection before that it has lost the stream, and look how far the stream is."""
+        previous = self._worker.other_worker(token or self.id)
+        if previous is not None:
+            await self._worker.send(previous, "stream", stream=self.id, hint="release", token=token)
+        self.last = max(self.last, await self._worker.store.last(self._worker.key("stream", self.id)))
+
+    @property
+    def _claimed(self) -> str:
+        """The token of the attached connection; empty for the one of the POST."""
+        return "" if self._claim is None else self._claim.token
+
+    def on_hint(self, hint: str, token: str = "") -> None:
+        """Look for "news", "release" the connection with a token for another one, or "close" it."""
         if hint == "news":
-            self._notify()
+            self._look()
         elif hint == "release":
-            self.detach()
+            if token == self._claimed:
+                self.detach()
         elif self._attached is not None:
             self.close_connection()
+
+    def _look(self) -> None:
+        """Look whether there are messages to send."""
+        self._notify()
 
     def detach(self) -> None:
         """Detach the connection: another worker has one."""
@@ -253,6 +258,7 @@ class StoredStream(SSEStream):
     def attach(self, connection: object) -> None:
         """Attach a connection; it gets the messages of a finished stream, too."""
         self.finished = self._dropped
+        self._worker.streams[self.id] = self
         if not self._is_writer:
             self._worker.watched.add(self)
         super().attach(connection)
@@ -273,8 +279,10 @@ class StoredStream(SSEStream):
         priming_event: bool = False,
     ) -> None:
         """Send messages over an attached connection; see `SSEStream.pump`."""
-        if priming_event and self._is_writer and not self.last:
+        if priming_event and self.requests and not self.last:
             await self.register()
+        if self._attached is not connection:
+            return  # Another one has the stream already.
         try:
             await super().pump(connection, write, keep_alive, after, priming_event)
         except StoreUnavailableError as error:
@@ -308,16 +316,4 @@ class StoredStream(SSEStream):
         recent, self._recent = [entry for entry in self._recent if entry[0] > cursor], []
         if recent and recent[0][0] == cursor + 1:
             return recent
-        return await self._worker.read(self.id, cursor, _PAGE)
-
-    async def _position(self) -> tuple[str, int, int]:
-        """Return the holder of the connection, and the numbers of the last message and change that it has sent."""
-        return position_of(await self._worker.store.get(self._worker.key("holder", self.id)))
-
-
-def position_of(value: bytes | None) -> tuple[str, int, int]:
-    """Return the holder of a connection, and the numbers of the last message and change, that a record has."""
-    if value is None:
-        return "", 0, 0
-    holder, number, change = from_json(value)
-    return holder, number, change
+        return await self._worker.read(self.id, cursor, PAGE)

@@ -21,6 +21,7 @@ _STREAM_SECONDS: Final = 15.0  # Seconds for which what a stream sends waits for
 _TICK: Final = 2.0  # Seconds between two signs of life.
 _ALIVE_SECONDS: Final = 10.0  # Seconds after its last sign of life at which a worker counts as ended.
 _MAIL_SECONDS: Final = 60.0  # Seconds for which messages to a worker are stored.
+_DROPPED: Final = 16  # Streams that are deleted together.
 _ID_LENGTH: Final = 8  # Characters of the id of a worker.
 
 Receive = Callable[[dict[str, Any]], None]
@@ -30,8 +31,8 @@ _ResultT = TypeVar("_ResultT")
 class LocalStream(Protocol):
     """The end of a stream at one worker, which the others send hints."""
 
-    def on_hint(self, hint: str) -> None:
-        """Look for "news", "release" the connection for that of another worker, or "close" it."""
+    def on_hint(self, hint: str, token: str = "") -> None:
+        """Look for "news", "release" the connection with a token for another one, or "close" it."""
         ...
 
 
@@ -66,6 +67,7 @@ class Worker:
         self._mail = 0  # The number of the last message to this worker that was read.
         self._reading = asyncio.Lock()
         self._last_token = 0
+        self._dropped: list[str] = []  # Streams that are deleted together.
         self._ticking: asyncio.Task[None] | None = None
 
     def key(self, kind: str, name: str = "") -> str:
@@ -160,6 +162,18 @@ class Worker:
                 return
             except StoreUnavailableError as error:
                 _log.warning("the store of the workers cannot be reached: %s", error)
+
+    def drop(self, stream: str) -> None:
+        """Delete a stream, together with others or with the session."""
+        self._dropped.append(self.key("stream", stream))
+        if len(self._dropped) >= _DROPPED:
+            self.drop_now()
+
+    def drop_now(self) -> None:
+        """Delete the streams that wait for it."""
+        if self._dropped:
+            names, self._dropped = self._dropped, []
+            self.spawn(self.retry(lambda: self.store.drop(*names)))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run a coroutine in a task of its own; what it raises is logged."""

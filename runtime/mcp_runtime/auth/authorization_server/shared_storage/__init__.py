@@ -1,0 +1,1 @@
+"""The storage of an authorization server in the store that several workers share."""

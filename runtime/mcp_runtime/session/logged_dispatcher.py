@@ -11,7 +11,7 @@ from ..aio.background import BackgroundTasks
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.meta import request_meta
-from ..protocol.models import is_object
+from ..protocol.models import is_object, plain_of
 from ..protocol.revision import META, Handshake
 from .call_log import milliseconds, outcome_of, subject_of
 from .interfaces import Channel, Dispatcher
@@ -62,7 +62,7 @@ class LoggedDispatcher:
         """Negotiate the protocol version, and log the client and the version."""
         lifecycle = connection.revision.lifecycle
         assert isinstance(lifecycle, Handshake), "only a handshake lifecycle has an initialize request"
-        info = request.params.model_dump().get(lifecycle.fields.client_info)
+        info = plain_of(request.params).get(lifecycle.fields.client_info)
         self._client = _name_of(info) or self._client
         result = self._dispatcher.initialize(connection, request)
         version = info.get("version") if is_object(info) else None

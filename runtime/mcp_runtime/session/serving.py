@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .identity import RequestAuth
-from .interfaces import Candidate, Service, Transport
+from .interfaces import Candidate, Dispatcher, Service, Transport
 from .negotiation import reject_message, select_service
 from .session import Session
 
@@ -37,6 +37,11 @@ async def serve(
         await transport.close()
 
 
+def session_class(dispatcher: Dispatcher) -> type[Session]:
+    """Return the class of the sessions of a dispatcher: its own `session_class`, or `Session`."""
+    return getattr(dispatcher, "session_class", Session)
+
+
 async def _serve_session(
     service: Service,
     transport: Transport,
@@ -48,7 +53,8 @@ async def _serve_session(
         dispatcher = service.dispatcher(state)
         connection = service.connection()
         dispatcher.stamp_server_info(connection)
-        session = Session(connection, transport, dispatcher.handle, dispatcher.initialize, auth=auth, scope=scope)
+        make = session_class(dispatcher)
+        session = make(connection, transport, dispatcher.handle, dispatcher.initialize, auth=auth, scope=scope)
         dispatcher.attach(session)
         session.closed.add_done_callback(lambda _: dispatcher.detach())
         try:

@@ -29,7 +29,7 @@ async def traced(
         attributes: Further attributes; those that are None are left out.
         handle: Sends or handles the request.
     """
-    target, own = _target(method, params)
+    target, own = target_of(method, params)
     present = {name: value for name, value in {**own, **attributes}.items() if value is not None}
     name = method if target is None else f"{method} {target}"
     with get_tracer(NAME).start_as_current_span(
@@ -45,13 +45,13 @@ async def traced(
             if span.is_recording():
                 _set_error(span, error)
             raise
-        if span.is_recording() and _is_error(result):
+        if span.is_recording() and is_error_result(result):
             span.set_attribute("error.type", "tool_error")
             span.set_status(StatusCode.ERROR)
         return result
 
 
-def _target(method: str, params: Any) -> tuple[str | None, dict[str, Any]]:
+def target_of(method: str, params: Any) -> tuple[str | None, dict[str, Any]]:
     """Return the name of the tool or prompt of a request, for the span's name, and the attributes of its params."""
     name, uri = (_value(params, field) for field in ("name", "uri"))
     if uri is not None:
@@ -68,7 +68,7 @@ def _value(params: Any, field: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _is_error(result: Any) -> bool:
+def is_error_result(result: Any) -> bool:
     """Return True for the result of a tool that has failed, also one that was converted for another version."""
     if isinstance(result, PreSerialized):
         result = result.value

@@ -6,19 +6,25 @@ trace unless the application has imported it.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any, Final
 
+from .._lazy import load
+from ..errors import LocalError
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.meta import request_meta
 from .interfaces import Channel
 
 Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]]
 
+_log: Final = logging.getLogger(__name__)
+
 OPENTELEMETRY: Final = "opentelemetry"  # Traces are possible if `sys.modules` has it.
 _KEYS: Final = ("traceparent", "tracestate", "baggage")
+_NO_PROVIDER: Final = "_ProxyMeterProvider"  # What OpenTelemetry has until the application sets another one.
 _MAX_VALUE_LENGTH: Final = 8192  # Characters of one value, the limit of W3C Baggage.
 
 
@@ -42,6 +48,29 @@ def is_traced(message: RequestReceived | NotificationReceived) -> bool:
     if OPENTELEMETRY not in sys.modules:
         return False
     return is_recorded() or not request_meta(message).keys().isdisjoint(_KEYS)
+
+
+def metrics_module(name: str) -> Any:
+    """Return a module of `session.metrics` if the application has a provider of metrics, else None."""
+    metrics = sys.modules.get(f"{OPENTELEMETRY}.metrics")
+    if metrics is None or type(metrics.get_meter_provider()).__name__ == _NO_PROVIDER:
+        return None
+    return _metrics_module(name)
+
+
+@cache
+def _metrics_module(name: str) -> Any:
+    try:
+        return load(f"{__package__}.metrics.{name}")
+    except LocalError as error:
+        _log.warning("nothing is measured: %s", error)
+        return None
+
+
+def observe_endpoint(endpoint: object, *parts: Any) -> None:
+    """Count the sessions, streams and requests of an HTTP endpoint; without parts of it, count them no more."""
+    if (metrics := metrics_module("endpoint_gauges")) is not None:
+        metrics.observe(endpoint, *parts)
 
 
 def with_trace_context(handle: Handle) -> Handle:

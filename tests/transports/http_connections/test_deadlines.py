@@ -147,6 +147,43 @@ async def test_a_head_without_an_end_is_refused(parser: str) -> None:
         assert await attacked.serves()
 
 
+@parsers
+@pytest.mark.parametrize("pauses", [[], [4], [4, 4, 4], [1, 4, 2]])
+async def test_an_idle_connection_is_closed_five_seconds_after_its_last_response(
+    parser: str, pauses: list[int]
+) -> None:
+    async with server(parser) as idle:
+        with await idle.connect() as raw:
+            for number, pause in enumerate([*pauses, 4], 1):
+                await raw.send(echo())
+                while raw.received.count(b"HTTP/1.1 200") < number:
+                    assert await raw.read()
+                await idle.pass_time(pause)
+                assert await raw.is_open()
+            await idle.pass_time(2)
+            assert not await raw.is_open()
+
+
+@parsers
+async def test_a_connection_is_not_idle_while_a_request_runs_or_arrives(parser: str) -> None:
+    async with server(parser) as busy:
+        with await busy.connect() as raw:
+            await raw.send(echo() + b"".join(call("wait")))
+            await raw.until(b"progress")
+            await busy.pass_time(20)
+            assert await raw.is_open()
+        with await busy.connect() as raw:
+            await raw.send(echo())
+            await raw.until(b'"hi"')
+            await busy.pass_time(4)
+            await raw.send(echo()[:-1])
+            await busy.pass_time(8)
+            assert await raw.is_open()
+            await raw.send(echo()[-1:])
+            while raw.received.count(b"HTTP/1.1 200") < 2:
+                assert await raw.read()
+
+
 async def test_requests_that_nobody_waits_for_are_not_stored_without_a_limit() -> None:
     async with server("httptools") as attacked:
         with await attacked.connect(buffer=4096) as raw:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,12 +56,22 @@ def request(tool: str, length: int | None = None) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
+def wait_until_asleep(pid: int) -> None:
+    """Wait until the main thread of a process sleeps. Python handles a signal that arrives just before a blocking call
+    of C only when that call has ended, or with the next signal."""
+    until = time.monotonic() + SOON
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        assert time.monotonic() < until, "the event loop is not blocked"
+
+
 @SIGNALS
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_server_ends_soon_while_a_tool_runs(tool: str, number: signal.Signals) -> None:
     with server() as (process, port), socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(request(tool))
         assert process.stdout is not None and process.stdout.readline() == "begun\n"
+        if tool == "block" and sys.platform == "linux":
+            wait_until_asleep(process.pid)
         process.send_signal(number)
         assert exit_code_within(process, SOON) in (0, -number, 128 + number)
         assert process.stderr is not None and "Traceback" not in process.stderr.read()

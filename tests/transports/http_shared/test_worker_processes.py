@@ -19,6 +19,7 @@ import httpx2
 import pytest
 from support.peers import driven, python_peer
 from support.stores.homes import SHARED, place_of
+from support.stores.worker_server import BURST
 
 from mcp_runtime.protocol.sse import SSEDecoder
 
@@ -131,6 +132,23 @@ async def test_workers_end_when_their_supervisor_is_killed(store: str) -> None:
     while any(is_running(pid) for pid in pids):
         await asyncio.sleep(0.05)
     assert len(pids) == 2
+
+
+@pytest.mark.deadline(60)
+async def test_each_worker_counts_for_itself_what_a_client_may_do() -> None:
+    """So a client may do as many times as much as there are workers, and no more."""
+    async with endpoint("memory", 2) as served:
+        await served.pids(2)
+        refused: list[bool] = []
+        for _ in range(5):
+            await served.pids(2)  # Both accept connections at this time.
+            requests = [served.post({"id": id, "method": "prompts/list"}) for id in range(1000, 1012)]
+            answers = await asyncio.gather(*requests)
+            refused += ["error" in answer.json() for answer in answers]
+            assert [
+                (a.headers, a.text) for a in answers if "error" in a.json() and "retry-after" not in a.headers
+            ] == []
+        assert BURST <= refused.count(False) <= 2 * BURST
 
 
 @pytest.mark.deadline(60)

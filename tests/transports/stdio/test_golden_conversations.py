@@ -39,6 +39,12 @@ def test_a_golden_conversation_goes_as_it_is_written(golden: golden_runner.Golde
     play(golden, dated)
 
 
+@pytest.mark.parametrize("golden", FILES[:1], ids=lambda golden: golden.name)
+def test_a_server_that_is_a_new_interpreter_goes_the_same_way(golden: golden_runner.Golden) -> None:
+    """The servers of all other conversations are forks of one process."""
+    play(golden, golden.revisions[-1], is_fresh=True)
+
+
 def test_a_file_names_revisions_and_clauses_that_can_be() -> None:
     for golden in FILES:
         assert golden.revisions and set(golden.revisions) <= set(REVISIONS), golden.name

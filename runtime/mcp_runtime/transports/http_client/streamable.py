@@ -57,6 +57,8 @@ class LegacyServerError(Exception):
 class StreamableHTTPClient:
     """A connection to one MCP endpoint, in a session if the server has opened one."""
 
+    large = LARGE  # Bytes above which `_decode_large` reads a message.
+
     def __init__(
         self, http: HTTPConnection, revision: Revision, receive: Receive, read_large: ReadLarge, gate: PauseGate
     ) -> None:
@@ -143,7 +145,7 @@ class StreamableHTTPClient:
             match classify_response(response.status_code, kind, True, False):
                 case ResponseKind.JSON:
                     data = await self._http.read(response)
-                    is_large = len(data) > LARGE
+                    is_large = len(data) > self.large
                     message = await self._decode_large(data, request) if is_large else jsonrpc.decode(data)
                     await self._gate.wait()
                     if isinstance(message, ErrorMessage) and message.id is None:
@@ -174,8 +176,7 @@ class StreamableHTTPClient:
                 async for event in events:
                     if not event.data or event.kind != "message":
                         continue
-                    data = event.data
-                    is_large = len(data) > LARGE
+                    is_large, data = len(event.data) > self.large, event.data
                     message = await self._decode_large(data, request) if is_large else jsonrpc.decode(data)
                     await self._gate.wait()
                     if self._handle_message(message, request, receive) and not answered:

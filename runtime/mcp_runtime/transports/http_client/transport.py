@@ -32,6 +32,9 @@ _MAX_UNSENT: Final = 256  # Unsent responses above which reading pauses.
 class HTTPClientTransport:
     """A connection to one server; the first request decides between Streamable HTTP and HTTP+SSE."""
 
+    connection_class = HTTPConnection
+    streamable_class = StreamableHTTPClient
+
     def __init__(
         self,
         url: str,
@@ -42,10 +45,10 @@ class HTTPClientTransport:
         """Create a connection; `stream_closed` gets the id of a request whose stream the server has closed before the
         response, so that the client resumes it after a time."""
         self.close_reason = f"the connection to {redact_url(url)} is closed"
-        self._http = HTTPConnection(url, options)
+        self._http = self.connection_class(url, options)
         self._http.negotiated = NegotiatedRevision(revision)
         self._gate = PauseGate()
-        self._streamable = StreamableHTTPClient(
+        self._streamable = self.streamable_class(
             self._http, revision, self._receive_message, self._read_large, self._gate
         )
         self._streamable.stream_closed = stream_closed

@@ -44,6 +44,7 @@ from ...protocol.revision import Revision
 from ...session.identity import UNAUTHENTICATED, RequestAuth
 from ...session.interfaces import Service
 from ...session.negotiation import ready_candidate
+from ...session.tracing import observe_endpoint
 from .endpoint_sharing import EndpointSharing
 from .event_store import EventStore, InMemoryEventStore
 from .http_limits import HTTPLimits as HTTPLimits
@@ -60,11 +61,8 @@ if TYPE_CHECKING:
     from ...auth.resource_server.protection import Authenticator, ResourceServer
 
 _log: Final = logging.getLogger(__name__)
-
 _DEFAULT_LIMITS: Final = HTTPLimits()
-
 Owner = Callable[[Mapping[str, Any]], object]
-
 # Faster to look up in the module than in the enumeration.
 _SESSION: Final = RequestKind.SESSION
 _STATELESS: Final = RequestKind.STATELESS
@@ -244,6 +242,7 @@ class MCPASGIApp:
             await self._shared.start()
         for lifespan in self._lifespans.values():
             await lifespan.state()
+        observe_endpoint(self, [self._stateful, *self._stateless.values()], self._keep_alive)
 
     def hand_over(self) -> None:
         """Close the streams that clients can resume at other workers, and end subscriptions; calls go on."""
@@ -265,6 +264,7 @@ class MCPASGIApp:
             await self._shared.close()
         for lifespan in self._lifespans.values():
             await lifespan.end()
+        observe_endpoint(self)
 
     async def _probe(self, for_requests: bool, send: Send) -> None:
         """Answer a probe of a load balancer or an orchestrator."""

@@ -74,8 +74,14 @@ class PostResponder:
         """Wait until the response is a body or a stream, for at most `timeout` seconds."""
         if self.is_done or self.stream is not None:
             return
-        self._waiting = asyncio.get_running_loop().create_future()
-        await asyncio.wait([self._waiting], timeout=timeout)
+        loop = asyncio.get_running_loop()
+        self._waiting = loop.create_future()
+        timer = None if timeout is None else loop.call_later(timeout, self._wake, self._waiting)
+        try:
+            await self._waiting  # `asyncio.wait` takes an iteration of the event loop more.
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def close_sse_stream(self, standalone: bool = False) -> None:
         """Do nothing: without a session the client cannot resume the stream, so the response would be lost."""

@@ -1,4 +1,4 @@
-"""Run servers over HTTP with uvicorn."""
+"""Run servers over HTTP with uvicorn, or with the server that `server=` names."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ..._lazy import load
 from ...aio.process_exit import ExitTimer, exit_without_threads
 from ...errors import LocalError
 from ...session.interfaces import Service
 from .app import MCPASGIApp
 from .connections.observed_protocols import observed
 from .connections.server_connections import ServerConnections
+from .connections.tls_handshakes import with_handshake_deadline
 from .endpoint_sharing import EndpointSharing
 from .http_limits import HTTPLimits
 
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from ...stores.primitives import Store
     from .workers.worker_process import WorkerPlace
 
-    Share = Callable[[str | Store, Sequence[Service]], EndpointSharing | None]
+    Share = Callable[[str | Store, Sequence[Service], Any], EndpointSharing | None]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -40,7 +44,16 @@ _WORKER_DRAIN_SECONDS: Final = 10  # The same for one of several workers: the ot
 _LEAVE_SECONDS: Final = 0.5  # Seconds for requests to arrive on connections that were accepted before.
 _TURNS_OF_ACCEPTING: Final = 2  # Iterations of the event loop in which it accepts all connections that wait.
 _NEEDS_UVICORN: Final = "a server over HTTP needs uvicorn: pip install 'mcp-generated[http]'"
+_OTHERS: Final = f"{__package__}.other_servers.other_server"
 _EXIT_SECONDS: Final = 0.75  # Further seconds after which the process exits whatever its handlers do.
+
+
+class ASGIServer(Protocol):
+    """An ASGI server that has its application."""
+
+    def run(self, sockets: list[socket.socket]) -> None: ...
+
+    async def serve(self, sockets: list[socket.socket]) -> None: ...
 
 
 def serve_with_uvicorn(servers: Sequence[Service], *, host: str = _THIS_MACHINE, **settings: Any) -> None:
@@ -50,6 +63,7 @@ def serve_with_uvicorn(servers: Sequence[Service], *, host: str = _THIS_MACHINE,
 
     Raises LocalError if uvicorn is not installed, and SystemExit if the address cannot be used.
     """
+    _check_server(settings)
     workers: int = settings.pop("workers", 1)
     place = None
     if workers > 1:
@@ -96,6 +110,7 @@ async def serve_http(servers: Sequence[Service], *, host: str = _THIS_MACHINE, *
         port: TCP port; 0 selects a free one. Default 8000.
         path: Path of the endpoint. Default `/mcp`.
         uvicorn: Settings of `uvicorn.Config`. Default None: those of uvicorn, with few log messages.
+        server: The ASGI server: "uvicorn" (the default), "hypercorn" or "granian".
         workers: 1, the default: this process serves.
         store: The store of all workers. Default "memory": there are no others.
         share: Returns what an endpoint shares over a store. Default None: nothing.
@@ -104,6 +119,7 @@ async def serve_http(servers: Sequence[Service], *, host: str = _THIS_MACHINE, *
     The URL is written to standard error. Raises LocalError if uvicorn is not installed, and SystemExit if the address
     cannot be used.
     """
+    _check_server(settings)
     settings.pop("workers", 1)
     exit_timer = ExitTimer()
     server, listener = _prepare(servers, host, exit_timer, **settings)
@@ -112,6 +128,19 @@ async def serve_http(servers: Sequence[Service], *, host: str = _THIS_MACHINE, *
             await server.serve(sockets=[listener])
         finally:
             exit_timer.cancel()
+
+
+def _check_server(settings: Mapping[str, Any]) -> None:
+    """Raise LocalError for settings that do not work with the server that `server` names."""
+    if (name := settings.get("server", "uvicorn")) != "uvicorn":
+        load(_OTHERS).check_other_server(name, settings)
+
+
+def _require_uvicorn() -> None:
+    try:
+        import_module("uvicorn")
+    except ImportError as error:
+        raise LocalError(_NEEDS_UVICORN) from error
 
 
 def _prepare(
@@ -123,43 +152,55 @@ def _prepare(
     path: str = "/mcp",
     uvicorn: dict[str, Any] | None = None,
     place: WorkerPlace | None = None,
+    server: str = "uvicorn",
     **settings: Any,
-) -> tuple[Server, socket.socket]:
-    """Return a uvicorn server, which writes its URLs to standard error, and its listening socket."""
-    try:
-        from uvicorn import Config
-    except ImportError as error:
-        raise LocalError(_NEEDS_UVICORN) from error
-
+) -> tuple[ASGIServer, socket.socket]:
+    """Return an ASGI server, which writes its URLs to standard error, and its listening socket."""
+    if server == "uvicorn":
+        _require_uvicorn()
     if place is None:
         _warn_about_hosts(host, settings.get("hosts"))
     shared = _shared(servers, settings)
     application = MCPASGIApp(servers, path=path, shared=shared, **settings)
+    drain = _DRAIN_SECONDS if shared is None else _WORKER_DRAIN_SECONDS
+    listener = _listen_or_exit(host, port) if place is None else place.listener
+    urls = _urls(listener, host, path, settings)
+    if server != "uvicorn":
+        serve: Any = load(_OTHERS).OtherServer(server, application, shared is not None, drain)
+        serve.on_start = partial(_begin, place, urls)
+        serve.on_signal = partial(_exit_late, exit_timer, drain)
+        return serve, listener
+    from uvicorn import Config
+
     config: dict[str, Any] = {
         "log_level": "warning",
-        "timeout_graceful_shutdown": _DRAIN_SECONDS if shared is None else _WORKER_DRAIN_SECONDS,
+        "timeout_graceful_shutdown": drain,
         "server_header": False,
         **(uvicorn or {}),
     }
-    listener = _listen_or_exit(host, port) if place is None else place.listener
-    urls = _urls(listener, host, path, settings)
-    server_class = _server_class(application, exit_timer, place, urls, shared is not None)
+    limits = settings.get("limits") or HTTPLimits()
+    connections = ServerConnections(limits)
+    server_class = _server_class(application, connections, exit_timer, place, urls, shared is not None)
     loaded = Config(application, **config)
     loaded.load()
-    connections = ServerConnections(settings.get("limits") or HTTPLimits())
     loaded.http_protocol_class = observed(loaded.http_protocol_class, connections)
-    return server_class(loaded), listener
+    return with_handshake_deadline(server_class, limits.head_timeout)(loaded), listener
 
 
 def _shared(servers: Sequence[Service], settings: dict[str, Any]) -> EndpointSharing | None:
     """Return what the endpoint shares with other workers, and remove its settings."""
     share: Share | None = settings.pop("share", None)
     store: str | Store = settings.pop("store", "memory")
-    return None if share is None else share(store, servers)
+    return None if share is None else share(store, servers, settings.get("auth"))
 
 
 def _server_class(
-    application: MCPASGIApp, exit_timer: ExitTimer, place: WorkerPlace | None, urls: Sequence[str], is_shared: bool
+    application: MCPASGIApp,
+    connections: ServerConnections,
+    exit_timer: ExitTimer,
+    place: WorkerPlace | None,
+    urls: Sequence[str],
+    is_shared: bool,
 ) -> type[Server]:
     from uvicorn import Server
 
@@ -169,11 +210,9 @@ def _server_class(
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             # From here on uvicorn handles signals: who has read the line may stop the server.
-            if place is None:
-                _print_urls(urls)
-            else:
+            if place is not None:
                 await application.open()
-                await place.begin()
+            await _begin(place, urls)
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             super().handle_exit(sig, frame)
@@ -182,29 +221,44 @@ def _server_class(
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             if is_shared:
-                await self._leave()
+                await _leave(self, application, place is not None)
             await application.close()
             await super().shutdown(sockets)
-
-        async def _leave(self) -> None:
-            """Accept nothing new, close the streams that other workers can go on with, and wait for calls."""
-            application.hand_over()  # From now on responses close their connections, so that proxies use others.
-            if place is None:
-                # A proxy notices by then that this process is not ready. Connections that nobody has accepted are reset
-                # when the socket is closed; workers leave them to the others.
-                await asyncio.sleep(_LEAVE_SECONDS)
-                for _ in range(_TURNS_OF_ACCEPTING):
-                    await asyncio.sleep(0)
-            for accepting in self.servers:
-                accepting.close()
-            await asyncio.sleep(_LEAVE_SECONDS)
-            for connection in list(self.server_state.connections):
-                connection.shutdown()
-            if self.server_state.tasks:
-                seconds = max((self.config.timeout_graceful_shutdown or 0) - _DRAIN_SECONDS, 0)
-                await asyncio.wait(list(self.server_state.tasks), timeout=seconds)
+            await connections.close()
 
     return UvicornServer
+
+
+async def _leave(server: Server, application: MCPASGIApp, is_worker: bool) -> None:
+    """Accept nothing new, close the streams that other workers can go on with, and wait for calls."""
+    application.hand_over()  # From now on responses close their connections, so that proxies use others.
+    if not is_worker:
+        # A proxy notices by then that this process is not ready. Connections that nobody has accepted are reset
+        # when the socket is closed; workers leave them to the others.
+        await asyncio.sleep(_LEAVE_SECONDS)
+        for _ in range(_TURNS_OF_ACCEPTING):
+            await asyncio.sleep(0)
+    for accepting in server.servers:
+        accepting.close()
+    await asyncio.sleep(_LEAVE_SECONDS)
+    for connection in list(server.server_state.connections):
+        connection.shutdown()
+    if server.server_state.tasks:
+        seconds = max((server.config.timeout_graceful_shutdown or 0) - _DRAIN_SECONDS, 0)
+        await asyncio.wait(list(server.server_state.tasks), timeout=seconds)
+
+
+async def _begin(place: WorkerPlace | None, urls: Sequence[str]) -> None:
+    """Report that requests are served: to the supervisor, or else to standard error."""
+    if place is None:
+        _print_urls(urls)
+    else:
+        await place.begin()
+
+
+def _exit_late(timer: ExitTimer, drain: float, number: int) -> None:
+    """Let the process exit some time after a signal, whatever its handlers do."""
+    timer.start(drain + _EXIT_SECONDS, 128 + number)
 
 
 def _warn_about_hosts(host: str, hosts: object) -> None:

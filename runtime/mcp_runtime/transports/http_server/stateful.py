@@ -21,6 +21,7 @@ from ...protocol.jsonrpc import INTERNAL_ERROR, Message, RequestMessage
 from ...protocol.lifecycle import Phase
 from ...session.identity import RequestAuth
 from ...session.interfaces import Service
+from ...session.serving import session_class
 from ...session.session import Session
 from .responders import IncomingPost, PostResponder, SessionResponder
 from .sessions import SessionStore
@@ -78,7 +79,8 @@ class StatefulHandler:
         connection = self._template.copy_for_new_connection()
         dispatcher.identify(http_session.id)
         http_session.on_end = dispatcher.detach
-        session = Session(connection, http_session, dispatcher.handle, dispatcher.initialize, self._starter, auth)
+        make = session_class(dispatcher)
+        session = make(connection, http_session, dispatcher.handle, dispatcher.initialize, self._starter, auth)
         http_session.session = session
         dispatcher.attach(session)
         responder = self._dispatch(session, post, http_session)
@@ -87,6 +89,16 @@ class StatefulHandler:
             await self._sessions.end(http_session)
             headers = ()
         await self._respond(session, responder, post, headers)
+
+    @property
+    def session_count(self) -> int:
+        """The number of sessions in the memory of this process."""
+        return len(self._sessions)
+
+    @property
+    def running_count(self) -> int:
+        """The number of requests that are being handled."""
+        return self._counts.total
 
     def serve(self, post: IncomingPost) -> Sending:
         """Serve a POST that belongs to a session."""

@@ -69,6 +69,13 @@ class StatelessHandler:
         self._paths: dict[str, HeaderPaths] = {}
         self._headers_expire = float("-inf")
 
+    session_count = 0
+
+    @property
+    def running_count(self) -> int:
+        """The number of requests that are being handled."""
+        return len(self._running)
+
     def serve(self, post: IncomingPost) -> Sending:
         """Serve a POST. A client that disconnects cancels its request."""
         message, head, auth, scope, receive, send = post

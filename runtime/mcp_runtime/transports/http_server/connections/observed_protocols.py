@@ -6,12 +6,16 @@ RFC 9110, 15.5.9: https://www.rfc-editor.org/rfc/rfc9110#status.408
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import struct
+from collections import deque
 from contextlib import suppress
 from typing import Any, Final, cast
 
+from ....aio import fast_paths
 from .server_connections import ServerConnections, key_of_peer
+from .whole_messages import use_whole_messages
 
 _MAX_HEAD: Final = 64 * 1024  # Bytes; h11 has such a limit itself.
 _MAX_PIPELINE: Final = 100  # Requests that a client has sent before the response to the first.
@@ -103,12 +107,16 @@ class ObservedHTTPProtocol(ObservedProtocol):
     cycle: Any
     scope: Any
     flow: Any
+    access_log: bool
+    access_logger: logging.Logger
     timeout_keep_alive_task: asyncio.TimerHandle | None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the first head."""
         self._reads = self._head_bytes = 0
         super().connection_made(transport)
+        # uvicorn writes a line for each request, even if the level of its logger drops them all.
+        self.access_log = self.access_log and self.access_logger.isEnabledFor(logging.INFO)
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request; refuse a head that is too long, and more requests than are served."""
@@ -132,14 +140,18 @@ class ObservedHTTPProtocol(ObservedProtocol):
     def is_idle(self) -> bool:
         """Return True if no request has begun, or a response is complete and nothing has come since."""
         cycle = self.cycle
-        return cycle is None or (cycle.response_complete and self.timeout_keep_alive_task is not None)
+        return cycle is None or (cycle.response_complete and self._waits_for_request())
+
+    def _waits_for_request(self) -> bool:
+        """Return True if a response is complete, and nothing has come since."""
+        return self.timeout_keep_alive_task is not None
 
     def _late_after(self, now: float) -> float | None:
         """Return the seconds for a whole head, or for the next part of a body; None while a response is made."""
         cycle, limits = self.cycle, self.server_connections.limits
         if cycle is None or cycle.response_complete:
             # uvicorn ends an idle connection itself. After an early response, the rest of its body comes first.
-            is_idle = cycle is not None and self.timeout_keep_alive_task is not None
+            is_idle = cycle is not None and self._waits_for_request()
             waits_for: object = None if is_idle else ("head", cycle)
             seconds = limits.body_timeout if cycle is not None and cycle.more_body else limits.head_timeout
         else:
@@ -158,12 +170,104 @@ class ObservedHTTPProtocol(ObservedProtocol):
         self._refuse(408)
 
 
+class QuickHTTPProtocol(ObservedHTTPProtocol):
+    """The same for httptools: a request that is complete is served at once, up to where it waits for something.
+
+    uvicorn begins requests in the next iteration of the event loop. If the body has not come with the head, it often
+    comes before that: so the iteration after it begins a request that is incomplete.
+    """
+
+    # uvicorn's attributes.
+    config: Any
+    loop: asyncio.AbstractEventLoop
+    pipeline: deque[tuple[Any, Any]]
+    server_state: Any
+    tasks: set[asyncio.Task[None]]
+    timeout_keep_alive: float
+    _idle_since: float | None = None  # Seconds; None unless a response is complete and nothing has come since.
+    _is_reading = False
+    _unstarted: tuple[Any, Any] | None = None  # A request that is being read, and the application.
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request, and serve it if it is complete."""
+        self._is_reading = True
+        try:
+            super().data_received(data)
+        finally:
+            self._is_reading = False
+        if self._unstarted is None:
+            return
+        cycle, app = self._unstarted
+        if cycle.more_body:
+            self.loop.call_soon(self.loop.call_soon, self._start_unstarted)
+            return
+        self._unstarted = None
+        task = self.server_connections.start(cycle.run_asgi(app))
+        if task is not None and not task.done():
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the timer."""
+        super().connection_lost(exc)
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+
+    def on_response_complete(self) -> None:
+        """Begin the next request, or wait for one; uvicorn calls this."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        self._idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._look_after(self.timeout_keep_alive)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the connection if it has waited for a request for too long."""
+        self.timeout_keep_alive_task = None
+        if self._idle_since is None:
+            return
+        remaining = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if remaining > 0:
+            self._look_after(remaining)
+        else:
+            cast(Any, super()).timeout_keep_alive_handler()
+
+    def _look_after(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+    def _unset_keepalive_if_required(self) -> None:
+        self._idle_since = None
+
+    def _waits_for_request(self) -> bool:
+        return self._idle_since is not None
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        """Begin a request later if its head is being read; uvicorn calls this."""
+        if self._is_reading and not self.config.reset_contextvars:
+            self._unstarted = cycle, app
+        else:
+            cast(Any, super())._start_asgi_task(cycle, app)
+
+    def _start_unstarted(self) -> None:
+        if self._unstarted is not None:
+            unstarted, self._unstarted = self._unstarted, None
+            cast(Any, super())._start_asgi_task(*unstarted)
+
+
 def observed(base: type[asyncio.Protocol], connections: ServerConnections) -> type[asyncio.Protocol]:
     """Return uvicorn's class of connections with the limits of a server.
 
     Heads and bodies have deadlines with h11 and httptools; with other parsers, only the number of connections and the
     bytes that are not read are limited.
     """
-    is_parser = any(parent.__module__ in _PARSERS for parent in base.__mro__)
-    mixin = ObservedHTTPProtocol if is_parser else ObservedProtocol
+    modules = [parent.__module__ for parent in base.__mro__]
+    mixin: type[ObservedProtocol] = ObservedProtocol
+    if any(module in _PARSERS for module in modules):
+        is_quick = fast_paths.ENABLED and use_whole_messages(modules)
+        mixin = QuickHTTPProtocol if is_quick else ObservedHTTPProtocol
     return type(f"Observed{base.__name__}", (mixin, base), {"server_connections": connections})

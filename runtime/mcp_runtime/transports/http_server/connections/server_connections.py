@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Final, Protocol, cast
+from collections.abc import Coroutine
+from typing import Any, Final, Protocol, cast
 
+from ....aio.eager import TaskStarter, task_starter
 from ....http.buffered import BufferedBytes
 from ....http.client_keys import ClientKey, client_key
 
@@ -70,6 +72,7 @@ class ServerConnections:
         shortest = min(limits.head_timeout, limits.body_timeout, limits.write_timeout)
         self._tick_seconds = min(shortest / _TICKS, _MAX_TICK)
         self._timer: asyncio.TimerHandle | None = None
+        self._starter: TaskStarter | None = None  # That of all requests.
 
     def __len__(self) -> int:
         return len(self._open)
@@ -107,6 +110,17 @@ class ServerConnections:
                     self._unsent.set(holder, holder.client_key, 0)
                     holder.abort()
                     break
+
+    def start(self, request: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Begin to serve a request at once; return its task, or None if it has ended."""
+        if self._starter is None:
+            self._starter = task_starter(asyncio.get_running_loop())
+        return self._starter.start(request)
+
+    async def close(self) -> None:
+        """End what begins requests."""
+        if self._starter is not None:
+            await self._starter.close()
 
     def _share(self, connection: Observed) -> int:
         """Return how many connections the address of this one may have: half of those that others leave."""

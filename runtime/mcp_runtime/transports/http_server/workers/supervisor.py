@@ -174,7 +174,9 @@ class Supervisor:
 def check_program() -> None:
     """Raise LocalError if this program cannot be started anew for a worker."""
     if not hasattr(signal, "SIGHUP"):
-        raise LocalError("run(): workers= needs POSIX: on this system, start several processes behind a proxy")
+        raise LocalError(
+            "run(): workers= needs POSIX; on Windows, start several processes behind a proxy, with the same store="
+        )
     words = sys.orig_argv[1:]
     if not words or words[-1] == "-" or hasattr(sys, "ps1"):
         raise LocalError("run(): workers= starts this program once for each worker: write it into a file")

@@ -1,0 +1,44 @@
+"""The server that the files of this folder start. README.md lists the environment variables that set it."""
+
+from __future__ import annotations
+
+import os
+
+from mcp_generated import App, Context
+from mcp_generated.http import HTTPLimits
+
+ARTICLES = {"pan": 1999, "kettle": 9950, "spoon": 250}
+# Only a proxy reaches the port, so that all connections have its address.
+LIMITS = HTTPLimits(max_connections_per_address=10_000)
+
+app = App("shop")
+
+
+@app.tool
+async def price(article: str) -> int:
+    """Return the price of an article in cents."""
+    return ARTICLES[article]
+
+
+@app.tool
+async def total(articles: list[str], ctx: Context) -> int:
+    """Return the price of several articles in cents, and report progress."""
+    cents = 0
+    for number, article in enumerate(articles, 1):
+        cents += ARTICLES[article]
+        await ctx.report_progress(number, len(articles))
+    return cents
+
+
+if __name__ == "__main__":
+    app.run(
+        "http",
+        host=os.environ.get("MCP_HOST", "127.0.0.1"),
+        port=int(os.environ.get("MCP_PORT", "8000")),
+        hosts=os.environ.get("MCP_HOSTS", "localhost,127.0.0.1").split(","),
+        store=os.environ.get("MCP_STORE", "memory"),
+        workers=int(os.environ.get("MCP_WORKERS", "1")),
+        limits=LIMITS,
+        health_path="/healthz",
+        ready_path="/readyz",
+    )

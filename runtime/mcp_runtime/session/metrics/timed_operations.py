@@ -1,0 +1,136 @@
+"""How long requests and sessions take, by OpenTelemetry's semantic conventions for MCP.
+
+https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import cache
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from opentelemetry.metrics import Histogram, get_meter
+
+from ...aio.background import BackgroundTasks
+from ...errors import JSONRPCError, RemoteJSONRPCError
+from ...protocol.connection import Connection
+from ...protocol.events import NotificationReceived, RequestReceived
+from ..interfaces import Channel, Dispatcher, channel_of_connection
+from ..spans import NAME, is_error_result, target_of
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+# The boundaries that the conventions advise, in seconds.
+_SECONDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_MAX_NAMES: Final = 1000  # Names of tools and prompts that are attributes; clients send names that nothing has.
+
+_PIPE: Final = {"network.transport": "pipe"}
+_HTTP: Final = {"network.transport": "tcp", "network.protocol.name": "http"}
+
+_names: set[str] = set()
+
+
+@cache
+def _histogram(name: str, description: str) -> Histogram:
+    meter = get_meter(NAME)
+    return meter.create_histogram(name, unit="s", description=description, explicit_bucket_boundaries_advisory=_SECONDS)
+
+
+def _operations(kind: str) -> Histogram:
+    return _histogram(f"mcp.{kind}.operation.duration", f"Seconds of a request or notification, as the {kind} sees it.")
+
+
+def _record(
+    kind: str, began: float, method: str, params: Any, channel: Channel, outcome: Any = None, error: object = None
+) -> None:
+    """Record an operation that has ended with a result, or with an error."""
+    attributes: dict[str, Any] = {"mcp.method.name": method, "mcp.protocol.version": channel.connection.revision.id}
+    if kind == "server":
+        attributes.update(_PIPE if channel.scope is None else _HTTP)
+    name, own = target_of(method, params)
+    is_refused = isinstance(error, (JSONRPCError, RemoteJSONRPCError))
+    if name is not None and not is_refused and len(_names) < _MAX_NAMES:
+        _names.add(name)
+    if name in _names:
+        attributes.update(own)
+    if isinstance(error, (JSONRPCError, RemoteJSONRPCError)):
+        attributes["rpc.response.status_code"] = attributes["error.type"] = str(error.code)
+    elif error is not None:
+        attributes["error.type"] = type(error).__qualname__
+    elif is_error_result(outcome):
+        attributes["error.type"] = "tool_error"
+    _operations(kind).record(perf_counter() - began, attributes)
+
+
+def timed(
+    method: str, params: Any, channel: Channel, send: Callable[[], Awaitable[Any]]
+) -> Callable[[], Awaitable[Any]]:
+    """Return a function that sends a request as another one does, and records how long it takes.
+
+    A request that is converted for another version is recorded where it is sent in that version.
+    """
+    if channel_of_connection(channel).connection.revision is not channel.connection.revision:
+        return send
+
+    async def send_timed() -> Any:
+        began = perf_counter()
+        try:
+            result = await send()
+        except BaseException as error:
+            _record("client", began, method, params, channel, error=error)
+            raise
+        _record("client", began, method, params, channel, result)
+        return result
+
+    return send_timed
+
+
+class MeteredDispatcher:
+    """The dispatcher of a server in an application with a provider of metrics."""
+
+    def __init__(self, dispatcher: Dispatcher, has_sessions: bool) -> None:
+        """Measure what another dispatcher does; `has_sessions` is False where sessions go on in other processes."""
+        self._dispatcher = self.wrapped = dispatcher
+        self._has_session = has_sessions
+        self._began = perf_counter()
+        self._revision = ""
+        self.stamp_server_info = dispatcher.stamp_server_info
+        self.attach = dispatcher.attach
+
+    @property
+    def background_tasks(self) -> BackgroundTasks:
+        """The asyncio tasks that outlive the request that started them."""
+        return self._dispatcher.background_tasks
+
+    async def handle(self, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
+        """Return the result of a message, and record how long it took."""
+        began, method, params = perf_counter(), message.row.method, message.params
+        self._revision = channel.connection.revision.id
+        try:
+            result = await self._dispatcher.handle(channel, message)
+        except BaseException as error:
+            _record("server", began, method, params, channel, error=error)
+            raise
+        _record("server", began, method, params, channel, result)
+        return result
+
+    def initialize(self, connection: Connection, request: RequestReceived) -> BaseModel | None:
+        """Negotiate the protocol version."""
+        result = self._dispatcher.initialize(connection, request)
+        self._revision = connection.revision.id
+        return result
+
+    def identify(self, session_id: str | None) -> None:
+        """Set the id of the client's session; without one, no session is recorded."""
+        self._has_session = self._has_session and session_id is not None
+        self._dispatcher.identify(session_id)
+
+    def detach(self) -> None:
+        """End the client's subscriptions, and record how long the session lasted."""
+        self._dispatcher.detach()
+        if self._has_session and self._revision:
+            self._has_session = False
+            histogram = _histogram("mcp.server.session.duration", "Seconds of a session, as the server sees it.")
+            histogram.record(perf_counter() - self._began, {"mcp.protocol.version": self._revision})

@@ -1,0 +1,1 @@
+"""ASGI servers other than uvicorn, for `run("http", server=…)`."""

@@ -1,0 +1,87 @@
+"""TLS handshakes that stop half way: they end as half a head does, and delay nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from support.http.slow_connections import ClockedServer, RawSocket, echo, server
+
+pytestmark = pytest.mark.deadline(1000)  # On the clock that tests set forward.
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate that nobody has signed but itself, and its key."""
+    x509 = pytest.importorskip("cryptography.x509")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    folder, key, now = tmp_path_factory.mktemp("tls"), ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    ends = now + timedelta(days=1)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, ends)
+    pem, form, none = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (folder / "certificate").write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(pem))
+    (folder / "key").write_bytes(key.private_bytes(pem, form, none))
+    return folder / "certificate", folder / "key"
+
+
+def context() -> ssl.SSLContext:
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    return trusting
+
+
+def first_message() -> bytes:
+    """What a client sends first in a handshake."""
+    received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context().wrap_bio(received, sent).do_handshake()
+    return sent.read()
+
+
+async def is_served(attacked: ClockedServer) -> bool:
+    """Return whether the call of another client, over TLS, gets its result."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", attacked.port, ssl=context())
+    writer.write(echo())
+    received = await reader.readuntil(b'"hi"')
+    writer.close()
+    return b" 200 " in received
+
+
+PARTS = {"nothing": slice(0, 0), "half a message": slice(0, 60), "one message": slice(None)}
+
+
+@pytest.mark.parametrize("parser", ["h11", "httptools"])
+@pytest.mark.parametrize("part", PARTS)
+async def test_a_handshake_that_stops_is_ended(parser: str, part: str, certificate: tuple[Path, Path]) -> None:
+    async with server(parser, certificate) as attacked:
+        with await attacked.connect() as raw:
+            if sent := first_message()[PARTS[part]]:
+                await raw.send(sent)
+            await attacked.pass_time(8)
+            assert await raw.is_open() and await is_served(attacked)
+            await attacked.pass_time(4)
+            assert not await raw.is_open()
+        assert await is_served(attacked)
+
+
+async def test_the_deadline_of_heads_is_that_of_handshakes(certificate: tuple[Path, Path]) -> None:
+    async with server("httptools", certificate, head_timeout=3) as attacked:
+        with await attacked.connect() as raw:
+            await attacked.pass_time(5)
+            assert not await raw.is_open()
+
+
+async def test_servers_without_tls_are_created_as_before(certificate: tuple[Path, Path]) -> None:
+    create_server = asyncio.get_running_loop().create_server
+    async with server("h11", certificate):
+        assert asyncio.get_running_loop().create_server == create_server
+        async with server("h11") as other:
+            with await other.connect() as raw:
+                assert isinstance(raw, RawSocket) and await other.serves()

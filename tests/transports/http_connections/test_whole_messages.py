@@ -1,0 +1,214 @@
+"""What a client gets of our connections is what it gets of uvicorn's own, however its requests are cut into pieces."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from typing import Any, Self
+
+import pytest
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from mcp_generated import App
+from mcp_runtime.aio import fast_paths
+from mcp_runtime.transports.http_server.connections.observed_protocols import observed
+from mcp_runtime.transports.http_server.connections.server_connections import ServerConnections
+from mcp_runtime.transports.http_server.http_limits import HTTPLimits
+
+VERSION = "2026-07-28"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+META = {
+    "io.modelcontextprotocol/protocolVersion": VERSION,
+    "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+class Transport(asyncio.Transport):
+    """A connection that records what is written to it, write by write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[bytes] = []
+        self.closed = False
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return {"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)}.get(name, default)
+
+    def write(self, data: Any) -> None:
+        self.writes.append(bytes(data))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+class Endpoint:
+    """An application, and connections to it of two classes: uvicorn's and ours."""
+
+    def __init__(self, **settings: Any) -> None:
+        app = App("whole")
+
+        @app.tool()
+        def echo(text: str) -> str:
+            return text
+
+        @app.tool()
+        async def wait(text: str) -> str:
+            await asyncio.sleep(0)
+            return text
+
+        self.asgi = app.asgi(path="/mcp", json_response=True)
+        self.config = Config(self.asgi, server_header=False, date_header=False, **{"log_level": "warning", **settings})
+        self.config.load()
+        self.connections = ServerConnections(HTTPLimits())
+        self.classes = {"uvicorn": HttpToolsProtocol, "ours": observed(HttpToolsProtocol, self.connections)}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.asgi.close()
+        await self.connections.close()
+
+    def connect(self, kind: str = "ours") -> tuple[Any, Transport, ServerState]:
+        """Return a new connection of a class, what it writes to, and the state of its server."""
+        state, transport = ServerState(), Transport()
+        state.default_headers = self.config.encoded_headers
+        connection = self.classes[kind](config=self.config, server_state=state, app_state={})
+        connection.connection_made(transport)
+        return connection, transport, state
+
+    async def writes(self, kind: str, pieces: list[bytes], responses: int) -> list[bytes]:
+        """Return what a connection writes, when these pieces come one after the other without a pause."""
+        connection, transport, state = self.connect(kind)
+        for piece in pieces:
+            connection.data_received(piece)
+        deadline = time.monotonic() + 10
+        while (state.total_requests < responses or state.tasks) and time.monotonic() < deadline:
+            await asyncio.sleep(0)
+        assert state.total_requests == responses
+        transport.close()
+        connection.connection_lost(None)
+        return transport.writes
+
+
+def post(message: dict[str, Any], *lines: str, version: str = "1.1", host: str = "localhost") -> bytes:
+    """Return a POST of a message of the newest protocol version."""
+    params = message.get("params", {})
+    message = {"jsonrpc": "2.0", **message, "params": {**params, "_meta": META}}
+    body = json.dumps(message).encode()
+    head = [
+        f"POST /mcp HTTP/{version}",
+        f"host: {host}",
+        "accept: application/json, text/event-stream",
+        "content-type: application/json",
+        f"mcp-protocol-version: {VERSION}",
+        f"mcp-method: {message['method']}",
+        *([f"mcp-name: {params['name']}"] if "name" in params else []),
+        f"content-length: {len(body)}",
+        *lines,
+    ]
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+def call(name: str = "echo", text: str = "hi", **keywords: Any) -> bytes:
+    lines: tuple[str, ...] = keywords.pop("lines", ())
+    return post(
+        {"id": 1, "method": "tools/call", "params": {"name": name, "arguments": {"text": text}}}, *lines, **keywords
+    )
+
+
+# Bytes of a client, and the number of responses.
+REQUESTS: dict[str, tuple[bytes, int]] = {
+    "a call": (call(), 1),
+    "a call that waits": (call("wait"), 1),
+    "an unknown tool": (call("nothing"), 1),
+    "a wrong argument": (call(text=5), 1),  # type: ignore[arg-type]
+    "a notification": (post({"method": "notifications/cancelled", "params": {"requestId": 7}}), 1),
+    "a long text": (call(text="x" * 100_000), 1),
+    "a connection that is to be closed": (call(lines=("connection: close",)), 1),
+    "HTTP/1.0": (call(version="1.0"), 1),
+    "a wrong host": (call(host="elsewhere.example"), 1),
+    "an expected 100": (call(lines=("expect: 100-continue",)), 1),
+    "a GET": (b"GET /nowhere HTTP/1.1\r\nhost: localhost\r\n\r\n", 1),
+    "a HEAD": (b"HEAD /mcp HTTP/1.1\r\nhost: localhost\r\n\r\n", 1),
+    "three calls at once": (call(text="a") + call("wait", "b") + call(text="c"), 3),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+async def test_requests_cut_anywhere_get_the_responses_of_uvicorn(name: str) -> None:
+    data, responses = REQUESTS[name]
+    body = data.find(b"\r\n\r\n") + 4
+    cuts = [[data], [data[:body], data[body:]], [data[at : at + 300] for at in range(0, len(data), 300)]]
+    cuts += [[data[:at], data[at:]] for at in range(1, len(data), max(len(data) // 40, 1))]
+    async with Endpoint() as endpoint:
+        expected = b"".join(await endpoint.writes("uvicorn", [data], responses))
+        assert expected.count(b"HTTP/1.1 ") >= responses
+        for pieces in cuts:
+            got = b"".join(await endpoint.writes("ours", [piece for piece in pieces if piece], responses))
+            # The interim response depends on whether the body has come with the head.
+            assert got.removeprefix(CONTINUE) == expected.removeprefix(CONTINUE), [len(piece) for piece in pieces]
+
+
+@pytest.mark.parametrize("header", [("x-own", "yes"), ("connection", "close")])
+async def test_headers_of_all_responses_are_written_as_uvicorn_writes_them(header: tuple[str, str]) -> None:
+    async with Endpoint(headers=[header]) as endpoint:
+        expected = b"".join(await endpoint.writes("uvicorn", [call()], 1))
+        assert ": ".join(header).encode() in expected
+        assert b"".join(await endpoint.writes("ours", [call()], 1)) == expected
+
+
+@pytest.mark.skipif(not fast_paths.ENABLED, reason="uvicorn writes head and body one after the other")
+@pytest.mark.parametrize("iterations", [0, 1, 5])
+async def test_a_call_is_answered_with_one_write(iterations: int) -> None:
+    data = call()
+    body = data.index(b"\r\n\r\n") + 4
+    async with Endpoint() as endpoint:
+        connection, transport, state = endpoint.connect()
+        connection.data_received(data[:body])
+        for _ in range(iterations):
+            await asyncio.sleep(0)
+        assert len(state.tasks) == (iterations > 2)  # The application sees a head whose body is late.
+        connection.data_received(data[body:])
+        while not state.total_requests:
+            await asyncio.sleep(0)
+        [written] = transport.writes
+        assert json.loads(written.partition(b"\r\n\r\n")[2])["result"]["content"][0]["text"] == "hi"
+
+
+async def test_a_request_whose_client_has_gone_is_not_answered() -> None:
+    async with Endpoint() as endpoint:
+        connection, transport, state = endpoint.connect()
+        connection.data_received(call()[:-5])
+        transport.close()
+        connection.connection_lost(None)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not transport.writes and not state.tasks
+
+
+@pytest.mark.parametrize(("level", "lines"), [("info", 2), ("warning", 0)])
+async def test_the_access_log_has_a_line_for_each_request_at_its_level(
+    level: str, lines: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Endpoint(log_config=None) as endpoint:
+        access = logging.getLogger("uvicorn.access")
+        monkeypatch.setattr(access, "level", getattr(logging, level.upper()))
+        monkeypatch.setattr(access, "_cache", {})
+        await endpoint.writes("ours", [call(), call()], 2)
+    assert len([record for record in caplog.records if record.name == "uvicorn.access"]) == lines

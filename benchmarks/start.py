@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +33,11 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "start.md"
 HANDSHAKE = "2025-11-25"
 CALL = {"name": "add", "arguments": {"a": 1, "b": 2}}
+ECHO = {"name": "echo", "arguments": {"text": "3"}}
 PREFIX = "io.modelcontextprotocol/"
 META = {f"{PREFIX}protocolVersion": NEWEST, f"{PREFIX}clientInfo": CLIENT_INFO, f"{PREFIX}clientCapabilities": {}}
 STATELESS = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {**CALL, "_meta": META}}
 INITIALIZE = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": CLIENT_INFO}
-CONVERSATIONS: dict[str, list[dict[str, Any]]] = {
-    HANDSHAKE: [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": CALL},
-    ],
-    NEWEST: [STATELESS],
-}
 HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json, text/event-stream",
@@ -64,6 +58,17 @@ class Candidate:
     target: float | None = None
 
 
+def conversation(version: str, call: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what a client of a protocol version sends until it has called a tool."""
+    if version == NEWEST:
+        return [{**STATELESS, "params": {**call, "_meta": META}}]
+    return [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
+    ]
+
+
 def cpu_milliseconds(process: int) -> float:
     """Return the CPU time of all threads of a process."""
     threads = Path(f"/proc/{process}/task").iterdir()
@@ -81,13 +86,13 @@ def statement(python: Path, code: str) -> float:
     return cost
 
 
-def over_stdio(python: Path, server: str, version: str) -> float:
+def over_stdio(python: Path, server: str, version: str, call: dict[str, Any] = CALL) -> float:
     """Return the CPU time of a server until it has answered the call of a client of this protocol version."""
     command, pipe = [python, HERE / "servers" / server], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environ()) as process:
         assert process.stdin is not None and process.stdout is not None
         answer: dict[str, Any] = {}
-        for message in CONVERSATIONS[version]:
+        for message in conversation(version, call):
             process.stdin.write(json.dumps(message).encode() + b"\n")
             process.stdin.flush()
             answer = json.loads(process.stdout.readline()) if "id" in message else answer
@@ -150,9 +155,21 @@ def candidates() -> dict[str, Candidate]:
         "ours": Candidate(f"App, stdio, {HANDSHAKE}", lambda: over_stdio(own, mine, HANDSHAKE), "mcp", 0.30),
         "mcp newest": Candidate(f"MCPServer, stdio, {NEWEST}", lambda: over_stdio(sdk, theirs, NEWEST)),
         "ours newest": Candidate(f"App, stdio, {NEWEST}", lambda: over_stdio(own, mine, NEWEST), "mcp newest", 0.30),
+        **examples(own, sdk),
         "mcp http": Candidate(f"MCPServer, HTTP, {NEWEST}", lambda: over_http(sdk, theirs)),
         "ours http": Candidate(f"App, HTTP, {NEWEST}", lambda: over_http(own_http, mine), "mcp http", 0.40),
     }
+
+
+def examples(own: Path, sdk: Path) -> dict[str, Candidate]:
+    """Return the example `echo`, which has a class for each protocol version, and the low-level server of the SDK."""
+    mine, theirs, chosen = "../../examples/echo/server.py", "stdio_sdk_server.py", dict[str, Candidate]()
+    for version in (HANDSHAKE, NEWEST):
+        low = Candidate(f"low-level server (mcp 2.3.0), {version}", partial(over_stdio, sdk, theirs, version, ECHO))
+        echo = partial(over_stdio, own, mine, version, ECHO)
+        chosen[f"low {version}"] = low
+        chosen[f"echo {version}"] = Candidate(f"five classes, {version}", echo, f"low {version}", 0.35)
+    return chosen
 
 
 def compare(runs: int, save: bool) -> None:

@@ -1,6 +1,6 @@
 """What hostile and large messages cost our server and the official SDK, and what other clients notice of them.
 
-    python benchmarks/attacks [--quick] [--part NAME …] [--store DIR]
+    python benchmarks/attacks [--quick] [--part NAME …] [--only TEXT] [--store DIR]
 
 A process of its own measures each version on each side; the sides alternate. CPU time is that of the process, memory
 the growth of its peak, both for each byte of the message. A run has parts, of which each can be run by itself, and
@@ -26,6 +26,8 @@ from typing import Any
 from attack_load import served, under_attack
 from attack_messages import LARGE_ONES, REVISIONS, attacks
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # Where `measures` and `peers` are.
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 RESULTS = HERE.parent / "results" / "attacks.md"
@@ -34,35 +36,49 @@ OF_LARGE = ("2026-07-28",)  # The versions that get the large ones as well.
 OF_LOAD = ("2025-11-25", "2026-07-28")  # The versions of the attackers.
 MICROSECONDS, MEMORY, RATIO, P99 = 1.0, 60.0, 1.5, 250.0
 LOAD_SIZE = 300_000
+CAPTION = """
+CPU is in microseconds, memory in bytes of the peak, both for each byte of the message: the least CPU of three to ten
+times, and the memory of the first, in a process of its own for each kind of message, which is a copy of a server that
+has answered each kind once. Bounds: 1 µs and 60 bytes for a byte, and 1.5 times what mcp takes where both accept the
+size. Memory counts above 3 MiB, which allocators take at any time.
+""".strip().splitlines()
+MEASURES = tuple(
+    f"runtime/mcp_runtime/{name}"
+    for name in ("http", "protocol", "server", "session", "transports/http_server", "versions/conversion")
+)  # What the figures are about.
 SLACK = 3 * 2**20  # Bytes by which a process grows at any time: allocators take memory in steps.
 
 Row = dict[str, Any]
 
 
-def measured(kind: str, python: Path, revision: str, sizes: Iterable[int]) -> list[Row]:
-    """Return the costs of all messages of a version on one side."""
-    paths = os.pathsep.join(str(ROOT / name) for name in ("runtime", "generated"))
-    env = {**os.environ, "PYTHONPATH": paths if kind == "ours" else ""}
-    command = [str(python), str(HERE / "attacked_server.py"), kind, revision, *map(str, sizes)]
-    rows: list[Row] = json.loads(subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE).stdout)
-    return rows
+class Sides:
+    """What measures the messages of a version on either side."""
 
+    def __init__(self, sdk: Path | None, text: str, quick: bool) -> None:
+        """Choose the messages whose name and filling contain a text; `sdk` is an interpreter that has the SDK."""
+        self._sdk, self._text, self.quick = sdk, text, quick
 
-def costs(sdk: Callable[[], Path], quick: bool, revision: str) -> list[list[Row | None]]:
-    """Return the costs of ours and of the official SDK, message by message."""
-    sizes = SMALL[:1] if quick else SMALL
-    ours = measured("ours", Path(sys.executable), revision, sizes)
-    theirs = measured("sdk", sdk(), revision, sizes)
-    return [[row, other] for row, other in zip(ours, theirs, strict=True)]
+    def costs(self, revision: str) -> list[list[Row | None]]:
+        """Return the costs of ours and of the official SDK, message by message."""
+        return self._both(revision, SMALL[:1] if self.quick else SMALL)
 
+    def large_costs(self, revision: str) -> list[list[Row | None]]:
+        """Return the costs of large messages, and of the largest, which the official SDK need not accept."""
+        if self.quick:
+            return self._both(revision, SMALL[1:])
+        return self._both(revision, (LARGE,)) + [[row, None] for row in self._measured("ours", revision, (LIMIT,))]
 
-def large_costs(sdk: Callable[[], Path], quick: bool, revision: str) -> list[list[Row | None]]:
-    """Return the costs of large messages, and of the largest, which the official SDK need not accept."""
-    sizes = SMALL[1:] if quick else (LARGE,)
-    ours = measured("ours", Path(sys.executable), revision, sizes)
-    theirs = measured("sdk", sdk(), revision, sizes)
-    both: list[list[Row | None]] = [[row, other] for row, other in zip(ours, theirs, strict=True)]
-    return both if quick else both + [[row, None] for row in measured("ours", Path(sys.executable), revision, [LIMIT])]
+    def _both(self, revision: str, sizes: tuple[int, ...]) -> list[list[Row | None]]:
+        ours, theirs = (self._measured(kind, revision, sizes) for kind in ("ours", "sdk"))
+        return [[row, other] for row, other in zip(ours, theirs, strict=True)]
+
+    def _measured(self, kind: str, revision: str, sizes: tuple[int, ...]) -> list[Row]:
+        paths = os.pathsep.join(str(ROOT / name) for name in ("runtime", "generated"))
+        env = {**os.environ, "PYTHONPATH": paths if kind == "ours" else ""}
+        python = Path(sys.executable) if kind == "ours" else self._sdk or sdk_environment()
+        command = [str(python), str(HERE / "attacked_server.py"), kind, revision, self._text, *map(str, sizes)]
+        rows: list[Row] = json.loads(subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE).stdout)
+        return rows
 
 
 def is_dear(ours: Row, theirs: Row | None) -> str:
@@ -135,29 +151,32 @@ def load_table(rows: Iterable[list[Any]]) -> list[str]:
 
 def sdk_environment() -> Path:
     """Return the interpreter of an environment with the official SDK, which is made once."""
-    sys.path.insert(0, str(HERE.parent))
     from peers import environment
 
     return environment("mcp-2.3.0", "mcp==2.3.0")
 
 
-def parts(sdk: Callable[[], Path], quick: bool) -> dict[str, Callable[[], list[list[Any]]]]:
+def parts(sides: Sides) -> dict[str, Callable[[], list[list[Any]]]]:
     """Return what measures each part, by its name."""
     measuring: dict[str, Callable[[], list[list[Any]]]] = {
-        f"costs-{revision}": partial(costs, sdk, quick, revision) for revision in REVISIONS
+        f"costs-{revision}": partial(sides.costs, revision) for revision in REVISIONS
     }
     for revision in OF_LARGE:
-        measuring[f"large-{revision}"] = partial(large_costs, sdk, quick, revision)
+        measuring[f"large-{revision}"] = partial(sides.large_costs, revision)
     for revision in OF_LOAD:
-        measuring[f"load-{revision}"] = partial(loads, quick, revision)
+        measuring[f"load-{revision}"] = partial(loads, sides.quick, revision)
     return measuring
 
 
 def report(figures: dict[str, list[list[Any]]]) -> str:
     """Return the tables of the parts that have figures."""
-    text = ["# Attacks", "", f"Python {platform.python_version()}, {platform.machine()}; mcp is mcp 2.3.0."]
-    text += ["", "CPU is in microseconds, memory in bytes of the peak, both for each byte of the message.", ""]
-    text += table([(row[0], row[1]) for name, rows in figures.items() if not name.startswith("load") for row in rows])
+    from measures.machine import measured
+
+    costs = [(row[0], row[1]) for name, rows in figures.items() if not name.startswith("load") for row in rows]
+    beyond = sum(bool(is_dear(ours, theirs)) for ours, theirs in costs)
+    text = ["# Attacks", "", f"{measured()} Python {platform.python_version()}; mcp is mcp 2.3.0.", ""]
+    text += [*CAPTION, "", f"Of {len(costs)} measured messages, {beyond} are beyond a bound.", ""]
+    text += table(costs)
     text += ["", f"## Calls of another client while 16 attackers send messages of {LOAD_SIZE:,} bytes", ""]
     text += load_table(row for name, rows in figures.items() if name.startswith("load") for row in rows)
     return "\n".join(text) + "\n"
@@ -165,27 +184,31 @@ def report(figures: dict[str, list[list[Any]]]) -> str:
 
 def main() -> None:
     """Measure, store the figures, and write the tables of all that are stored."""
-    names = list(parts(sdk_environment, False))
+    names = list(parts(Sides(None, "", False)))
     parser = argparse.ArgumentParser(prog="python benchmarks/attacks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the smallest sizes only; nothing is stored or written")
+    parser.add_argument("--quick", action="store_true", help="the smallest sizes only, which are not stored")
     parser.add_argument("--part", action="append", choices=names, help="these parts only")
+    parser.add_argument("--only", default="", metavar="TEXT", help="messages with this in name and filling; no load")
     parser.add_argument("--store", type=Path, default=ROOT / "build" / "attacks", help="the folder of the figures")
     parser.add_argument("--sdk", type=Path, help="the interpreter of an environment with mcp 2.3.0 and uvicorn")
     options = parser.parse_args()
-    measuring = parts(lambda: options.sdk or sdk_environment(), options.quick)
+    measuring = parts(Sides(options.sdk, options.only, options.quick))
+    is_whole = not (options.quick or options.only)
     new: dict[str, list[list[Any]]] = {}
-    for name in options.part or names:
+    for name in options.part or [name for name in names if not (options.only and name.startswith("load"))]:
         began = time.monotonic()
         new[name] = measuring[name]()
         print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-        if not options.quick:
+        if is_whole:
             options.store.mkdir(parents=True, exist_ok=True)
             (options.store / f"{name}.json").write_text(json.dumps(new[name]), encoding="utf-8")
     print(report(new))
     stored = {name: options.store / f"{name}.json" for name in names}
-    if not options.quick and all(path.exists() for path in stored.values()):
+    if is_whole and all(path.exists() for path in stored.values()):
+        from measures.rounds import write_results
+
         figures = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in stored.items()}
-        RESULTS.write_text(report(figures), encoding="utf-8")
+        write_results(RESULTS, report(figures), MEASURES)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The attacked server: ours, or `MCPServer` of the official SDK, as an ASGI application with the same functions.
 
-As a program, `attacked_server.py ours|sdk REVISION SIZE …` writes what each message costs it as JSON, and
-`attacked_server.py ours PORT` serves.
+As a program, `attacked_server.py ours|sdk REVISION TEXT SIZE …` writes as JSON what each message costs whose name and
+filling contain the text, and `attacked_server.py ours PORT` serves.
 """
 
 from __future__ import annotations
@@ -11,8 +11,12 @@ import ctypes
 import gc
 import json
 import logging
+import os
 import sys
 import time
+import traceback
+from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +24,15 @@ from attack_messages import LARGE, LARGE_ONES, STATELESS, Attack, attacks, heade
 from pydantic import BaseModel
 
 MAX_BODY = 8 * 2**20
-GARBAGE = 100_000  # Bytes of a message above which what is left of the last one would count.
+TIMES = 3  # A process is interrupted at times, and pays for a collection of all garbage: the least counts.
+SMALL_TIMES, SMALL = 10, 100_000  # The same for a message below so many bytes.
+ENOUGH = 1.0  # Seconds after which a message is not measured again.
+USED = 16 * 2**20  # Bytes of free memory that are used before a message is measured.
+MAX_SMALL = 480  # Bytes of the largest object that the interpreter makes in its own memory.
 CHUNK = 64 * 1024  # Bytes, as uvicorn delivers a body.
 MAX_SECONDS = 30.0  # Seconds for one message.
+
+Row = dict[str, Any]
 
 
 class Person(BaseModel):
@@ -151,11 +161,13 @@ def peak(reset: bool = False) -> int:
     return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
 
 
-def give_back_memory() -> None:
-    """Return free memory to the system: what an earlier message has left would hide what the next one takes."""
+def used_memory() -> list[bytes]:
+    """Return objects that use the free memory of the interpreter, and return that of the C library to the system: what
+    has been used before would hide what a message takes."""
     gc.collect()
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
+    return [bytes(size) for size in range(1, MAX_SMALL, 16) for _ in range(USED // MAX_SMALL * 16 // size)]
 
 
 async def session_of(driver: Driver, revision: str) -> str | None:
@@ -169,35 +181,80 @@ async def session_of(driver: Driver, revision: str) -> str | None:
     return session
 
 
-async def measure(kind: str, revision: str, sizes: list[int]) -> list[dict[str, Any]]:
-    """Return the cost of each message of a version, in each size."""
-    rows: list[dict[str, Any]] = []
+def measure(kind: str, revision: str, text: str, sizes: list[int]) -> list[Row]:
+    """Return the cost of each message of a version whose name and filling contain a text, in each size.
+
+    Each kind of message is measured in a process of its own, which is a copy of this one: what a message before has
+    left in the memory would hide what the next one takes, on either side.
+    """
+    asyncio.run(load_all(kind, revision))
+    gc.collect()
+    gc.freeze()
+    rows: list[Row] = []
+    for attack in (attack for attack in attacks(revision) if text in f"{attack.name} {attack.filling}"):
+        chosen = [size for size in sizes if size < LARGE or attack.name in LARGE_ONES]
+        rows += in_a_copy(partial(costs_of, kind, attack, chosen))
+    return rows
+
+
+async def load_all(kind: str, revision: str) -> None:
+    """Send each message once: what is loaded and compiled for it is no part of its cost."""
     async with Driver(application(kind)) as driver:
-        session = await session_of(driver, revision)
         for attack in attacks(revision):
+            session = await session_of(driver, revision)
             await driver.exchange(headers_of(attack, session), attack.make(100))
-            for size in sizes if attack.name in LARGE_ONES else (size for size in sizes if size < LARGE):
-                body, headers = attack.make(size), headers_of(attack, session)
-                if size > GARBAGE:
-                    give_back_memory()
-                costs: list[float] = []
+
+
+def in_a_copy(work: Callable[[], Coroutine[Any, Any, list[Row]]]) -> list[Row]:
+    """Run a coroutine in a copy of this process, and return its result."""
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            with open(writing, "w", encoding="utf-8") as stream:
+                json.dump(asyncio.run(work()), stream)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as stream:
+        text = stream.read()
+    if os.waitpid(child, 0)[1]:
+        raise SystemExit("the copy of the server ended without its figures")
+    rows: list[Row] = json.loads(text)
+    return rows
+
+
+async def costs_of(kind: str, attack: Attack, sizes: list[int]) -> list[Row]:
+    """Return the cost of a message in each size: the least CPU time of some times, and the memory of the first."""
+    rows: list[Row] = []
+    async with Driver(application(kind)) as driver:
+        session = await session_of(driver, attack.revision)
+        await driver.exchange(headers_of(attack, session), attack.make(100))
+        for size in sizes:
+            body, headers = attack.make(size), headers_of(attack, session)
+            used = used_memory()
+            costs: list[float] = []
+            growths: list[int] = []
+            times = TIMES if size > SMALL else SMALL_TIMES
+            while len(costs) < times and sum(costs) < ENOUGH:
                 peak(reset=True)
-                memory = peak()
-                for _ in range(1 if size > GARBAGE else 3):  # A small message may pay for a collection of all garbage.
-                    began = time.process_time()
-                    status, content, _ = await driver.exchange(headers, body)
-                    await asyncio.sleep(0)
-                    costs.append(time.process_time() - began)
-                spent, memory = min(costs), peak() - memory
-                rows.append(
-                    {
-                        **{"revision": revision, "name": attack.name, "filling": attack.filling, "size": size},
-                        **{"hostile": attack.is_hostile, "status": status, "content": content[:80].decode("latin-1")},
-                        **{"cpu": spent * 1e6 / len(body), "memory": memory / len(body), "bytes": len(body)},
-                    }
-                )
-                if status == 404 and session is not None and attack.name != "no/such":
-                    session = await session_of(driver, revision)
+                before = peak()
+                began = time.process_time()
+                status, content, _ = await driver.exchange(headers, body)
+                await asyncio.sleep(0)
+                costs.append(time.process_time() - began)
+                growths.append(peak() - before)
+            del used
+            rows.append(
+                {
+                    **{"revision": attack.revision, "name": attack.name, "filling": attack.filling, "size": size},
+                    **{"hostile": attack.is_hostile, "status": status, "content": content[:80].decode("latin-1")},
+                    **{"cpu": min(costs) * 1e6 / len(body), "memory": growths[0] / len(body), "bytes": len(body)},
+                }
+            )
+            if status == 404 and session is not None and attack.name != "no/such":
+                session = await session_of(driver, attack.revision)
     return rows
 
 
@@ -213,4 +270,4 @@ if __name__ == "__main__":
     if sys.argv[2].isdigit():
         serve(int(sys.argv[2]))
     else:
-        json.dump(asyncio.run(measure(sys.argv[1], sys.argv[2], [int(size) for size in sys.argv[3:]])), sys.stdout)
+        json.dump(measure(*sys.argv[1:4], [int(size) for size in sys.argv[4:]]), sys.stdout)

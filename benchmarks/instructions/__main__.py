@@ -4,12 +4,14 @@
 
 DIR is a checkout with a virtual environment in .venv. All calls of a run are written at once, and the server ends when
 all of them have their responses: what a call costs is the difference of two runs, divided by that of their calls. It
-needs valgrind, and half a minute for each run. Both runs of a checkout run at the same time.
+needs valgrind, and half a minute for each run. Both runs of a checkout run at the same time. On Linux the pipes have
+room for all messages, so that what a read brings does not depend on when this program runs.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import re
@@ -22,6 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 REVISIONS = ("2025-06-18", "2026-07-28")
+PIPE = 2**20  # Bytes, which is the most that Linux gives every user.
 META = "io.modelcontextprotocol/"
 COUNTED = re.compile(rb"Collected : (\d+)")
 
@@ -49,6 +52,9 @@ def instructions(python: Path, server: Path, paths: str, revision: str, calls: i
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(python), str(server)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     child = subprocess.Popen(command, env=environment, **pipes)  # type: ignore[call-overload]
+    if sys.platform == "linux":
+        for pipe in (child.stdin, child.stdout):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
     error_output: list[bytes] = []
     reading = threading.Thread(target=lambda: error_output.append(child.stderr.read()))
     sending = threading.Thread(target=lambda: child.stdin.write(b"\n".join(messages(revision, calls)) + b"\n"))

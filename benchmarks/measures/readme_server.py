@@ -47,15 +47,15 @@ WAIT_SECONDS = 120  # In total: to wait for an idle machine, and to repeat measu
 PEER = "MCPServer (mcp 2.3.0)"
 APP, THREADS, CLASS = "App, plain def", "App, transport of threads", "class, async def"
 
-# By value: the unit, whether more is better, and the limits of the ratio to the official SDK, by server.
+# By value: its title with the unit, whether more is better, and the limits of the ratio to the official SDK, by server.
 VALUES: dict[str, tuple[str, bool, dict[str, float]]] = {
-    "start_cpu": ("ms CPU", False, {APP: 0.30}),
-    "sequential": ("calls/s", True, {APP: 6, THREADS: 2}),
-    "pipelined": ("calls/s", True, {APP: 20, THREADS: 8}),
-    "pipelined_cpu": ("µs CPU a call", False, {APP: 1 / 15}),
-    "pipelined_peak": ("MiB", False, {APP: 0.45}),
-    "http_start_cpu": ("ms CPU", False, {APP: 0.40}),
-    "http_cpu": ("µs CPU a call", False, {APP: 0.2}),
+    "start_cpu": ("start, ms CPU", False, {APP: 0.30}),
+    "sequential": ("sequential, calls/s", True, {APP: 6, THREADS: 2}),
+    "pipelined": ("pipelined, calls/s", True, {APP: 20, THREADS: 8}),
+    "pipelined_cpu": ("pipelined, µs CPU a call", False, {APP: 1 / 15}),
+    "pipelined_peak": ("pipelined, MiB", False, {APP: 0.45}),
+    "http_start_cpu": ("HTTP, start, ms CPU", False, {APP: 0.40}),
+    "http_cpu": ("HTTP, µs CPU a call", False, {APP: 0.2}),
 }
 
 Measurement = Callable[[], dict[str, float]]
@@ -146,7 +146,7 @@ def compare(runs: int, load: Load, save: bool) -> None:
 
 
 def _rows(value: str, rounds: dict[str, list[dict[str, float]]]) -> list[list[str]]:
-    unit, more, limits = VALUES[value]
+    title, more, limits = VALUES[value]
     rows: list[list[str]] = []
     for name, samples in rounds.items():
         if value not in samples[0]:
@@ -158,8 +158,7 @@ def _rows(value: str, rounds: dict[str, list[dict[str, float]]]) -> list[list[st
         if (limit := limits.get(name)) is not None:
             met = ratio >= limit if more else ratio <= limit
             target = [f"{'≥' if more else '≤'} {limit:.3g}", "yes" if met else "no"]
-        title = value.removesuffix("_cpu").removesuffix("_peak").replace("_", ", ").replace("http", "HTTP")
-        rows.append([f"{title}, {unit}", name, f"{median:,.1f}", "" if name == PEER else f"{ratio:.3g}", *target])
+        rows.append([title, name, f"{median:,.1f}", "" if name == PEER else f"{ratio:.3g}", *target])
     return rows
 
 

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -39,8 +39,10 @@ class Rounds:
             print(f"round {number} of {self._runs} took {time.monotonic() - now:.0f} s", file=sys.stderr)
 
 
-def write_results(path: Path, text: str) -> None:
+def write_results(path: Path, text: str, measures: Sequence[str] = ()) -> None:
     """Write a file of results, and the day and the commit into its row of results.toml.
+
+    With `measures`, the paths that it measures, a row is added if there is none.
 
     Without a commit that has all of the code, the row stays as it is, and a message says so.
     """
@@ -54,7 +56,17 @@ def write_results(path: Path, text: str) -> None:
         )
         return
     table = TABLE.read_text(encoding="utf-8")
+    if measures and f'["{path.name}"]' not in table:
+        table = with_new_row(table, path.name, measures)
     TABLE.write_text(with_row(table, path.name, commit, f"{datetime.now(UTC):%Y-%m-%d}"), encoding="utf-8")
+
+
+def with_new_row(table: str, name: str, measures: Sequence[str]) -> str:
+    """Return results.toml with a row for a file, in the order of names; its commit and day are not there yet."""
+    paths = "".join(f'    "{path}",\n' for path in measures)
+    row = f'["{name}"]\ncommit = "0"\nday = "0"\nmeasures = [\n{paths}]\n\n'
+    after = next((match.start() for match in re.finditer(r'^\["(.+)"\]$', table, re.M) if match[1] > name), None)
+    return f"{table.rstrip()}\n\n{row.rstrip()}\n" if after is None else table[:after] + row + table[after:]
 
 
 def with_row(table: str, name: str, commit: str, day: str) -> str:

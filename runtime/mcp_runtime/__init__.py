@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from .server.state_store import StateStore as StateStore
     from .server.task_options import TaskOptions as TaskOptions
     from .session.interfaces import Transport as Transport
+    from .session.metrics.json_log_formatter import JSONLogFormatter as JSONLogFormatter
     from .session.options import Progress as Progress
     from .session.options import RequestOptions as RequestOptions
     from .transports.http_client.connection import HTTPOptions as HTTPOptions
@@ -134,6 +135,7 @@ __all__ = [
     "InvalidMessageError",
     "InvalidResponseError",
     "InvalidSchemaError",
+    "JSONLogFormatter",
     "JSONRPCError",
     "KeyRing",
     "Lifespan",
@@ -280,6 +282,7 @@ _MODULES = {
     "RootsCache": "server.roots",
     "TaskOptions": "server.task_options",
     "Transport": "session.interfaces",
+    "JSONLogFormatter": "session.metrics.json_log_formatter",
     "Progress": "session.options",
     "RequestOptions": "session.options",
     "HTTPOptions": "transports.http_client.connection",

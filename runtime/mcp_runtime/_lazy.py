@@ -17,10 +17,17 @@ _EXTRAS: Final = {
         (f"mcp_runtime.auth.resource_server.{module}" for module in ("dpop", "protection", "verifiers")),
         ("a protected server", "http,auth"),
     ),
+    "mcp_runtime.transports.http_server.other_servers": ("server= of run()", "hypercorn"),
+    "mcp_runtime.session.metrics": ("metrics of OpenTelemetry", "otel"),
     "mcp_runtime.compat": ("mcp_generated.compat", "compat"),
     "mcp_runtime.app.openapi.route_maps": ("an app of an API", "openapi"),
     "mcp_runtime.app.openapi.converted_apps": ("an app of an API", "openapi"),
     "mcp_runtime.gateway": ("a gateway", "cli"),
+    "mcp_runtime.stores.redis_store": ("a store in Redis", "redis"),
+    **dict.fromkeys(
+        (f"mcp_runtime.extensions.skills.{module}" for module in ("client", "entry", "provider", "server")),
+        ("skills", "skills"),
+    ),
 }
 _DISTRIBUTIONS: Final = {"cli": "mcp-generated-codegen"}  # By extra; those of other extras are in mcp-generated-extras.
 
@@ -68,6 +75,13 @@ def lazy_members(
         return directory() if name == "__all__" else get(name)
 
     return get_or_list, directory
+
+
+class LazyModule(ModuleType):
+    """A module that is imported when one of its attributes is first used, as in an annotation that is evaluated."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(load(self.__name__), name)
 
 
 def load(module: str) -> ModuleType:

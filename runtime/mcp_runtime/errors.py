@@ -87,6 +87,9 @@ class InvalidMessageError(LocalError):
 class ConversionError(LocalError):
     """Raised if a message cannot be converted to the other side's revision; the message names the rule."""
 
+    rule = ""
+    """The rule that refuses it."""
+
 
 class ConnectionClosedError(LocalError):
     """Raised if there is no connection, or it closed before the response arrived; connect again."""

@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
-import venv
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.installation.distributions import built_distributions, wheel_of
+from support.installation.environments import create_environment, install_packages
 from support.project import ROOT
 
 # The import names of all packages that a server or a client of App may use if they are there.
@@ -170,11 +171,11 @@ def test_an_app_works_where_the_optional_packages_cannot_be_imported(tmp_path: P
 
 
 @pytest.mark.long
-def test_an_app_works_in_an_environment_with_the_base_installation(tmp_path: Path) -> None:
-    venv.create(tmp_path / "venv", with_pip=True)
-    python = str(tmp_path / "venv" / "bin" / "python")
+def test_an_app_works_in_an_environment_with_the_base_installation(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    wheel = wheel_of(built_distributions(tmp_path_factory))
+    python = create_environment(tmp_path / "venv")
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    install = [python, "-m", "pip", "install", "--quiet", str(ROOT)]
-    done = subprocess.run(install, capture_output=True, text=True, timeout=600, env=env)
-    assert done.returncode == 0, done.stderr[-4000:]
-    check(run(python, PROGRAM, tmp_path, env))
+    install_packages(python, str(wheel), env=env)
+    check(run(str(python), PROGRAM, tmp_path, env))

@@ -17,6 +17,11 @@ class KeepAliveTimer:
         self._deadlines: OrderedDict[asyncio.Future[bool], float] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
+    @property
+    def waiting_count(self) -> int:
+        """The number of streams on which nothing is sent at present."""
+        return len(self._deadlines)
+
     def begin(self, waiting: asyncio.Future[bool]) -> None:
         """Set the result of a future to False after `seconds`, unless it is done by then or `end` is called."""
         loop = waiting.get_loop()

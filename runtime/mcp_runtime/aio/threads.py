@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, Final
 
-from .worker_results import LoopState, ThreadedCall
+from .worker_results import IdleThread, LoopState, ThreadedCall, new_idle_thread
 
 _MAX_THREADS: Final = 256
 _MAX_OF_CLIENT: Final = 32  # Functions of one client that run or are in the queue; further ones wait for these.
@@ -44,7 +44,7 @@ class WorkerThreads:
             {}
         )  # The functions of clients that have no room in the queue.
         self._threads = 0
-        self._parked: list[threading.Lock] = []  # One for each thread with nothing to do, which waits to acquire it.
+        self._parked: list[IdleThread] = []
         self._started = 0  # Functions that threads have begun, to see whether there is progress.
 
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -54,15 +54,19 @@ class WorkerThreads:
         state: LoopState | None = getattr(_THREAD, "state", None)
         if state is None or state.loop is not loop:
             state = _THREAD.state = LoopState(loop)
-        caller = CALLER.get()
-        work = ThreadedCall(function, arguments, state, None if caller is None else caller())
-        waits, watches = self._enqueue(work, perf_counter() >= state.paused_until)
-        if waits and state.wait(work):
+        work = ThreadedCall(function, arguments, state)
+        is_quick = perf_counter() >= state.paused_until
+        thread = self._idle_thread(work) if is_quick and state.is_first() else None
+        if thread is None:
+            watches = self._enqueue(work, is_quick)
+        elif state.wait(work, thread, self._count):
             if work.has_callbacks:
                 await asyncio.sleep(0)
             if work.error is not None:
                 raise work.error
             return work.result
+        else:
+            watches = True
         if watches and not state.watching:
             self._watch(state)
         assert work.future is not None
@@ -72,31 +76,42 @@ class WorkerThreads:
             self._leave(work)
             raise
 
-    def _enqueue(self, work: ThreadedCall, quick: bool) -> tuple[bool, bool]:
-        """Add a function to the queue. Return whether to wait for it, and whether to watch the queue."""
-        state, client = work.loop, work.client
-        first = quick and state.is_first()
+    def _idle_thread(self, work: ThreadedCall) -> IdleThread | None:
+        """Take a thread for a function that is alone; None if others are in the queue, or run."""
+        with self._lock:
+            if self._queue or not self._parked or len(self._parked) != self._threads:
+                return None
+            thread = self._parked.pop()
+        thread.work = work.loop.awaited = work
+        return thread
+
+    def _count(self, work: ThreadedCall) -> None:
+        """Count a function that an event loop waits for no longer."""
+        work.client, work.is_counted = _client(), True
+        with self._lock:
+            self._shares[work.client] = self._shares.get(work.client, 0) + 1
+            self._total += 1
+
+    def _enqueue(self, work: ThreadedCall, is_quick: bool) -> bool:
+        """Add a function to the queue. Return whether to watch the queue."""
+        state, client = work.loop, _client()
+        work.client, work.is_counted = client, True
+        work.future = state.loop.create_future()
         with self._lock:
             share = self._shares.get(client, 0)
             busy = self._threads > len(self._parked)
-            has_room = not share or share < min(_MAX_OF_CLIENT, (_MAX_THREADS - self._total) // 4)
-            idle = quick and not busy and bool(self._parked) and has_room
-            waits = first and idle and not self._queue
-            if waits:
-                state.awaited = work
-            else:
-                work.future = state.loop.create_future()
-            if not has_room:
+            if share and share >= min(_MAX_OF_CLIENT, (_MAX_THREADS - self._total) // 4):
                 self._waiting.setdefault(client, deque()).append(work)
-                return False, busy
+                return busy
             self._shares[client] = share + 1
             self._total += 1
             self._queue.append(work)
-            if not busy and (waits or not idle):
-                self._employ(1)
-        if idle and not waits:
+            idle = is_quick and not busy and bool(self._parked)
+            woken = self._employ(1) if not busy and not idle else ()
+        _wake(woken)
+        if idle:
             self._collect_soon(state)
-        return waits, busy or waits
+        return busy
 
     def _collect_soon(self, state: LoopState) -> None:
         """Wait for the functions in the queue after all callbacks that the event loop has got."""
@@ -115,9 +130,11 @@ class WorkerThreads:
     def _employ_one(self) -> bool:
         """Wake or start a thread for the queue, unless one is busy. Return False if the queue is empty."""
         with self._lock:
-            if self._queue and self._threads == len(self._parked):
-                self._employ(1)
-            return bool(self._queue)
+            count = int(bool(self._queue) and self._threads == len(self._parked))
+            idle = self._employ(count)
+            waits = bool(self._queue)
+        _wake(idle)
+        return waits
 
     def _leave(self, work: ThreadedCall) -> None:
         """Remove a function from those that wait for room in the queue."""
@@ -140,14 +157,16 @@ class WorkerThreads:
             if not self._shares[client]:
                 del self._shares[client]
 
-    def _employ(self, count: int) -> None:
-        """Wake or start this many threads; the lock is held."""
+    def _employ(self, count: int) -> list[IdleThread]:
+        """Start threads for so many functions, and return those to wake after the lock, which is held, is released."""
+        idle: list[IdleThread] = []
         for _ in range(count):
             if self._parked:
-                self._parked.pop().release()
+                idle.append(self._parked.pop())
             elif self._threads < _MAX_THREADS:
                 self._threads += 1
                 threading.Thread(target=self._run_thread, name="mcp handler", daemon=True).start()
+        return idle
 
     def _watch(self, state: LoopState) -> None:
         """Look soon whether the functions in the queue wait for others that block."""
@@ -160,47 +179,64 @@ class WorkerThreads:
         if self._queue:
             if self._started == started:
                 with self._lock:
-                    self._employ(len(self._queue))
+                    idle = self._employ(len(self._queue))
+                _wake(idle)
             self._watch(state)
 
     def _run_thread(self) -> None:
-        queue = self._queue
+        queue, thread = self._queue, new_idle_thread()
         signal: threading.Lock | None = None  # What an event loop waits for.
         while True:
-            try:
-                work = queue.popleft()
-            except IndexError:
-                if not self._wait(signal):
-                    return
-                signal = None
-                continue
+            work, thread.work = thread.work, None
+            if work is None:
+                try:
+                    work = queue.popleft() if queue else None
+                except IndexError:  # Another thread has taken it.
+                    continue
+                if work is None:
+                    if not self._wait(thread, signal):
+                        return thread.close()
+                    signal = None
+                    continue
             if signal is not None:
                 signal.release()
             self._started += 1
             work.run()
-            self._end(work.client)
+            if is_counted := work.is_counted:
+                self._end(work.client)
             signal = work.loop.add(work, more=bool(queue))
+            if not is_counted and work.is_counted:  # The event loop has stopped waiting meanwhile.
+                self._end(work.client)
             del work  # An idle thread has no reference to the last request.
 
-    def _wait(self, signal: threading.Lock | None) -> bool:
+    def _wait(self, thread: IdleThread, signal: threading.Lock | None) -> bool:
         """Wait for a function. Return False if the thread has to end. Release `signal` before the wait, so that the
         event loop that waits for it gets the interpreter at once."""
         with self._lock:
             empty = not self._queue
-            parked = threading.Lock()
             if empty:
-                parked.acquire()
-                self._parked.append(parked)
+                self._parked.append(thread)
         if signal is not None:
             signal.release()
-        if not empty or parked.acquire(timeout=_IDLE_SECONDS):
+        if not empty or thread.wait(_IDLE_SECONDS):
             return True
         with self._lock:
-            if parked not in self._parked:  # It was released meanwhile.
-                return True
-            self._parked.remove(parked)
-            self._threads -= 1
-            return False
+            if thread in self._parked:
+                self._parked.remove(thread)
+                self._threads -= 1
+                return False
+        return thread.wait(-1)  # It has been taken meanwhile, and is released soon.
+
+
+def _wake(threads: Iterable[IdleThread]) -> None:
+    for thread in threads:
+        thread.wake()
+
+
+def _client() -> Hashable:
+    """Return the client whose request runs a function."""
+    caller = CALLER.get()
+    return None if caller is None else caller()
 
 
 WORKER_THREADS: Final = WorkerThreads()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
+import select
+import sys
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
@@ -17,18 +20,28 @@ _WAIT_SECONDS: Final = 0.0002  # Seconds for which an event loop waits for one f
 _BATCH_SECONDS: Final = 0.005  # Seconds for which it waits for all functions in the queue, while there is progress.
 _SLICE_SECONDS: Final = 0.0005  # Seconds in which one of these has to end.
 _QUICK_SECONDS: Final = 0.0001  # Seconds that a function may take; after longer ones there is a pause without waiting.
+_UNWATCHED: Final = 15  # Functions that are taken as alone in their iterations after so many that were.
 _PAUSE_SECONDS: Final = 0.001, 1.0  # The second pause, which doubles up to the other; the first is none.
 
 _THREAD: Final = threading.local()
 
 
 class ThreadedCall:
-    """A function to run, and the future of its result, None while nobody awaits it."""
+    """A function to run, and the future of its result, None while nobody awaits it.
 
-    __slots__ = ("arguments", "client", "context", "error", "function", "future", "has_callbacks", "loop", "result")
+    `client` is the client that the function is counted for; None if the process has one client, and while an event
+    loop waits for the function, which is not counted before it stops waiting.
+    """
 
-    def __init__(self, function: Callable[..., Any], arguments: Any, loop: LoopState, client: Hashable) -> None:
-        self.function, self.arguments, self.loop, self.client = function, arguments, loop, client
+    __slots__ = (
+        *("arguments", "client", "context", "error", "function", "future", "has_callbacks"),
+        *("is_counted", "loop", "result"),
+    )
+
+    def __init__(self, function: Callable[..., Any], arguments: Any, loop: LoopState) -> None:
+        self.function, self.arguments, self.loop = function, arguments, loop
+        self.client: Hashable = None
+        self.is_counted = False
         self.future: asyncio.Future[Any] | None = None
         self.context = contextvars.copy_context()
         self.result: Any = None
@@ -58,6 +71,63 @@ class ThreadedCall:
             future.set_exception(self.error)
 
 
+class IdleThread:
+    """A worker thread with nothing to do. It waits for `wake`, then runs `work`, or what is in the queue."""
+
+    __slots__ = ("_lock", "work")
+
+    def __init__(self) -> None:
+        self.work: ThreadedCall | None = None
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def wake(self) -> None:
+        """End the wait of the thread."""
+        self._lock.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait in the thread for `wake`, which may have come. Return False after so many seconds; -1 for no limit."""
+        return self._lock.acquire(timeout=seconds)
+
+    def close(self) -> None:
+        """Free what the thread has waited for."""
+
+
+if sys.platform == "linux":
+
+    class EventThread(IdleThread):
+        """The same with an event of the system. To release a lock keeps the interpreter, for which the thread then
+        waits a second time; to write to a descriptor gives it away, which takes a third of the time of both."""
+
+        __slots__ = ("_event", "_poll")
+
+        def __init__(self) -> None:
+            """Open descriptors. Raises OSError if the process has too many."""
+            self.work = None
+            self._poll = select.epoll()
+            self._event = os.eventfd(0)
+            # An edge for each write: nothing is read, which would give the interpreter away once more.
+            self._poll.register(self._event, select.EPOLLIN | select.EPOLLET)
+
+        def wake(self) -> None:
+            os.eventfd_write(self._event, 1)
+
+        def wait(self, seconds: float) -> bool:
+            return bool(self._poll.poll(seconds, 1))
+
+        def close(self) -> None:
+            self._poll.close()
+            os.close(self._event)
+
+
+def new_idle_thread() -> IdleThread:
+    """Return what the current thread waits with."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            return EventThread()
+    return IdleThread()
+
+
 class LoopState:
     """What has ended and waits for its event loop, and what the event loop waits for."""
 
@@ -72,27 +142,48 @@ class LoopState:
         self._signal = threading.Lock()  # It acquires this to wait, and the worker thread releases it.
         self._signal.acquire()
         self._is_first = True  # False if a function has come in this iteration of the event loop already.
+        self._was_single = True  # False if another one has come after it.
+        self._singles = 0  # Iterations in a row with one function, as far as they were looked at.
+        self._unwatched = 0  # Functions that are taken as the first ones of their iterations without a look.
         self._pause, self.paused_until = 0.0, 0.0 if fast_paths.ENABLED else float("inf")
 
     def is_first(self) -> bool:
-        """Return True for the first function of an iteration of the event loop."""
+        """Return True for the first function of an iteration of the event loop.
+
+        To hear of the next iteration costs the event loop a callback, and often an iteration more. After functions that
+        were alone and quick, it does that for one of 16 functions only.
+        """
+        if self._unwatched:
+            self._unwatched -= 1
+            return True
         first, self._is_first = self._is_first, False
         if first:
-            self.loop.call_soon(setattr, self, "_is_first", True)
+            self.loop.call_soon(self._begin_iteration)
+        else:
+            self._was_single = False
         return first
 
-    def wait(self, work: ThreadedCall) -> bool:
-        """Wait shortly for the function that is awaited. Return False if it has not ended, but a future from now on."""
-        began, ended = perf_counter(), False
+    def _begin_iteration(self) -> None:
+        self._singles = self._singles + 1 if self._was_single else 0
+        self._is_first = self._was_single = True
+        self._unwatched = _UNWATCHED if self._singles > _UNWATCHED else 0
+
+    def wait(self, work: ThreadedCall, thread: IdleThread, count: Callable[[ThreadedCall], None]) -> bool:
+        """Let a thread run the function that is awaited, and wait for it shortly. Return False if it has not ended:
+        `count` was called with it then, and it has a future."""
+        ended, began = False, perf_counter()
         try:
+            thread.wake()
             ended = self._signal.acquire(timeout=_WAIT_SECONDS)
         finally:  # Also for an exception of a signal handler.
-            with self._lock:
-                late, self.awaited = self.awaited is None, None
-                if not late:
-                    work.future = self.loop.create_future()
-            if late and not ended:
-                ended = self._signal.acquire()  # The thread has begun to say so.
+            if not ended:
+                with self._lock:
+                    late, self.awaited = self.awaited is None, None
+                    if not late:
+                        work.future = self.loop.create_future()
+                        count(work)
+                if late:
+                    ended = self._signal.acquire()  # The thread has begun to say so.
         self._note(began, 1)
         return ended
 
@@ -124,6 +215,7 @@ class LoopState:
         if now - began < _QUICK_SECONDS * ended:
             self._pause = 0.0
         else:
+            self._singles = self._unwatched = 0
             self.paused_until = now + self._pause
             self._pause = min(2 * self._pause + _PAUSE_SECONDS[0], _PAUSE_SECONDS[1])
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, cast
 
+from .._lazy import load
 from ..aio.rate_limit import RateLimit
 from ..aio.worker_results import call_soon_in_loop
 from ..bindings.server import BaseServer, Servable
@@ -165,20 +166,18 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
         `under` is a path to insert after `skill://` in their URIs. Raises LocalError if the folder has no skills or an
         invalid one, and if the server was created already. This reads files and blocks.
         """
-        from ..extensions.skills.server import METHOD_NAMES, SkillHandlers, skills_extension
-
         if "server" in vars(self):
             raise LocalError(
                 f"the server of the app {self.name!r} exists already: call `skills` before `server` or `run`"
             )
-        from ..extensions.skills.provider import SkillDirectory
-
-        directory = SkillDirectory(folder, under=under)
-        if self._registry.skills is None:
-            package = skills_extension(self.server_class.revision)
-            self._registry.skills = SkillHandlers(package.methods.REVISION, [], self._registry.page_size)
-            self._extensions[package] = METHOD_NAMES
-        self._registry.skills.add(directory)
+        provider, server = (load(f"mcp_runtime.extensions.skills.{name}") for name in ("provider", "server"))
+        directory = provider.SkillDirectory(folder, under=under)
+        handlers = self._registry.skills
+        if handlers is None:
+            package = server.skills_extension(self.server_class.revision)
+            handlers = server.SkillHandlers(package.methods.REVISION, [], self._registry.page_size)
+            self._registry.skills, self._extensions[package] = handlers, server.METHOD_NAMES
+        handlers.add(directory)
 
     # ---- serving ----------------------------------------------------------------------------------------------------
 
@@ -331,7 +330,10 @@ def _around(registry: Registry) -> Callable[..., Awaitable[Any]]:
 
 def _scopes_of(registry: Registry) -> Callable[[BaseServer, str, Any], Sequence[str]]:
     def scopes(self: BaseServer, name: str, params: Any) -> Sequence[str]:
-        return registry.required_scopes(name, params)
+        tool = registry.tools.get(params.name) if name == "call_tool" else None
+        if tool is None or registry.versions or registry.version_ranges:
+            return registry.required_scopes(name, params)
+        return tool.scopes  # With fewer calls for most requests.
 
     return scopes
 

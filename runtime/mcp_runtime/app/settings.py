@@ -199,8 +199,8 @@ def to_definition(model: type[ModelT], properties: Mapping[str, Any], descriptio
 def _check_annotations(model: type[BaseModel], annotations: Mapping[str, Any], description: str) -> None:
     """Raise LocalError for an annotation that differs little from one of the specification, which clients would ignore;
     other annotations are allowed."""
-    kinds = get_args(model.model_fields["annotations"].annotation)
-    fields = next(kind for kind in kinds if is_model_type(kind)).model_fields
+    kinds = get_args(model.__pydantic_fields__["annotations"].annotation)
+    fields = next(kind for kind in kinds if is_model_type(kind)).__pydantic_fields__
     names = [field.alias or name for name, field in fields.items()]
     for name in annotations:
         if name in names or name in fields:

@@ -168,7 +168,9 @@ class Signature:
 
     def _call_plain(self, arguments: dict[str, Any]) -> Awaitable[Any]:
         function = partial(self.function, **arguments)
-        return run_plain(function, arguments.values(), self.description, thread=self._in_thread)
+        injects = self.context is not None or self._dependencies is not None
+        watched = arguments.values() if injects else ()  # Arguments of requests are plain values.
+        return run_plain(function, watched, self.description, thread=self._in_thread)
 
 
 def _first_path(error: ValidationError) -> tuple[int | str, ...]:

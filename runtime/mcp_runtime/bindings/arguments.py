@@ -46,6 +46,7 @@ _RULES: Final[Mapping[str, Rule]] = {
     "health_path": _PATH,
     "ready_path": _PATH,
     "workers": COUNT,
+    "server": Rule(("uvicorn", "hypercorn", "granian").__contains__, '"uvicorn", "hypercorn" or "granian"'),
 }
 
 STDIO_RULES: Final[Mapping[str, Rule]] = {

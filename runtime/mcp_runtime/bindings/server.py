@@ -64,6 +64,8 @@ class BaseServer(ServerCore):
             port: The port to listen on, by default 8000; 0 takes a free one.
             path: The path of the endpoint, by default "/mcp".
             uvicorn: Further settings of `uvicorn.Config`.
+            server: The ASGI server: "uvicorn" (the default), or "hypercorn" or "granian", which need the extra of that
+                name.
             settings: The other keywords of `asgi`: `hosts`, `origins`, `owner`, `auth`, `event_store`, `limits`,
                 `legacy_sse`, `routes`, `json_response`, `stateless_http`, `store`, `health_path` and `ready_path`.
             workers: How many processes serve, by default 1. They share the store, or else a temporary SQLite file.
@@ -245,7 +247,7 @@ def _asgi(candidates: Sequence[Candidate[Service]], settings: Any) -> MCPASGIApp
         return MCPASGIApp(services, **keywords)
     from .shared_endpoints import share_endpoint
 
-    return MCPASGIApp(services, shared=share_endpoint(store, services), **keywords)
+    return MCPASGIApp(services, shared=share_endpoint(store, services, keywords.get("auth")), **keywords)
 
 
 def _http_settings(transport: str, settings: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
     from ..aio.rate_limit import RateLimit
@@ -45,6 +45,7 @@ class HTTPServerSettings(ASGISettings, total=False):
     host: str
     port: int
     uvicorn: dict[str, Any] | None
+    server: Literal["uvicorn", "hypercorn", "granian"]
     workers: int
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final, TypedDict, get_args
 
 from ..aio.rate_limit import RateLimit
 from ..protocol.revision import Handshake, Revision
@@ -64,4 +65,6 @@ def capabilities_property(revision: Revision) -> tuple[Any, str]:
     lifecycle = revision.lifecycle
     if isinstance(lifecycle, Handshake):
         return lifecycle.initialize_request.params, lifecycle.fields.client_capabilities
-    return lifecycle.discover.params.model_fields["meta"].annotation, "client_capabilities"
+    annotation = lifecycle.discover.params.__pydantic_fields__["meta"].annotation
+    kinds = [kind for kind in get_args(annotation) if kind is not NoneType]  # Of optional metadata.
+    return (kinds or [annotation])[0], "client_capabilities"

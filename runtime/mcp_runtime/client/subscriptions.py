@@ -179,7 +179,7 @@ class Subscription(Generic[EventT]):
             self._task.cancel()
             return
         message = {"jsonrpc": "2.0", "method": row.method, "params": converted}
-        names = {field.alias or name for name, field in notification_type.model_fields.items()}
+        names = {field.alias or name for name, field in notification_type.__pydantic_fields__.items()}
         fields = {name: value for name, value in message.items() if name in names}
         self._queue[row.method, uri] = validator(notification_type)(fields)
         self._wake.set()
@@ -207,10 +207,10 @@ class Subscription(Generic[EventT]):
         lifecycle = self._manager.revision.lifecycle
         if "uri" not in param_names(row) or not isinstance(lifecycle, Stateless):
             return filter_key(row.capability)
-        filter_type: Any = lifecycle.listen.params.model_fields["notifications"].annotation
+        filter_type: Any = lifecycle.listen.params.__pydantic_fields__["notifications"].annotation
         table = self._manager.revision.table("server_to_client").values()
         flags = {filter_key(message.capability) for message in table if message.capability}
-        names: list[str] = [field.alias or name for name, field in filter_type.model_fields.items()]
+        names: list[str] = [field.alias or name for name, field in filter_type.__pydantic_fields__.items()]
         return next(name for name in names if name not in flags)
 
     # ---- stateless lifecycle: a request that stays open --------------------------------------------------------------

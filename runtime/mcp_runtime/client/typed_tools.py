@@ -7,8 +7,9 @@ method.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
+from contextvars import ContextVar
 from enum import Enum
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
@@ -74,7 +75,32 @@ class ReadsResourcesSync(Protocol[ResultT_co]):
     def read_resource(self, *, uri: str, options: RequestOptions | None = ...) -> ResultT_co: ...
 
 
-class _StructuredResults:
+# The wrapper and the result of the last call in this task or thread.
+_LAST: Final[ContextVar[tuple[object, Any]]] = ContextVar("last_result", default=(None, None))
+
+
+class _StructuredResults(Generic[ResultT]):
+    @property
+    def last_result(self) -> ResultT:
+        """Return the whole result of the last call in this task or thread: its content and `_meta` too.
+
+        Raises LocalError before the first call.
+        """
+        owner, result = _LAST.get()
+        if owner is not self:
+            raise LocalError(
+                f"last_result: no call of this {type(self).__name__} was the last one here; call a tool first"
+            )
+        return cast("ResultT", result)
+
+    def _checked(self, name: str, result: ResultT) -> ResultT:
+        if getattr(result, "is_error", None):
+            texts = [str(getattr(block, "text", "")) for block in getattr(result, "content", [])]
+            text = " ".join(filter(None, texts)) or "failed without a message"
+            raise ToolResultError(f"tool {name!r}: {text}", result)
+        _LAST.set((self, result))
+        return result
+
     def _structured_content(self, shape: Any, name: str, result: BaseModel) -> Any:
         """Return the structured content of a tool's result as this type. Raises InvalidResponseError if it does not
         match."""
@@ -89,7 +115,7 @@ class _StructuredResults:
             ) from error
 
 
-class TypedTools(_StructuredResults, Generic[ResultT]):
+class TypedTools(_StructuredResults[ResultT]):
     """The tools of one server. A call raises ToolResultError if the result has `is_error`."""
 
     def __init__(self, client: CallsTools[ResultT]) -> None:
@@ -100,10 +126,10 @@ class TypedTools(_StructuredResults, Generic[ResultT]):
         self, name: str, arguments: Mapping[str, object], optional: Mapping[str, object], options: RequestOptions | None
     ) -> ResultT:
         values = _json_arguments(arguments, optional)
-        return _checked_result(name, await self._client.call_tool(name=name, arguments=values, options=options))
+        return self._checked(name, await self._client.call_tool(name=name, arguments=values, options=options))
 
 
-class SyncTypedTools(_StructuredResults, Generic[ResultT]):
+class SyncTypedTools(_StructuredResults[ResultT]):
     """The tools of one server, synchronously. A call raises ToolResultError if the result has `is_error`."""
 
     def __init__(self, client: CallsToolsSync[ResultT]) -> None:
@@ -114,7 +140,7 @@ class SyncTypedTools(_StructuredResults, Generic[ResultT]):
         self, name: str, arguments: Mapping[str, object], optional: Mapping[str, object], options: RequestOptions | None
     ) -> ResultT:
         values = _json_arguments(arguments, optional)
-        return _checked_result(name, self._client.call_tool(name=name, arguments=values, options=options))
+        return self._checked(name, self._client.call_tool(name=name, arguments=values, options=options))
 
 
 class TypedPrompts(Generic[ResultT]):
@@ -163,13 +189,6 @@ class SyncTypedResources(Generic[ResultT]):
         self, template: str, values: Mapping[str, str | list[str] | None], options: RequestOptions | None
     ) -> ResultT:
         return self._client.read_resource(uri=_expand(template, values), options=options)
-
-
-def _checked_result(name: str, result: ResultT) -> ResultT:
-    if getattr(result, "is_error", None):
-        texts = [str(getattr(block, "text", "")) for block in getattr(result, "content", [])]
-        raise ToolResultError(f"tool {name!r}: {' '.join(filter(None, texts)) or 'failed without a message'}", result)
-    return result
 
 
 def _json_arguments(arguments: Mapping[str, object], optional: Mapping[str, object]) -> dict[str, Any]:

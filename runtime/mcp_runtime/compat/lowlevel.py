@@ -257,7 +257,7 @@ def _result_of(ctx: ServerContext, result: Any) -> Any:
     if not isinstance(row, Request) or not isinstance(result, BaseModel) or isinstance(result, row.result_types):
         return result
     fields = result.model_dump(mode="json", by_alias=True)
-    aliases = {field.alias for field in row.result.model_fields.values()}
+    aliases = {field.alias for field in row.result.__pydantic_fields__.values()}
     newer = {"resultType", "ttlMs", "cacheScope"} - aliases  # Defaults of the newest revision's results.
     return row.result.model_validate({name: value for name, value in fields.items() if name not in newer})
 

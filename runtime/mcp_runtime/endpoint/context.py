@@ -94,5 +94,5 @@ class Context(Watched, Requester):
             return
         row = self._require_channel().connection.local_row(self.revision.lifecycle.progress)
         fields = {"progressToken": token, "progress": progress, "total": total, "message": message}
-        names = {field.alias or name for name, field in row.params.model_fields.items()}
+        names = {field.alias or name for name, field in row.params.__pydantic_fields__.items()}
         await self._send_notification(row, {name: value for name, value in fields.items() if name in names}, None)

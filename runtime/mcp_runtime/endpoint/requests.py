@@ -14,7 +14,7 @@ from ..protocol.models import is_model, is_object
 from ..protocol.revision import InputRequest, Notification, Request
 from ..session.interfaces import Channel
 from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions, with_timeout_of
-from ..session.tracing import OPENTELEMETRY, is_recorded, trace_meta
+from ..session.tracing import OPENTELEMETRY, is_recorded, metrics_module, trace_meta
 from ..usage.keywords import NoKeywords, keywords_of, refuse_unknown
 from ..usage.required import refuse_missing
 
@@ -45,8 +45,9 @@ class Requester:
             options = self._with_keywords(row.name.removeprefix("on_"), options, keywords)
         try:
             channel = self._require_channel()
-            if OPENTELEMETRY in sys.modules and isinstance(row, Request) and is_recorded():
-                return await self._send_in_span(channel, row, params, options)
+            if OPENTELEMETRY in sys.modules and isinstance(row, Request):
+                if is_recorded() or metrics_module("timed_operations") is not None:
+                    return await self._send_observed(channel, row, params, options)
             result = await channel.send_request(
                 cast("Request[Any]", row), self._build_params(row, params, options), options
             )
@@ -55,17 +56,21 @@ class Requester:
             raise
         return cast("ResultT", result)
 
-    async def _send_in_span(
+    async def _send_observed(
         self, channel: Channel, row: Request[ResultT], params: Params, options: RequestOptions
     ) -> ResultT:
-        """Send a request in a span of its own, whose trace its params have."""
-        from ..session.spans import traced
-
-        attributes = {"mcp.protocol.version": channel.connection.revision.id}
+        """Send a request in a span of its own, whose trace its params have, and measure it."""
 
         def send() -> Awaitable[Any]:
             return channel.send_request(row, self._build_params(row, params, options), options)
 
+        if (metrics := metrics_module("timed_operations")) is not None:
+            send = metrics.timed(row.method, params, channel, send)
+        if not is_recorded():
+            return cast("ResultT", await send())
+        from ..session.spans import traced
+
+        attributes = {"mcp.protocol.version": channel.connection.revision.id}
         result: ResultT = await traced("client", row.method, params, attributes, send)
         return result
 
@@ -175,5 +180,5 @@ class Requester:
 @cache
 def _required_params(params_type: Any) -> frozenset[str]:
     """Return the wire names of the required properties of a params type."""
-    fields = getattr(params_type, "model_fields", {})
+    fields = getattr(params_type, "__pydantic_fields__", {})
     return frozenset(field.alias or name for name, field in fields.items() if field.is_required())

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..protocol.capabilities import is_declared, parse_capability_path
-from ..protocol.models import is_list, is_object
+from ..protocol.models import is_list, is_model, is_object, plain_of
 from ..protocol.revision import Notification
 
 
@@ -58,7 +58,7 @@ def is_within_resource(uri: str, resource: str) -> bool:
 
 def param_names(row: Notification) -> frozenset[str]:
     """Return the attributes of the params of a notification."""
-    return frozenset(getattr(row.params, "model_fields", {}))
+    return frozenset(getattr(row.params, "__pydantic_fields__", {}))
 
 
 def filter_key(capability: str) -> str:
@@ -69,5 +69,5 @@ def filter_key(capability: str) -> str:
 
 def filter_of(params: Any) -> dict[str, Any]:
     """Return the filter in the params of a request to listen."""
-    filter = params.model_dump(include={"notifications"}).get("notifications")  # The metadata may be large.
-    return filter if is_object(filter) else {}
+    filter = getattr(params, "notifications", None)
+    return plain_of(filter) if is_model(filter) else filter if is_object(filter) else {}

@@ -17,6 +17,10 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Sending = Awaitable[None]  # A response that is still to be sent: the caller awaits it after its own frame has ended.
 _JSON: Final = (b"content-type", JSON.encode())
 
+# What returns the whole body of a request, and what writes a whole response, by the class of a server's object for one
+# request: `receive` and `send` of ASGI are its methods. Servers without an entry get the messages of ASGI.
+WHOLE_BODIES: Final[dict[type, Callable[[Any], bytes | None]]] = {}
+WHOLE_RESPONSES: Final[dict[type, Callable[[Any, int, bytes], bool]]] = {}
 
 _REST_SECONDS: Final = 1.0  # Seconds for which the rest of a refused body is received, and its bytes.
 _REST_BYTES: Final = 64 * 1024 * 1024
@@ -43,6 +47,10 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 
 async def respond(send: Send, status: int, body: bytes = b"", headers: Raw = ()) -> None:
     """Send a complete response; a body that is not empty is JSON."""
+    if not headers and WHOLE_RESPONSES:
+        request: object = getattr(send, "__self__", None)
+        if (write := WHOLE_RESPONSES.get(type(request))) is not None and write(request, status, body):
+            return
     length = (b"content-length", b"%d" % len(body))
     head: list[tuple[bytes, bytes]] = [length, _JSON] if body else [length]
     if headers:

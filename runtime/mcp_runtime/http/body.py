@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from .asgi import ClientDisconnectError, Receive, Scope
+from .asgi import WHOLE_BODIES, ClientDisconnectError, Receive, Scope
 from .buffered import BufferedBytes
 from .client_keys import address_of, client_key
 from .headers import HTTPError
@@ -53,6 +53,10 @@ class BodyReader:
             digits = length.lstrip(b"0")
             if len(digits) > self._digits or int(digits or b"0") > self.max_bytes:
                 return self._too_long_unread
+        request: object = getattr(receive, "__self__", None)
+        take = WHOLE_BODIES.get(type(request))
+        if take is not None and (whole := take(request)) is not None:
+            return self._too_long if len(whole) > self.max_bytes else whole
         task = asyncio.current_task(self._loop)
         if task is None or self._timer is None:  # The first request, or the first after an idle time.
             task = self._start_timer()

@@ -34,6 +34,7 @@ from .rows import NotificationRow, RequestRow, Row
 REQUEST_CANCELLED: Final = -32800  # LSP and ACP have this code for it.
 _MAX_RUNNING: Final = 1000  # Requests of the other side that are handled at the same time.
 _MAX_WAITING: Final = 10_000  # Messages of the other side that wait for the handler of a notification.
+_MAX_BYTES: Final = 64 * 1024 * 1024  # Bytes of the messages of the other side that wait or are handled.
 
 _log: Final = logging.getLogger(__name__)
 
@@ -54,7 +55,8 @@ class Peer:
         self._decoder: ContentLengthDecoder | None = None
         self._pending: dict[jsonrpc.Id, asyncio.Future[Any]] = {}
         self._running: dict[jsonrpc.Id, asyncio.Task[None]] = {}
-        self._waiting: asyncio.Queue[RequestMessage | NotificationMessage] = asyncio.Queue()
+        self._waiting: asyncio.Queue[tuple[RequestMessage | NotificationMessage, int]] = asyncio.Queue()
+        self._bytes = 0  # Of the messages that wait or are handled.
         self._last_id = 0
         self._close_reason = ""  # Why nothing is received any more.
 
@@ -173,14 +175,17 @@ class Peer:
                     reason = "the other side sent a header without Content-Length"
                 elif self._waiting.qsize() >= _MAX_WAITING:
                     reason = f"the other side sent more than {_MAX_WAITING} messages that wait for a handler"
+                elif self._bytes + len(data) > _MAX_BYTES:
+                    reason = f"the other side sent more than {_MAX_BYTES} bytes that wait for a handler"
                 else:
-                    self._receive(_decoded(data))
+                    self._receive(_decoded(data), len(data))
         finally:
             self._end(reason or transport.close_reason)
 
-    def _receive(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> None:
+    def _receive(self, message: jsonrpc.Message | list[jsonrpc.Message], size: int) -> None:
         if isinstance(message, RequestMessage | NotificationMessage):
-            self._waiting.put_nowait(message)
+            self._bytes += size
+            self._waiting.put_nowait((message, size))
         elif isinstance(message, ResultMessage):
             if (response := self._pending.get(message.id)) is not None and not response.done():
                 response.set_result(message.result)
@@ -212,14 +217,16 @@ class Peer:
     async def _handle_all(self) -> None:
         """Handle the messages of the other side in their order."""
         while True:
-            message = await self._waiting.get()
+            message, size = await self._waiting.get()
             if isinstance(message, NotificationMessage):
                 await self._handle_notification(message)
+                self._bytes -= size
             elif len(self._running) >= _MAX_RUNNING:
                 text = f"more than {_MAX_RUNNING} requests are handled"
+                self._bytes -= size
                 self._respond(jsonrpc.error(message.id, jsonrpc.INTERNAL_ERROR, text))
             else:
-                task = asyncio.create_task(self._handle_request(message))
+                task = asyncio.create_task(self._handle_request(message, size))
                 self._running[message.id] = task
                 await asyncio.sleep(0)  # It begins before the next message, which may cancel it.
 
@@ -238,7 +245,7 @@ class Peer:
         except Exception:
             _log.exception("the handler of %s failed", message.method)
 
-    async def _handle_request(self, message: RequestMessage) -> None:
+    async def _handle_request(self, message: RequestMessage, size: int) -> None:
         row, name = self._receives.get(message.method, (None, ""))
         try:
             if not isinstance(row, RequestRow):
@@ -252,6 +259,7 @@ class Peer:
             _log.exception("the handler of %s failed", message.method)
             response = jsonrpc.error(message.id, jsonrpc.INTERNAL_ERROR, "internal error")
         self._running.pop(message.id, None)
+        self._bytes -= size
         self._respond(response)
 
     async def _call(self, name: str, row: Row, params: Any) -> Any:

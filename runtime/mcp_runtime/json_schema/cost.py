@@ -32,6 +32,7 @@ _VISIT: Final = 4  # Applying one subschema to one part.
 _SQUARE: Final = 1  # Reading or dividing a large number, for each square of its size.
 _FRACTION: Final = 150  # Dividing a small number by a fraction.
 _FRACTION_SQUARE: Final = 4  # Dividing a large number by a fraction, for each square of the sizes of both.
+_CONSTANT: Final = 8  # Comparing one part with that of `const`.
 _UNIQUE: Final = 80  # Writing one part of an item of `uniqueItems`.
 _ERROR: Final = 1_500  # Creating one error.
 _COPIED: Final = 60  # Copying one part into an error.
@@ -216,7 +217,7 @@ def _keyword_price(schema: dict[str, Any], depth: int) -> Price:
             size += len(value) if is_object(value) or is_list(value) else 0
         elif keyword in _COMPARED:
             count, squares = squares_in(value)
-            size += count + squares * _SQUARE
+            size += count * (_CONSTANT if keyword == "const" else 1) + squares * _SQUARE
             square += count * _SQUARE
         elif is_object(value) or is_list(value):
             size += squares_in(value)[0]

@@ -8,7 +8,17 @@ from typing import Any, Final, cast
 
 from pydantic_core import SchemaSerializer, core_schema, from_json, to_json
 
+from .parts import outside_long_strings
+
 _NO_FLOATS: Final = frozenset({str, int, bool, type(None)})
+
+# With these, text that may have a number beyond those of a float is found in a microsecond: one that has an exponent,
+# or more digits than the largest float.
+DIGITS_AS_ZERO: Final = bytes.maketrans(b"E123456789", b"e000000000")
+MANY_DIGITS: Final = b"0" * 309
+_STEP: Final = 17  # Bytes: of a long text, only some are looked at where many digits in a row are looked for.
+_SOME_DIGITS: Final = b"0" * (len(MANY_DIGITS) // _STEP)
+_PER_LETTER: Final = 4096  # Bytes for each letter, if letters are few.
 
 NOT_FINITE: Final = "JSON has no number NaN or infinity"
 
@@ -35,6 +45,28 @@ def _require_no_constants(text: bytes) -> None:
 @cache
 def _serializer() -> SchemaSerializer:
     return SchemaSerializer(core_schema.any_schema())
+
+
+def may_have_infinity(data: bytes) -> bool:
+    """Return True if a long JSON text may have a number beyond those of a float."""
+    text = outside_long_strings(data)
+    if _has_exponent(text, b"e") or _has_exponent(text, b"E"):
+        return True
+    if b"." not in text:
+        return False  # All numbers are integers, which have no limit.
+    some = text[::_STEP].translate(DIGITS_AS_ZERO)
+    return _SOME_DIGITS in some and MANY_DIGITS in text.translate(DIGITS_AS_ZERO)
+
+
+def _has_exponent(text: bytes, letter: bytes) -> bool:
+    at = -1
+    for _ in range(len(text) // _PER_LETTER + 1):
+        at = text.find(letter, at + 1)
+        if at < 0:
+            return False
+        if text[at - 1 : at].isdigit():
+            return True
+    return text.translate(DIGITS_AS_ZERO).rfind(b"0e") >= 0
 
 
 def is_finite(value: object) -> bool:

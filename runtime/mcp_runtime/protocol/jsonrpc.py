@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pydantic_core import SchemaSerializer, from_json, to_json
 
 from ..usage.records import Record
-from .finite_numbers import is_finite, require_finite
+from .finite_numbers import DIGITS_AS_ZERO, MANY_DIGITS, is_finite, may_have_infinity, require_finite
 from .models import is_list, is_object
-from .parts import MAX_PARTS, has_more_parts
+from .parts import LONG, MAX_PARTS, has_more_parts
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -31,11 +31,6 @@ _MAX_ID_LENGTH: Final = 1024  # Characters. A response repeats the id, so the pe
 
 _ID: Final = rb'"id"\s*:\s*(?P<id>\d{1,15}|"[!#-\[\]-~]{0,%d}")\s*' % _MAX_ID_LENGTH
 _RESPONSE: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:%b,\s*)?"(?:result|error)"\s*:' % _ID)
-# With these, text that may have a number beyond those of a float is found in a microsecond: one that has an exponent,
-# or more digits than the largest float.
-_DIGITS_AS_ZERO: Final = bytes.maketrans(b"E123456789", b"e000000000")
-_MANY_DIGITS: Final = b"0" * 309
-
 _LAST_ID: Final = re.compile(rb",\s*%b\}\s*\Z" % _ID)
 
 
@@ -129,9 +124,13 @@ def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) 
     except ValueError as error:
         id = id_of_response(data)
         return MalformedMessage(PARSE_ERROR, f"not JSON: {error}", id, id is not None)
-    digits = data.translate(_DIGITS_AS_ZERO)
-    # `partition` takes one argument, which costs less than `find`.
-    if (digits.partition(b"0e")[1] or (len(digits) > 308 and _MANY_DIGITS in digits)) and not is_finite(value):
+    digits = data.translate(DIGITS_AS_ZERO) if len(data) <= LONG else b""
+    # `rpartition` takes one argument, which costs less than `rfind`; from the end, digits are passed in larger steps.
+    if (
+        (digits.rpartition(b"0e")[1] or (len(digits) > 308 and MANY_DIGITS in digits))
+        if digits
+        else may_have_infinity(data)
+    ) and not is_finite(value):
         return _reject_infinity(value)
     if is_object(value):
         return read(value)

@@ -7,9 +7,8 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final
 
-from pydantic_core import to_json
-
 from .models import is_object
+from .parts import is_longer
 from .revision import Direction, Handshake, Revision, Sent, Stateless
 
 _MAX_CLIENT_BYTES: Final = 16 * 1024  # Bytes of `initialize`, as a session stores most of it.
@@ -74,12 +73,12 @@ def initialize_refusal(params: object, in_batch: bool) -> str | None:
         return "cannot be in a batch"
     fields = params if is_object(params) else {}
     plain = {name: without_icons(value) if is_object(value) else value for name, value in fields.items()}
-    return f"has more than {_MAX_CLIENT_BYTES} bytes" if len(to_json(plain)) > _MAX_CLIENT_BYTES else None
+    return f"has more than {_MAX_CLIENT_BYTES} bytes" if is_longer(plain, _MAX_CLIENT_BYTES) else None
 
 
 def stored_client_info(client_info: dict[str, Any]) -> dict[str, Any]:
     """Return what a session stores of the `clientInfo` of its client: without the icons if they are large."""
-    return without_icons(client_info) if len(to_json(client_info)) > _MAX_CLIENT_BYTES else client_info
+    return without_icons(client_info) if is_longer(client_info, _MAX_CLIENT_BYTES) else client_info
 
 
 def without_icons(info: dict[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from .events import NotificationReceived, RequestReceived
-from .models import is_object
+from .models import is_object, plain_of
 
 
 def request_meta(message: RequestReceived | NotificationReceived) -> dict[str, Any]:
@@ -13,7 +13,7 @@ def request_meta(message: RequestReceived | NotificationReceived) -> dict[str, A
     params = message.params
     meta: object = getattr(params, "meta", None)
     if hasattr(type(meta), "model_dump"):  # Not `is_model`, because this runs for most messages.
-        return cast("dict[str, Any]", cast(Any, meta).model_dump())
+        return plain_of(meta)
     # If the schema does not define `_meta` for the params of this method, it is an extra property of the model.
     extra: object = getattr(params, "model_extra", None)
     unnamed: object = extra.get("_meta") if is_object(extra) else None

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeGuard, cast, get_args, get_origin
 
 from pydantic_core import ValidationError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
     from typing_extensions import TypeIs
 
 _MAX_INTEGRAL = 1e21
@@ -30,6 +32,7 @@ def check_integer(value: object) -> object:
 
 
 _COLLECTIONS = ("list", "tuple", "set", "frozenset", "dict")
+_UNTRUSTED = "untrusted_input"
 _NO_SCHEMAS = ("config", "default", "expected", "metadata", "serialization")
 
 
@@ -53,8 +56,9 @@ def untrusted_input_schema(schema: Any, resolve: Callable[[Any], Any] | None = N
             named = resolve(schema)
         except LookupError:  # A model that is being built, which has a schema of its own.
             return schema
-        if named["type"] in _COLLECTIONS and "fail_fast" not in named:  # Set before its items, which may refer to it.
-            named["fail_fast"] = True
+        metadata: dict[str, Any] = named.setdefault("metadata", {})
+        if named["type"] != "model" and _UNTRUSTED not in metadata:  # Set before its items, which may refer to it.
+            metadata[_UNTRUSTED] = True
             named |= untrusted_input_schema(named, resolve)
         return schema
     copy = dict[str, Any]()
@@ -66,9 +70,16 @@ def untrusted_input_schema(schema: Any, resolve: Callable[[Any], Any] | None = N
         copy[key] = value
     if schema.get("type") in _COLLECTIONS:
         copy["fail_fast"] = True
+    elif schema.get("type") == "str" and resolve is not None:
+        copy["strict"] = True  # Bytes are no text: pydantic would decode them, where a property in base64 encodes them.
     elif schema.get("type") == "float" and resolve is None:
         copy.setdefault("allow_inf_nan", False)
     return copy
+
+
+def fields_of(cls: type[BaseModel]) -> Mapping[str, FieldInfo]:
+    """Return the fields of a model by attribute, without the descriptions that its `model_fields` has."""
+    return cls.__pydantic_fields__
 
 
 @cache
@@ -78,7 +89,7 @@ def defaults_of(cls: type[BaseModel]) -> Mapping[str, Any]:
         return cast("Mapping[str, Any]", defaults)
     return {
         field.alias or name: field.json_schema_extra["fill"]
-        for name, field in cls.model_fields.items()
+        for name, field in cls.__pydantic_fields__.items()
         if is_object(field.json_schema_extra)
     }
 
@@ -123,6 +134,69 @@ def is_model(value: object) -> TypeIs[BaseModel]:
 def is_model_type(kind: object) -> TypeIs[type[BaseModel]]:
     """Return True for the class of models."""
     return isinstance(kind, type) and hasattr(kind, "model_dump")
+
+
+_PLAIN = (str, int, float, bool, Any, None, NoneType)
+
+
+def plain_of(model: Any, with_further: bool = True) -> dict[str, Any]:
+    """Return a received object as JSON, without a copy of what its type leaves open: that may be a large message.
+
+    These are the properties that the type does not define, those of its metadata, and arguments. The values are those
+    of the model, so they must not be changed in place. Without `with_further`, only the properties of the type.
+    """
+    further, members = model.__pydantic_extra__, model.__dict__
+    meta: object = members.get("meta")
+    of_meta = cast(Any, meta).__pydantic_extra__ if hasattr(type(meta), "model_dump") else None
+    opened, exclude = _open_members(model.__class__)
+    if further or of_meta:
+        model = _bare(model, {**members, "meta": _bare(meta, vars(meta))} if of_meta else members)
+    serializer = model.__pydantic_serializer__
+    plain: dict[str, Any] = serializer.to_python(model, exclude=exclude) if exclude else serializer.to_python(model)
+    for attribute in opened:
+        if (value := members[attribute]) is not None:
+            plain[opened[attribute]] = value
+    if of_meta:
+        plain["_meta"].update(of_meta)
+    if further and with_further:
+        plain.update(further)
+    return plain
+
+
+def _bare(model: Any, members: Mapping[str, Any]) -> Any:
+    """Return a copy of a model, or a record, without the properties that its type does not define."""
+    bare: Any = object.__new__(model.__class__)
+    fields: dict[str, object] = {
+        "dict": members,
+        "pydantic_extra": {},
+        "pydantic_fields_set": set[str](),
+        "pydantic_private": None,
+    }
+    for name, value in fields.items():
+        object.__setattr__(bare, f"__{name}__", value)
+    return bare
+
+
+@cache
+def _open_members(cls: type[Any]) -> tuple[Mapping[str, str], set[str]]:
+    """Return the JSON names of the members that are not copied, by attribute, and these attributes."""
+    opened: Mapping[str, str] | None = vars(cls).get("opened")
+    if opened is None:  # It is no record of pydantic_core.
+        fields = fields_of(cls).items()
+        opened = {name: field.alias or name for name, field in fields if _is_open(field.annotation)}
+    return opened, {*opened}
+
+
+def _is_open(annotation: Any) -> bool:
+    """Return True for a type of objects or lists without models: their values are JSON as they are."""
+    choices = (annotation, *get_args(annotation))
+    is_collection = any(choice is Any or get_origin(choice) in (dict, list) for choice in choices)
+    return is_collection and _is_plain(annotation)
+
+
+def _is_plain(annotation: Any) -> bool:
+    arguments = get_args(annotation)
+    return all(map(_is_plain, arguments)) if arguments else annotation in _PLAIN
 
 
 class PreSerialized:
@@ -181,13 +255,21 @@ def read_as_model(row: Any) -> Read:
 
 
 _MAX_LISTED_ERRORS = 1000
+_MAX_BRANCHES = 100  # Errors, among which those of the branch that was meant are looked for.
 
 
 def format_validation_error(error: ValidationError) -> str:
-    """Return one line for a validation error: the path and text of the first error, and the number of the others."""
+    """Return one line for a validation error: the path and text of the first error, and the number of the others.
+
+    Of a union, the errors of the branch that was meant count.
+    """
     if (count := error.error_count()) > _MAX_LISTED_ERRORS:  # pydantic lists all errors or none.
         return f"{count} values are invalid"
-    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    errors: Any = error.errors(include_url=False)
+    if 1 < count <= _MAX_BRANCHES:
+        from .validation.union_errors import meant_errors  # Most errors are single.
+
+        errors = meant_errors(errors)
     path = ".".join(str(step) for step in errors[0]["loc"])
     rest = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{path + ': ' if path else ''}{errors[0]['msg']}{rest}"

@@ -1,15 +1,44 @@
-"""The values of a JSON text, counted before it is parsed: each of them becomes an object."""
+"""The values of a JSON text, counted before it is parsed, since all of them become objects; and the length of JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+from .models import is_list, is_object
 
 MAX_PARTS: Final = 750_000  # The default limit of one message: its text is parsed in one step.
 
 _OF_NAME: Final = 3  # What the name of a member counts: another name takes as long as a few numbers.
 _NO_MARKS: Final = bytes(byte for byte in range(256) if byte not in b",[{:")
 _BLOCK: Final = 512 * 1024  # Bytes that are counted at once.
+LONG: Final = 32 * 1024  # Bytes of a text whose strings are worth looking for.
+_PER_MARK: Final = 4096  # Bytes for each quotation mark, if strings are few.
+_BACKSLASH: Final = b"\\"[0]
+
+
+def is_longer(value: Any, limit: int) -> bool:
+    """Return True if JSON has more than `limit` bytes; written only if its first values do not show it."""
+    pending: list[object] = [value]
+    size = 0
+    for item in pending:  # It grows meanwhile.
+        if type(item) is str:
+            size += len(item)
+        elif type(item) is int:
+            size += item.bit_length() * 3 // 10  # Its digits, or one less.
+        elif is_object(item):
+            size += 5 * len(item)  # Two quotation marks, a colon, a value, and a comma or a bracket.
+            if size <= limit:
+                pending += [*item, *item.values()]
+        elif is_list(item):
+            size += 2 * len(item)
+            if size <= limit:
+                pending += item
+        if size > limit:
+            return True
+    return len(to_json(value)) > limit
 
 
 def has_more_parts(data: bytes, limit: int) -> bool:
@@ -24,7 +53,7 @@ def has_more_parts(data: bytes, limit: int) -> bool:
 def counts_of_parts(data: bytes, limit: int) -> Iterator[int]:
     """Yield how many values a JSON text has so far, block by block; nothing if they are clearly not more than `limit`,
     and no more once they are."""
-    if len(data) <= limit or _count(data) <= limit:
+    if len(data) <= limit or _count(outside_long_strings(data)) <= limit:
         return
     count, is_string, rest = 0, False, b""
     for start in range(0, len(data), _BLOCK):
@@ -36,6 +65,31 @@ def counts_of_parts(data: bytes, limit: int) -> Iterator[int]:
         yield count
         if count > limit:
             return
+
+
+def outside_long_strings(data: bytes) -> bytes:
+    """Return what a long JSON text has outside its strings, if they are few; else all of it.
+
+    To look for a quotation mark takes a small part of the time in which all bytes are read.
+    """
+    parts: list[bytes] = []
+    start, is_string = 0, False
+    for _ in range(len(data) // _PER_MARK):
+        mark = data.find(b'"', start)
+        if mark < 0:
+            return b"".join(parts) if is_string else b"".join([*parts, data[start:]])
+        if not is_string:
+            parts.append(data[start:mark])
+            is_string = True
+        elif data[mark - 1] != _BACKSLASH or _is_even(data[start:mark]):
+            is_string = False
+        start = mark + 1
+    return data
+
+
+def _is_even(text: bytes) -> bool:
+    """Return True if a text ends with an even number of backslashes: what follows is not escaped."""
+    return (len(text) - len(text.rstrip(b"\\"))) % 2 == 0
 
 
 def _count(text: bytes) -> int:

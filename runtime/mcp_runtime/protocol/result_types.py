@@ -142,5 +142,5 @@ def _put(owner: Any, path: _Path, content: BaseModel) -> None:
 
 
 def _attribute(model: BaseModel, property: str) -> str:
-    fields = type(model).model_fields
+    fields = type(model).__pydantic_fields__
     return next((name for name, field in fields.items() if field.alias == property), property)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
 from ..errors import LocalError
-from .models import is_object, load_references, validator
+from .models import fields_of, is_object, load_references, validator
 from .result_types import InterimResult as InterimResult
 from .result_types import read_result
 
@@ -155,9 +155,9 @@ class Request(_Message, Generic[ResultT]):
 
 # Attributes of a request that its types tell; they are computed when they are first used.
 _DERIVED: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "cacheable": lambda row: {"ttl_ms", "cache_scope"} <= row.result.model_fields.keys(),
+    "cacheable": lambda row: {"ttl_ms", "cache_scope"} <= fields_of(row.result).keys(),
     "result_types": lambda row: (row.result, *(interim.result for interim in row.interim)),
-    "input_required": lambda row: next((i for i in row.interim if "input_requests" in i.result.model_fields), None),
+    "input_required": lambda row: next((i for i in row.interim if "input_requests" in fields_of(i.result)), None),
 }
 
 

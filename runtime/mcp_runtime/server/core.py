@@ -20,7 +20,7 @@ from ..usage.required import refuse_missing
 from ..usage.rules import MAPPING, TEXT, Rule
 from .cache_hints import CacheHint, add_cache_hints
 from .context import ServerContext as ServerContext
-from .limits import check_handlers, limit_rates, require_scopes
+from .limits import DEFAULT_RATES, check_handlers, limit_rates, require_scopes
 from .lists import warn_on_reordering
 from .server_info import IdentityKeywords, server_info
 from .subscriptions import SubscriptionBus
@@ -28,8 +28,6 @@ from .subscriptions import SubscriptionBus
 if TYPE_CHECKING:
     from ..encryption import KeyRing
     from ..stores.primitives import Store
-
-_DEFAULT_RATE_LIMITS: Final[Mapping[str, RateLimit]] = {"complete": RateLimit(per_second=100, burst=500)}
 
 
 # What the arguments of the constructor must be.
@@ -102,7 +100,7 @@ class ServerCore(Endpoint):
         self.info = server_info(name, version, identity)
         self.cache_hints = cache_hints or {}
         self.keys = keys
-        self._wrap_handlers({**_DEFAULT_RATE_LIMITS, **(rate_limits or {})})
+        self._wrap_handlers({**DEFAULT_RATES, **(rate_limits or {})})
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake):
             opening, field = lifecycle.initialize_request, lifecycle.fields.server_capabilities

@@ -16,7 +16,7 @@ from ..errors import JSONRPCError
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.lifecycle import stored_client_info
-from ..protocol.models import PreSerialized, is_object
+from ..protocol.models import PreSerialized, is_object, plain_of
 from ..protocol.revision import META, Handshake, Notification, Request, Sent, Stateless
 from ..protocol.wire.core_records import make_result, may_require_input, pre_serialized, property_names, result_type
 from ..session.current_request import FORWARDING, set_current_request
@@ -302,7 +302,7 @@ class ServerDispatcher(ConnectionState):
         """
         lifecycle = connection.revision.lifecycle
         assert isinstance(lifecycle, Handshake), "only a handshake lifecycle has an initialize request"
-        params, names = request.params.model_dump(), lifecycle.fields
+        params, names = plain_of(request.params), lifecycle.fields
         requested = params[names.version]
         server = next(
             (

@@ -26,7 +26,7 @@ from ..protocol.capabilities import (
 )
 from ..protocol.events import RequestReceived
 from ..protocol.jsonrpc import INVALID_PARAMS, serialize
-from ..protocol.models import format_validation_error, is_list, is_object, validator
+from ..protocol.models import format_validation_error, is_list, is_object, plain_of, validator
 from ..protocol.revision import InputRequest, Request, Revision
 from ..session.interfaces import Channel, ChannelProxy
 from ..session.options import RequestOptions
@@ -305,7 +305,7 @@ class MultiRoundTripRequest(ChannelProxy):
         return self._round
 
     def _responses(self) -> dict[str, Any]:
-        responses = self._request.params.model_dump().get("inputResponses")
+        responses = plain_of(self._request.params).get("inputResponses")
         return responses if is_object(responses) else {}
 
     def _context(self) -> Any:
@@ -316,7 +316,7 @@ class MultiRoundTripRequest(ChannelProxy):
 
     def _associated_data(self) -> bytes:
         """Return what a `requestState` is bound to: the user, the protocol version, the method and the params."""
-        fields = self._request.params.model_dump()
+        fields = plain_of(self._request.params)
         params = {name: value for name, value in fields.items() if name not in _RETRY_PARAMS}
         user = self._owner.origin.principal(self._context())
         return to_json([user, self.connection.revision.id, self._request.row.method, _digest(params)])
@@ -335,7 +335,7 @@ def _of_schema(row: InputRequest[Any], params: dict[str, Any] | None) -> dict[st
     if params is None:
         return {}
     model: BaseModel = validator(cast(Any, row).params)(params)
-    names = {field.alias or name for name, field in type(model).model_fields.items()}
+    names = {field.alias or name for name, field in type(model).__pydantic_fields__.items()}
     return {name: value for name, value in params.items() if name in names}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
@@ -10,14 +11,18 @@ from weakref import WeakKeyDictionary
 from ..aio.rate_limit import RateLimit, TokenBucket
 from ..endpoint.checks import Handler
 from ..errors import JSONRPCError, LocalError
-from ..http.client_keys import ClientKey
+from ..http.client_keys import ClientKey, address_of, client_key
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
 from ..protocol.revision import Revision, Sent
 from ..protocol.wire.core_records import as_model
+from ..stores.primitives import Store, StoreUnavailableError
 from ..usage.keywords import nearest
 from .context import ConnectionState, bucket_key
 
+_log: Final = logging.getLogger(__name__)
+
+DEFAULT_RATES: Final[Mapping[str, RateLimit]] = {"complete": RateLimit(per_second=100, burst=500)}
 _MAX_CLIENTS: Final = 10_000  # Users and addresses whose use is stored; those that were silent longest are dropped.
 
 
@@ -52,14 +57,45 @@ def limit_rates(handlers: dict[str, Handler], rows: Iterable[Sent], rates: Mappi
 
 def _with_rate_limit(method: str, handler: Handler, rate: RateLimit) -> Handler:
     """Return the handler with a rate limit. Requests above the limit get an error with the seconds to wait."""
-    buckets = _ClientBuckets(rate)
+    buckets, is_default = _ClientBuckets(rate), rate in DEFAULT_RATES.values()
 
     async def handle(ctx: Any, params: Any) -> Any:
-        if wait := buckets.of_client(ctx).acquire():
+        store: Store | None = ctx.connection_state.origin._shared_store
+        if store is None or is_default:
+            wait = buckets.of_client(ctx).acquire()
+        else:
+            wait = await _acquire_of_all(store, method, rate, ctx, buckets)
+        if wait:
             raise JSONRPCError(INTERNAL_ERROR, f"too many {method!r} requests", {"retryAfter": round(wait, 3)})
         return await handler(ctx, params)
 
     return handle
+
+
+async def _acquire_of_all(store: Store, method: str, rate: RateLimit, ctx: Any, buckets: _ClientBuckets) -> float:
+    """Take a token of the client's bucket of all workers; of that of this one while the store cannot be reached."""
+    from ..stores.shared_rates import acquire
+
+    try:
+        return await acquire(store, _rate_key(ctx, method), rate)
+    except StoreUnavailableError as error:
+        _log.warning("each worker counts the requests of a client for itself: %s", error)
+        return buckets.of_client(ctx).acquire()
+
+
+def _rate_key(ctx: Any, method: str) -> str:
+    """Return the key of the rate of a client: of its user, else of its session, else of its address."""
+    from hashlib import sha256
+
+    channel, state = ctx._channel, ctx.connection_state
+    auth = channel.auth
+    if auth is not None and auth.owner is not None:
+        client = f"user {auth.owner_key}"
+    elif not state.is_shared:
+        client = f"session {ctx.session_id}"
+    else:
+        client = f"address {client_key(None, address_of(channel.scope))!r}"
+    return f"{state.origin.name}:rate:{method}:{sha256(client.encode()).hexdigest()[:32]}"
 
 
 class _ClientBuckets:
@@ -110,7 +146,8 @@ def require_scopes(
 
 def _with_scopes(name: str, handler: Handler, scopes: Callable[[str, Any], Iterable[str]]) -> Handler:
     def handle(ctx: Any, params: Any) -> Awaitable[Any]:
-        ctx.require_scopes(*scopes(name, params))
+        if required := scopes(name, params):
+            ctx.require_scopes(*required)
         return handler(ctx, params)
 
     return handle

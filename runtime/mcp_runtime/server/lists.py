@@ -79,7 +79,7 @@ def _keys(item: Any) -> Sequence[str]:
 @lru_cache(maxsize=64)
 def _keys_of(item_type: type[Any]) -> Sequence[str]:
     """Return the properties that may name an item: a model looks long for one that it does not have."""
-    fields = getattr(item_type, "model_fields", _ITEM_KEYS)
+    fields = getattr(item_type, "__pydantic_fields__", _ITEM_KEYS)
     return [key for key in _ITEM_KEYS if key in fields]
 
 

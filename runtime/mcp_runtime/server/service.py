@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -13,6 +14,7 @@ from ..protocol.connection import Connection
 from ..protocol.revision import Revision
 from ..session.interfaces import Candidate, Dispatcher, Service
 from ..session.negotiation import LazyCandidate
+from ..session.tracing import OPENTELEMETRY, metrics_module
 from .core import ServerCore
 from .dispatcher import ServerDispatcher
 
@@ -55,7 +57,11 @@ class ServerService:
 
     def dispatcher(self, state: Any) -> Dispatcher:
         """Return the dispatcher of a new connection; `state` is the value that the lifespan yielded."""
-        dispatcher = ServerDispatcher(self._candidates, self._server, state)
+        dispatcher: Dispatcher = ServerDispatcher(self._candidates, self._server, state)
+        if OPENTELEMETRY in sys.modules and (metrics := metrics_module("timed_operations")) is not None:
+            origin = self._server._origin  # pyright: ignore[reportPrivateUsage]
+            has_sessions = origin._shared_store is None  # pyright: ignore[reportPrivateUsage]
+            dispatcher = metrics.MeteredDispatcher(dispatcher, has_sessions)
         if _CALLS.isEnabledFor(logging.DEBUG):
             from ..session.logged_dispatcher import LoggedDispatcher
 

@@ -12,7 +12,7 @@ from ..errors import ConversionError, InvalidMessageError, JSONRPCError
 from ..protocol.capabilities import Capabilities, parse_capability_path
 from ..protocol.connection import Connection, Side
 from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize, to_plain
-from ..protocol.models import PreSerialized, Read, format_validation_error, is_object, read_as_model
+from ..protocol.models import PreSerialized, Read, format_validation_error, is_object, plain_of, read_as_model
 from ..protocol.revision import (
     META,
     OPPOSITE,
@@ -24,7 +24,9 @@ from ..protocol.revision import (
     Revision,
     Sent,
 )
-from .conversion import chain_of
+from ..protocol.wire.core_records import CoreRecord
+from ..protocol.wire.record_copies import has_types_of, with_values, without
+from .conversion import apply_changes, chain_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -32,6 +34,45 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 Row = Sent | InputRequest[Any]
+
+
+class _SameParams:
+    """Params of a method that the conversion changes only by what it adds, the same for the same capabilities.
+
+    A record of the connection's version, whose properties have the same types in that of the handlers, becomes one of
+    that version without another validation. Nothing changes records, so that several may have the same part.
+    """
+
+    __slots__ = ("_capabilities", "_names", "_source", "_template", "_touched")
+
+    def __init__(self, touched: frozenset[str] | None) -> None:
+        self._touched = touched
+        self._source: type[CoreRecord] | None = None  # The class of the connection's records.
+
+    def record(self, params: Any, capabilities: Capabilities) -> CoreRecord | None:
+        """Return the params for a handler; None if they have to be converted."""
+        source: CoreRecord = params
+        if type(params) is not self._source or source.__pydantic_extra__:
+            return None
+        if self._capabilities is not capabilities and self._capabilities != capabilities:
+            return None
+        values = vars(source)
+        for name in self._names:
+            if values[name] is not None:
+                return None
+        return with_values(self._template, values)
+
+    def note(self, params: Any, value: dict[str, Any], result: Any, capabilities: Capabilities) -> None:
+        """Note params that were converted, if others can be copied like them."""
+        if self._touched is None or not (isinstance(params, CoreRecord) and isinstance(result, CoreRecord)):
+            return
+        if params.__pydantic_extra__ or not self._touched.isdisjoint(value):
+            return
+        names = frozenset(name for name, wire in params.names.items() if wire in self._touched)
+        if has_types_of(cast(Any, type(result)), cast(Any, type(params)), names):
+            self._source, self._capabilities = type(params), capabilities
+            self._names = names
+            self._template = without(result, params.names.keys() - names)
 
 
 class MessageConverter:
@@ -72,6 +113,7 @@ class MessageConverter:
         self._connection = Connection(handler_revision, cast(Side, self._side), local_capabilities={})
         # The capabilities that were converted last, and the result: most calls are about the same client.
         self._converted_capabilities: tuple[Capabilities, Capabilities] = ({}, {})
+        self._same_params: dict[str, _SameParams] = {}  # By method.
 
     # ---- to the handlers ---------------------------------------------------------------------------------------------
 
@@ -85,13 +127,18 @@ class MessageConverter:
 
         Raises JSONRPCError if the handlers' version cannot represent the params.
         """
-        value: Any = {} if params is None else _plain_params(params)
-        provided = {"client_capabilities": self.handler_capabilities(remote_capabilities)}
+        capabilities = self.handler_capabilities(remote_capabilities)
+        method = handler_row.method
+        same = self._same_params.get(method)
+        if same is not None and (record := same.record(params, capabilities)) is not None:
+            return record
+        value: Any = {} if params is None else plain_of(params)
+        provided = {"client_capabilities": capabilities}
         try:
-            converted = self.to_handler.params(self.receives, handler_row.method, value, provided=provided)
+            converted = self.to_handler.params(self.receives, method, value, provided=provided)
             if isinstance(self.handler_revision.lifecycle, Handshake):
                 converted = _with_meta_keys(converted, value)
-            return self._read_params(cast(Sent, handler_row))(converted)
+            result = self._read_params(cast(Sent, handler_row))(converted)
         except ConversionError as error:
             raise JSONRPCError(INVALID_PARAMS, str(error)) from None
         except ValidationError as error:
@@ -99,6 +146,10 @@ class MessageConverter:
                 INVALID_PARAMS,
                 f"{handler_row.method!r}: params: {format_validation_error(error)} ({self.handler_revision.id})",
             ) from None
+        if same is None:
+            same = self._same_params[method] = _SameParams(self.to_handler.touched_params(self.receives, method))
+        same.note(params, value, result, capabilities)
+        return result
 
     def handler_capabilities(self, remote_capabilities: Capabilities) -> Capabilities:
         """Return the capabilities of the peer in the handlers' version."""
@@ -161,13 +212,13 @@ class MessageConverter:
         try:
             if isinstance(row, InputRequest):  # It becomes an input response in the params of the next request.
                 return self.to_wire.result(self.receives, row.method, to_plain(model))
-            if not interim and self.to_wire.has_same_results(self.receives, row.method):
+            changes = self.to_wire.result_changes(self.receives, row.method, interim)
+            if not interim and not changes:
                 return result if plain is not None else PreSerialized(result)
-            value = to_plain(model) if plain is None else plain
-            converted = self.to_wire.result(self.receives, row.method, value, interim=interim)
+            converted = apply_changes(to_plain(model) if plain is None else plain, changes)
         except ConversionError as error:
             raise JSONRPCError(INTERNAL_ERROR, str(error)) from None
-        if isinstance(self.wire_revision.lifecycle, Handshake):
+        if not interim or isinstance(self.wire_revision.lifecycle, Handshake):
             return PreSerialized(converted)
         return cast(Request[Any], row).read_result(converted)  # A model, because the dispatcher checks its type.
 
@@ -210,16 +261,6 @@ def _remove_capability(capabilities: Capabilities, path: tuple[str, ...]) -> Non
         parent = parent.get(step, {}) if is_object(parent) else {}
     if is_object(parent):
         parent.pop(path[-1], None)
-
-
-def _plain_params(params: BaseModel) -> Any:
-    """Return params as plain JSON values. The further keys of `_meta`, which may be large, are not copied."""
-    meta: object = vars(params).get("meta")  # `getattr` looks for long where a type has no such field.
-    further = cast(Any, meta).__pydantic_extra__ if hasattr(type(meta), "model_dump") else None
-    if not further:
-        return to_plain(params)
-    plain = params.__pydantic_serializer__.to_python(params, exclude={"meta": {*further}})
-    return {**plain, "_meta": {**plain["_meta"], **further}}
 
 
 def _with_meta_keys(params: Any, original: Any) -> Any:

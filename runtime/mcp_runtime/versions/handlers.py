@@ -55,17 +55,23 @@ def _convert_handler(converter: MessageConverter, row: Row, handler: Handler, ma
         message = cast(RequestReceived, ctx._message)  # pyright: ignore[reportPrivateUsage]
         channel = ConvertingChannel(converter, wire_channel, message)
 
-        async def run(handler_params: Any) -> Any:
-            request = RequestReceived(message.id, cast(Any, handler_row), handler_params)
-            try:
-                return await handler(make_context(channel, request, ctx), handler_params)
-            except JSONRPCError as error:
-                error.code = converter.to_wire.error(converter.receives, row.method, error.code)
-                raise
-
         first = converter.handler_params(handler_row, params, wire_channel.connection.remote_capabilities)
-        result = await run(first)
+        request = RequestReceived(message.id, cast(Any, handler_row), first)
+        try:
+            result = await handler(make_context(channel, request, ctx), first)
+        except JSONRPCError as error:
+            error.code = converter.to_wire.error(converter.receives, row.method, error.code)
+            raise
         if type(result) is not PreSerialized and isinstance(result, _input_required_types(converter, handler_row)):
+
+            async def run(handler_params: Any) -> Any:
+                request = RequestReceived(message.id, cast(Any, handler_row), handler_params)
+                try:
+                    return await handler(make_context(channel, request, ctx), handler_params)
+                except JSONRPCError as error:
+                    error.code = converter.to_wire.error(converter.receives, row.method, error.code)
+                    raise
+
             result = await _resolve_input_required(converter, handler_row, first, result, channel, run)
         return converter.wire_result(row, handler_row, result)
 

@@ -54,7 +54,8 @@ class ServerAdapter(ServerCore):
         def make_context(
             channel: ConvertingChannel, message: RequestReceived | NotificationReceived, wire_context: ServerContext
         ) -> ServerContext:
-            context = self._server.context(wire_context.connection_state, channel, message)
+            state = wire_context._connection_state  # pyright: ignore[reportPrivateUsage]
+            context = self._server.context(state, channel, message)
             context._mrtr = wire_context._mrtr  # pyright: ignore[reportPrivateUsage]
             return context
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcp_runtime.aio import fast_paths
 from mcp_runtime.aio.threads import CALLER, WorkerThreads
-from mcp_runtime.aio.worker_results import call_soon_in_loop
+from mcp_runtime.aio.worker_results import LoopState, call_soon_in_loop
 
 
 async def settled(condition: Callable[[], bool]) -> None:
@@ -229,6 +232,80 @@ async def test_a_function_that_is_alone_and_quick_costs_no_turn_of_the_event_loo
         at_once += turns == before
         await asyncio.sleep(0)
     assert at_once  # Not always: another process may have the processor for longer than the event loop waits.
+
+
+@pytest.mark.skipif(not fast_paths.ENABLED, reason="without the fast paths the event loop never waits")
+async def test_few_functions_that_come_one_at_a_time_give_a_callback_to_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    workers, loop, looks = WorkerThreads(), asyncio.get_running_loop(), list[object]()
+    call_soon = loop.call_soon
+
+    def counted(callback: Callable[..., object], *arguments: Any, **settings: Any) -> Any:
+        looks.extend([callback] if getattr(callback, "__name__", "") == "_begin_iteration" else [])
+        return call_soon(callback, *arguments, **settings)
+
+    monkeypatch.setattr(loop, "call_soon", counted)
+    monkeypatch.setattr("mcp_runtime.aio.worker_results._WAIT_SECONDS", 10)  # However busy the machine is.
+    monkeypatch.setattr("mcp_runtime.aio.worker_results._QUICK_SECONDS", 10)
+    for number in range(320):
+        assert await workers.run(str, number) == str(number)
+        await asyncio.sleep(0)
+    assert 17 <= len(looks) <= 17 + 320 // 16
+    looks.clear()
+    for _ in range(10):  # Many in one iteration: soon each iteration has one look, and one wait.
+        results = await asyncio.gather(*(workers.run(str, number) for number in range(100)))
+        assert results == [*map(str, range(100))]
+    assert len(looks) >= 9
+
+
+@pytest.mark.skipif(not fast_paths.ENABLED, reason="without the fast paths the event loop never waits")
+async def test_after_a_slow_function_an_iteration_waits_for_one_function_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits = {"_WAIT_SECONDS": 10, "_QUICK_SECONDS": 10, "_PAUSE_SECONDS": (0.0, 0.0)}
+    for name, value in limits.items():
+        monkeypatch.setattr(f"mcp_runtime.aio.worker_results.{name}", value)
+    workers, waits = WorkerThreads(), list[object]()
+    wait = LoopState.wait
+
+    def counted(self: LoopState, work: Any, *arguments: Any) -> bool:
+        waits.append(work)
+        return wait(self, work, *arguments)
+
+    for _ in range(100):
+        await workers.run(int)
+        await asyncio.sleep(0)
+    monkeypatch.setattr(LoopState, "wait", counted)
+    monkeypatch.setattr("mcp_runtime.aio.worker_results._QUICK_SECONDS", 0)  # All functions are slow from now on.
+    results = await asyncio.gather(*(workers.run(str, number) for number in range(20)))
+    assert results == [*map(str, range(20))]
+    assert 1 <= len(waits) <= 2
+
+
+@pytest.mark.parametrize("problem", [OSError(24, "Too many open files"), None])
+async def test_threads_that_get_no_descriptor_run_functions_too(
+    problem: OSError | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = list[int]()
+
+    def eventfd(count: int) -> int:
+        if problem is not None:
+            raise problem
+        opened.append(original(count))
+        return opened[-1]
+
+    original = getattr(os, "eventfd", int)
+    monkeypatch.setattr(os, "eventfd", eventfd, raising=False)
+    monkeypatch.setattr("mcp_runtime.aio.threads._IDLE_SECONDS", 0.05)
+    workers, barrier = WorkerThreads(), threading.Barrier(5)
+    for number in range(50):
+        assert await workers.run(str, number) == str(number)
+        await asyncio.sleep(0)
+    assert sorted(await asyncio.gather(*(workers.run(barrier.wait, 10) for _ in range(5)))) == [*range(5)]
+    await settled(lambda: not workers._threads)
+    assert bool(opened) == (problem is None and sys.platform == "linux")
+    await settled(lambda: not any(Path(f"/proc/self/fd/{number}").exists() for number in opened))
 
 
 async def test_a_function_begins_at_once_where_a_thread_is_free(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,7 +186,7 @@ def test_nothing_is_done_to_a_message_that_is_the_same_in_both() -> None:
     chain = chain_of("mcp_generated", "2025-03-26", "2025-06-18")
     params = {"uri": "file:///x"}
     assert chain.params("client_to_server", "resources/subscribe", params) is params
-    assert chain.has_same_results("client_to_server", "resources/subscribe")
+    assert not chain.result_changes("client_to_server", "resources/subscribe")
 
 
 def test_a_longer_way_is_a_chain_of_steps() -> None:

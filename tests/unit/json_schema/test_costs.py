@@ -19,9 +19,9 @@ SIZES = (10, 300, 4000)
 NUMBERS = [7, 0.1, 1e-200, 1e200, 2**70 + 1, 10**300, -3, 2**53]
 # The keywords with subschemas: with one, with up to so many, or with one for these names.
 APPLICATORS: dict[str, int | tuple[str, ...]] = {
-    **dict.fromkeys(("items", "contains", "additionalProperties", "propertyNames", "not", "if", "then"), ()),
+    **dict.fromkeys(("items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else"), ()),
     **dict.fromkeys(("unevaluatedProperties", "unevaluatedItems"), ()),
-    **dict.fromkeys(("anyOf", "oneOf", "allOf"), 5),
+    **dict.fromkeys(("anyOf", "oneOf", "allOf", "prefixItems"), 5),
     "patternProperties": ("^p[0-9]+$", "k"),
     "properties": ("a", "p1"),
     "dependentSchemas": ("p1",),
@@ -52,12 +52,22 @@ def _keywords(draw: random.Random, depth: int = 0) -> dict[str, Any]:
 
     plain = {
         "minimum": number,
+        "maximum": number,
+        "exclusiveMinimum": number,
         "exclusiveMaximum": number,
         "multipleOf": abs(number),
         "const": number,
         "enum": draw.choice([[number, "a"], list(range(1 + size // 10)), [[number]] * 20]),
         "uniqueItems": True,
         "maxLength": size,
+        "minLength": size // 10,
+        "minItems": size // 10,
+        "minContains": size // 10,
+        "maxContains": size,
+        "minProperties": size // 10,
+        "maxProperties": size,
+        "dependentRequired": {f"p{i}": [f"p{i + 1}"] for i in range(size // 10)},
+        "$ref": "#/$defs/x",
         "pattern": draw.choice(["^[a-z]+$", "x{1,30}y", "(a|b)*c"]),
         "required": [f"p{i}" for i in range(size // 10)],
         "maxItems": size * 2,
@@ -126,6 +136,7 @@ def test_no_random_schema_and_value_take_longer_than_predicted(seed: int) -> Non
     validated, slow = 0, dict[str, Any]()
     for _ in range(250):
         schema, value = _keywords(draw), _values(draw, draw.choice(SIZES))
+        schema["$defs"] = {"x": {"items": {"type": ["string", "number", "array"]}, "maxLength": 99}}
         began = time.thread_time()
         compiled: CompiledSchema | None = None
         with suppress(MCPError):

@@ -129,7 +129,8 @@ def _trees(size: int) -> list[Any]:
     for _ in range(size):
         halves = zip(texts, reversed(texts), strict=True)
         texts.append([f"[{first}]{rest}" for firsts, rests in halves for first in firsts for rest in rests])
-    return [json.loads(f"[{text}]".replace("][", "],[")) for text in texts[size]]
+    trees: list[Any] = json.loads(f"[{','.join(f'[{text}]' for text in texts[size])}]".replace("][", "],["))
+    return trees
 
 
 def _unevaluated(levels: int, keyword: str = "allOf") -> dict[str, Any]:

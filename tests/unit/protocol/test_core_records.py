@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 import mcp_generated
 from mcp_codegen.testkit.instances import InstanceGenerator
-from mcp_runtime.protocol.models import format_validation_error, read_as_model, validator
+from mcp_runtime.protocol.models import format_validation_error, plain_of, read_as_model, validator
 from mcp_runtime.protocol.revision import Request, Revision
 from mcp_runtime.protocol.wire.core_records import (
     CoreRecord,
@@ -106,7 +106,7 @@ def test_right_and_wrong_params_are_judged_as_the_model_judges_them(id: str) -> 
         for _ in range(40):
             request = instances.valid(row_type(schema, row.method))
             params: Any = request.get("params", {})  # type: ignore[union-attr]
-            for value in (params, instances.mutated(params), {**params, "_meta": instances.mutated(params)}):
+            for value in (params, instances.mutated(params), {**params, "_meta": instances.mutated(params), "x": []}):
                 expected = outcome(read_as_model(row), value)
                 assert outcome(read_as_record(row), value) == expected
                 wrong += isinstance(expected[0], int)
@@ -121,6 +121,24 @@ def row_type(schema: Any, method: str) -> str:
         for name, definition in definitions.items()
         if definition.get("properties", {}).get("method", {}).get("const") == method
     )
+
+
+@pytest.mark.parametrize("id", REVISIONS)
+def test_params_as_json_are_those_of_a_copy_but_share_their_values(id: str) -> None:
+    schema = json.loads((SCHEMAS / id / "schema.json").read_text())
+    instances = InstanceGenerator(schema.get("$defs") or schema["definitions"], seed=20261124)
+    for row in revision_of(id).table("client_to_server").values():
+        for _ in range(20):
+            params = instances.valid(row_type(schema, row.method)).get("params", {})  # type: ignore[union-attr]
+            value = {**params, "further": [[]]}  # type: ignore[dict-item]
+            for params in (read_as_model(row)(value), read_as_record(row)(value)):
+                plain = plain_of(params)
+                assert plain == params.model_dump() and plain["further"] is value["further"]
+                assert plain_of(params, with_further=False) == {
+                    name: part for name, part in plain.items() if name not in (params.model_extra or {})
+                }
+                if isinstance(params, CoreRecord):
+                    assert as_model(params).model_extra == params.model_extra
 
 
 @pytest.mark.parametrize("id", REVISIONS)

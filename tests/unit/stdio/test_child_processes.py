@@ -135,8 +135,74 @@ def test_token_files_are_the_owner_s_before_anything_is_in_them(tmp_path: Path) 
     assert [name for name in seen["files"] if not name.endswith("lock")] == ["tokens.json"]
 
 
+DATABASES = """
+    import asyncio, json, os, subprocess, sys
+    from contextlib import closing
+    from mcp_runtime.auth.authorization_server.storage import SQLiteStorage
+    from mcp_runtime.errors import LocalError
+    from mcp_runtime.stores.sqlite_store import SQLiteStore
+
+    folder, code = sys.argv[1], [0]
+    calls = []
+    def run(command, **settings):
+        calls.append([os.path.basename(command[0].replace(chr(92), "/")), os.path.basename(command[1]), *command[2:]])
+        return subprocess.CompletedProcess(command, code[0])
+    subprocess.run = run
+
+    async def store(name):
+        store = SQLiteStore(os.path.join(folder, name))
+        await store.put("key", b"value", 60.0)
+        await store.close()
+
+    with closing(SQLiteStorage(os.path.join(folder, "grants.db"))):
+        grants = calls.copy()
+    calls.clear()
+    asyncio.run(store("store.db"))
+    shared = calls.copy()
+    code[0] = 5
+    try:
+        asyncio.run(store("refused.db"))
+    except LocalError as error:
+        print(json.dumps([grants, shared, str(error), sorted(os.listdir(folder))]))
+"""
+
+
+def test_databases_with_secrets_are_the_owner_s_with_the_files_beside_them(tmp_path: Path) -> None:
+    grants, shared, error, files = emulated.run(DATABASES, str(tmp_path))
+    options = ["/inheritance:r", "/grant:r", "*S-1-3-4:F"]
+    for calls, name in ((grants, "grants.db"), (shared, "store.db")):
+        assert calls == [["icacls.exe", file, *options] for file in (name, f"{name}-wal", f"{name}-shm")]
+    assert error.endswith(
+        "icacls cannot prevent other users from reading it; choose a path on an NTFS disk of this machine"
+    )
+    assert files == ["grants.db", "store.db"]
+
+
+STARTED = """
+    import json, os, subprocess, sys
+    from mcp_codegen.errors import CodegenError
+    from mcp_codegen.testkit import processes
+
+    words = []
+    processes.subprocess.Popen = lambda command, **settings: words.append(command)
+    processes.shutil.which = lambda name, path: os.path.join(path, f"{name}.cmd") if name == "npx" else None
+    for command in (["npx", "-y", "a server"], ["npx.exe", "a&b"], ["npx", "http://h/?a=1&b=%PATH%"]):
+        try:
+            processes.start_group(command, env={"PATH": sys.argv[1]})
+        except CodegenError as error:
+            words.append(str(error))
+    print(json.dumps(words))
+"""
+
+
+def test_the_generator_starts_batch_files_and_gives_them_nothing_that_cmd_obeys(tmp_path: Path) -> None:
+    started, other, refused = emulated.run(STARTED, str(tmp_path))
+    assert started == [f"{tmp_path}/npx.cmd", "-y", "a server"] and other == ["npx.exe", "a&b"]
+    assert "npx is a batch file, which cannot take '%' '&'; start its program directly" in refused
+
+
 def test_elsewhere_no_program_changes_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from mcp_runtime.auth.client.file_access import restrict_to_owner
+    from mcp_runtime.stores.private_files import restrict_to_owner
 
     def refuse(*arguments: Any, **settings: Any) -> Any:
         raise AssertionError("a program was started")

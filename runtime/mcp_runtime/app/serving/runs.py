@@ -78,8 +78,9 @@ class Serving(Generic[ServerT]):
     def run(self, transport: str = "stdio", **settings: Any) -> None:
         """Serve until the client disconnects (stdio), or until the process gets SIGINT or SIGTERM.
 
-        The keywords are those of `Server.run`: `revisions`, `host`, `port`, `path`, `uvicorn` and those of `asgi`, and
-        those of `ServerSettings`, which set them for this run. Raises TypeError for an unknown keyword.
+        The keywords are those of `Server.run`: `revisions`, `host`, `port`, `path`, `uvicorn`, `server`, `workers` and
+        those of `asgi`, and those of `ServerSettings`, which set them for this run. Raises TypeError for an unknown
+        keyword.
         """
         server: Any = self.server
         server.run(transport, **self._run_settings(transport, settings))

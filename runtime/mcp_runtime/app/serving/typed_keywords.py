@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from ...auth.resource_server.protection import ResourceServer  # Of another distribution.
 
 
-class ConstructorKeywords(AppKeywords, total=False):
-    """The keywords of `App(…)` besides the name and the instructions."""
+class CommonKeywords(TypedDict, total=False):
+    """The keywords that `App(…)`, `FastMCP(…)`, `MCPServer(…)` and the low-level `Server(…)` have in common."""
 
-    version: str
     lifespan: Callable[[Any], AbstractAsyncContextManager[Any]] | None
     coerce: bool
     json_indent: int | None
@@ -35,9 +34,15 @@ class ConstructorKeywords(AppKeywords, total=False):
     capabilities: Mapping[str, Any] | None
     keys: KeyRing | None
     rate_limits: Mapping[str, RateLimit | None] | None
-    cache_hints: Mapping[str, CacheHint] | None
     tasks: TaskStore | None
     session_state_store: StateStore | None
+
+
+class ConstructorKeywords(AppKeywords, CommonKeywords, total=False):
+    """The keywords of `App(…)` besides the name and the instructions."""
+
+    version: str
+    cache_hints: Mapping[str, CacheHint] | None
     middleware: Sequence[Callable[[MiddlewareContext, CallNext], Awaitable[Any]]]
 
 
@@ -47,10 +52,15 @@ class NamedKeywords(ConstructorKeywords, total=False):
     instructions: str | None
 
 
-class _EndpointKeywords(TypedDict, total=False):
+class AccessKeywords(TypedDict, total=False):
+    """The keywords that all HTTP applications have in common: who may send requests, in which versions."""
+
     revisions: RevisionChoice
     hosts: Iterable[str] | None
     origins: Iterable[str] | None
+
+
+class _EndpointKeywords(AccessKeywords, total=False):
     owner: Owner
     auth: ResourceServer | None
     limits: HTTPLimits

@@ -73,18 +73,18 @@ def client_of_entry(
     if needed == "url":
         from ...transports.http_client.connection import HTTPOptions
 
-        headers = _texts(entry, "headers")
-        options = HTTPOptions(headers=headers)
-        return client_class.http(_text(url, "url"), http=options, **settings)
+        headers, others = _texts(entry, "headers"), dict(settings)
+        options = HTTPOptions(headers=headers, auth=others.pop("auth", None))
+        return client_class.http(entry_text(url, "url"), http=options, **others)
     words = entry.get("args", [])
     if not is_list(words):
         raise LocalError(f"'args' must be a list of strings, not {words!r}")
     cwd = entry.get("cwd")
     return client_class.stdio(
-        _text(entry.get("command"), "command"),
-        *(_text(word, "args") for word in words),
+        entry_text(entry.get("command"), "command"),
+        *(entry_text(word, "args") for word in words),
         env=_texts(entry, "env"),
-        cwd=None if cwd is None else _text(cwd, "cwd"),
+        cwd=None if cwd is None else entry_text(cwd, "cwd"),
         stderr=stderr,
         **settings,
     )
@@ -98,11 +98,11 @@ def _texts(entry: Mapping[str, Any], key: str) -> dict[str, str]:
     values: object = entry.get(key) or dict[str, Any]()
     if not is_object(values):
         raise LocalError(f"{key!r} must be an object of strings, not {values!r}")
-    return {name: _text(value, key) for name, value in values.items()}
+    return {name: entry_text(value, key) for name, value in values.items()}
 
 
-def _text(value: object, key: str) -> str:
-    """Return a string of an entry with its variables replaced."""
+def entry_text(value: object, key: str) -> str:
+    """Return a string of an entry with its variables replaced. Raises LocalError."""
     if not isinstance(value, str) or not value:
         raise LocalError(f"{key!r} must be a string, not {value!r}" if value else f"{key!r} is missing or empty")
     return _VARIABLE.sub(_replacement(key), value)

@@ -5,24 +5,17 @@ They are those of `App` with the values of the official SDK besides, and the nam
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any, TypedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, TypedDict
 
-from ...aio.rate_limit import RateLimit
-from ...app.components.catalog import ListKind
-from ...app.components.failures import ShownExceptions
 from ...app.middleware.authorization import AuthorizationCheck
 from ...app.middleware.hooks import Middleware
 from ...app.providers.provider import Provider
 from ...app.serving.server_settings import LogLevel, OnDuplicate
+from ...app.serving.typed_keywords import AccessKeywords, CommonKeywords
 from ...app.settings import ResourceSettings, Settings, ToolSettings
 from ...app.transforms.transform import Transform
 from ...auth.resource_server.protection import ResourceServer
-from ...encryption import KeyRing
-from ...extensions.tasks import TaskStore
-from ...server.state_store import StateStore
-from ...session.interfaces import RevisionChoice
 from ...stores.primitives import Store
 from ...transports.http_server.app import HTTPLimits, Owner
 from ...transports.http_server.event_store import EventStore
@@ -61,21 +54,10 @@ class SharedHTTPKeywords(TypedDict, total=False):
     transport_security: TransportSecuritySettings | None
 
 
-class OfficialServerKeywords(SharedHTTPKeywords, total=False):
+class OfficialServerKeywords(SharedHTTPKeywords, CommonKeywords, total=False):
     """The keywords of a constructor besides those that describe the server to its users."""
 
-    lifespan: Callable[[Any], AbstractAsyncContextManager[Any]] | None
-    coerce: bool
-    json_indent: int | None
-    tool_errors: ShownExceptions
-    page_size: int
-    declare: Collection[ListKind]
-    capabilities: Mapping[str, Any] | None
-    keys: KeyRing | None
-    rate_limits: Mapping[str, RateLimit | None] | None
     cache_hints: Mapping[str, Any] | None
-    tasks: TaskStore | None
-    session_state_store: StateStore | None
     on_duplicate: OnDuplicate | None
     dereference_schemas: bool | None
     middleware: Sequence[Middleware | Callable[..., Awaitable[Any]]] | None
@@ -94,12 +76,9 @@ class OfficialServerKeywords(SharedHTTPKeywords, total=False):
     subscriptions: EventBus | None
 
 
-class OfficialEndpointKeywords(TypedDict, total=False):
+class OfficialEndpointKeywords(AccessKeywords, total=False):
     """The keywords of HTTP applications besides the path."""
 
-    revisions: RevisionChoice
-    hosts: Iterable[str] | None
-    origins: Iterable[str] | None
     owner: Owner | None
     auth: ResourceServer | None
     event_store: EventStore | StreamEventStore | None
@@ -132,16 +111,14 @@ class OfficialRunKeywords(OfficialHTTPKeywords, total=False):
 
     path: str | None
     uvicorn: dict[str, Any] | None
+    server: Literal["uvicorn", "hypercorn", "granian"]
     workers: int
 
 
-class LowLevelHTTPKeywords(TypedDict, total=False):
+class LowLevelHTTPKeywords(AccessKeywords, total=False):
     """The keywords of `Server.streamable_http_app` besides those that it names itself."""
 
-    revisions: RevisionChoice
     path: str | None
-    hosts: Iterable[str] | None
-    origins: Iterable[str] | None
     owner: Owner
     limits: HTTPLimits
     legacy_sse: bool

@@ -32,7 +32,8 @@ class SafeDirectory:
         self.path = Path(path).resolve()
         if os.open not in os.supports_dir_fd:
             raise LocalError(
-                "skills cannot be served on this platform: it cannot open files relative to a directory (openat)"
+                "skills cannot be served on this platform: it cannot open files relative to a directory (openat); "
+                "run the server on Linux or macOS, or on Windows in WSL"
             )
         if not self.path.is_dir():
             raise LocalError(f"{self.path} is not a directory")

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from ...bindings.server import BaseServer
 from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
-from ...protocol.models import is_object, validator
+from ...protocol.models import is_object, plain_of, validator
 from ...protocol.revision import InterimResult, Notification, Request
 from ...server.context import ServerContext
 from ...server.input_requests import require_client_capabilities
@@ -81,7 +81,7 @@ class TaskServerMixin(BaseServer):
         """Settle the input requests of a task; responses without a request are ignored."""
         execution = await self._get_running_execution(ctx, params.task_id)
         if execution is not None:
-            responses = params.model_dump().get("inputResponses")
+            responses = plain_of(params).get("inputResponses")
             await execution.resolve_inputs(responses if is_object(responses) else {})
         return self._result("update_task", {})
 
@@ -204,7 +204,7 @@ class TaskServerMixin(BaseServer):
 
 def _create_task_type(row: Request[Any]) -> InterimResult | None:
     """Return the interim result of a request that announces a task, None if it has none."""
-    return next((interim for interim in row.interim if "task_id" in interim.result.model_fields), None)
+    return next((interim for interim in row.interim if "task_id" in interim.result.__pydantic_fields__), None)
 
 
 def _checked_scopes(ctx: ServerContext) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ def _long_properties(shape: type[BaseModel]) -> Mapping[str, Validate]:
     """Return the properties of a type that are lists or objects of models, and what validates a part of each."""
     shape.model_rebuild()
     properties: dict[str, Validate] = {}
-    for name, field in shape.model_fields.items():
+    for name, field in shape.__pydantic_fields__.items():
         for choice in (field.annotation, *get_args(field.annotation)):
             kind = get_args(choice)[0] if get_origin(choice) is Annotated else choice
             if get_origin(kind) in (list, dict) and get_args(kind)[-1] not in (Any, str):

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from pydantic_core import PydanticKnownError, SchemaSerializer, SchemaValidator
 
-from ..models import PreSerialized, Read, TypeReference, check_integer, is_object, read_as_model, validator
+from ..models import PreSerialized, Read, TypeReference, check_integer, is_object, plain_of, read_as_model, validator
 from ..result_types import read_result
 from ..revision import Request, Sent
+from .record_forms import is_open_form
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _Schema = dict[str, Any]
 
 _SCALARS: Final[Mapping[str, _Schema]] = {
-    "str": {"type": "str"},
+    "str": {"type": "str", "strict": True},
     "int": {
         "type": "function-before",
         "function": {"type": "no-info", "function": check_integer},
@@ -70,6 +71,8 @@ class CoreRecord:
     """The types of the properties that are objects, by property."""
     defaults: ClassVar[Mapping[str, Any]]
     """The defaults of properties that a received object lacks, by property."""
+    opened: ClassVar[Mapping[str, str]]
+    """The properties with any JSON, by attribute, as `plain_of` needs them."""
     of_models: ClassVar[frozenset[str]]
     """The properties that only the model has: objects with them are read as models."""
 
@@ -102,7 +105,14 @@ def as_model(value: Any) -> Any:
     """Return a record as an instance of the model of its type; other values as they are."""
     if type(value) is PreSerialized and isinstance(value.value, CoreRecord):
         value = value.value
-    return validator(value.reference.load())(value.model_dump()) if isinstance(value, CoreRecord) else value
+    if not isinstance(value, CoreRecord):
+        return value
+    read, further = validator(value.reference.load()), value.__pydantic_extra__
+    if not further or not value.of_models.isdisjoint(further):
+        return read(plain_of(value))
+    model = read(plain_of(value, with_further=False))
+    object.__setattr__(model, "__pydantic_extra__", further)  # Reading them again would take as long as before.
+    return model
 
 
 @cache
@@ -170,7 +180,7 @@ def property_names(shape: type[CoreRecord] | type[BaseModel]) -> frozenset[str]:
     """Return the properties of a type."""
     if issubclass(shape, CoreRecord):
         return frozenset(shape.names.values())
-    return frozenset(field.alias or name for name, field in shape.model_fields.items())
+    return frozenset(field.alias or name for name, field in shape.__pydantic_fields__.items())
 
 
 def property_type(shape: type[CoreRecord] | type[BaseModel], property: str) -> Any:
@@ -178,7 +188,7 @@ def property_type(shape: type[CoreRecord] | type[BaseModel], property: str) -> A
     shape.model_rebuild()  # Else an annotation may be a string until the first instance.
     if issubclass(shape, CoreRecord):
         return shape.types.get(property)
-    fields = shape.model_fields.items()
+    fields = shape.__pydantic_fields__.items()
     return next((field.annotation for name, field in fields if property in (name, field.alias)), None)
 
 
@@ -242,6 +252,7 @@ class _Table:
             "__slots__": (),
             "reference": TypeReference(self._package, "types", name),
             "names": names,
+            "opened": {attribute: names[attribute] for attribute, field in fields.items() if is_open_form(field[2])},
             "defaults": {names[attribute]: field[3] for attribute, field in fields.items() if len(field) > 3},
             "of_models": frozenset(names[attribute] for attribute, field in fields.items() if field[2] is None),
             **{attribute: None for attribute, field in fields.items() if field[2] is None},
@@ -258,6 +269,7 @@ class _Table:
             "cls": record,
             "schema": {"type": "model-fields", "model_name": name, "computed_fields": [], "fields": own},
             "config": {
+                "allow_inf_nan": False,
                 "title": name,
                 "extra_fields_behavior": "forbid" if kind == "closed" else "allow",
                 "ser_json_inf_nan": "constants",
@@ -290,23 +302,23 @@ class _Table:
             model_field["serialization_exclude_if"] = partial(is_, None)
         return model_field
 
-    def _schema(self, form: Any, definitions: dict[str, _Schema], fail_fast: bool = True) -> _Schema:
+    def _schema(self, form: Any, definitions: dict[str, _Schema]) -> _Schema:
         if isinstance(form, str):
             return _SCALARS[form]
         kind, *arguments = form
         if kind == "type":
-            return self._named(arguments[0], definitions, fail_fast)
+            return self._named(arguments[0], definitions)
         if kind == "values":
             return {"type": "literal", "expected": arguments}
         if kind == "at least":
             function = {"type": "no-info", "function": partial(_check_minimum, ge=arguments[1])}
             return {"type": "function-after", "function": function, "schema": self._schema(arguments[0], definitions)}
-        schemas = [self._schema(argument, definitions, fail_fast) for argument in arguments]
-        quick = {"fail_fast": True} if fail_fast else {}
+        schemas = [self._schema(argument, definitions) for argument in arguments]
         if kind == "list":
-            return {"type": "list", "items_schema": schemas[0], **quick}
+            return {"type": "list", "items_schema": schemas[0], "fail_fast": True}
         if kind == "dict":
-            return {"type": "dict", "keys_schema": _SCALARS["str"], "values_schema": schemas[0], **quick}
+            keys = _SCALARS["str"]
+            return {"type": "dict", "keys_schema": keys, "values_schema": schemas[0], "fail_fast": True}
         choices = [
             choice
             for schema in schemas
@@ -316,7 +328,7 @@ class _Table:
         union = choices[0] if len(choices) == 1 else {"type": "union", "choices": choices}
         return {"type": "nullable", "schema": union} if _SCALARS["null"] in schemas else union
 
-    def _named(self, name: str, definitions: dict[str, _Schema], fail_fast: bool) -> _Schema:
+    def _named(self, name: str, definitions: dict[str, _Schema]) -> _Schema:
         """Return the schema of a type by its name. Aliases may refer to each other in a circle: they are references."""
         record = self.record(name)
         if record is not None:
@@ -329,6 +341,5 @@ class _Table:
         if name not in definitions:
             definitions[name] = {}
             form = self._entries[name][1]
-            fail_fast &= form[0] in ("list", "dict")  # The items of other named types cannot be wrong.
-            definitions[name] = {**self._schema(form, definitions, fail_fast), "ref": name}
+            definitions[name] = {**self._schema(form, definitions), "ref": name}
         return {"type": "definition-ref", "schema_ref": name}

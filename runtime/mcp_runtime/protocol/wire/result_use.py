@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 def list_field(cls: type[BaseModel]) -> str:
     """Return the field with the items of a result that has pages; an empty text for other messages."""
-    fields = cls.model_fields
+    fields = cls.__pydantic_fields__
     if "next_cursor" not in fields:
         return ""
     return next((name for name, field in fields.items() if get_origin(field.annotation) is list), "")
@@ -29,16 +29,16 @@ def item_remedy(cls: type[BaseModel], key: object, attributes: Mapping[str, str]
     """Return the message for `message[key]`."""
     if isinstance(key, str):
         name = attributes.get(key, key)
-        remedy = f"write .{name}" if name in cls.model_fields else "to_dict() has its JSON"
+        remedy = f"write .{name}" if name in cls.__pydantic_fields__ else "to_dict() has its JSON"
     else:
-        name = list_field(cls) or ("content" if "content" in cls.model_fields else "")
+        name = list_field(cls) or ("content" if "content" in cls.__pydantic_fields__ else "")
         remedy = f"its attribute {name!r} is a list" if name else "to_dict() has its JSON"
     return f"{cls.__name__} has attributes, not items: {remedy}"
 
 
 def attribute_remedy(cls: type[BaseModel], name: str) -> str:
     """Return the message for an attribute that results of other packages have; an empty text for other names."""
-    fields = cls.model_fields
+    fields = cls.__pydantic_fields__
     if not {"content", "is_error"} <= fields.keys():
         return ""
     if name == "data":  # FastMCP's name of its value.

@@ -9,12 +9,22 @@
 # Without `from __future__ import annotations`: pydantic would evaluate the strings again for every generated class.
 
 import warnings
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+    WithJsonSchema,
+)
 from pydantic_core import CoreSchema, SchemaValidator
 
 from ..models import check_integer, is_object, untrusted_input_schema
@@ -31,6 +41,11 @@ T = TypeVar("T")
 
 
 Opt = Annotated[T | None, Field(exclude_if=partial(is_, None))]
+# Texts in a format, which is an annotation in the JSON Schema: it is not validated.
+EncodedBytes = Annotated[str, WithJsonSchema({"type": "string", "format": "byte"})]
+Uri = Annotated[str, WithJsonSchema({"type": "string", "format": "uri"})]
+UriTemplate = Annotated[str, WithJsonSchema({"type": "string", "format": "uri-template"})]
+_BASE64 = get_args(EncodedBytes)[1]
 Int = Annotated[int, BeforeValidator(check_integer)]
 Number = int | float
 
@@ -71,6 +86,7 @@ class WireModel(BaseModel):
     """A JSON object of the protocol."""
 
     model_config = ConfigDict(
+        allow_inf_nan=False,
         defer_build=True,
         extra="allow",
         protected_namespaces=(),
@@ -92,7 +108,7 @@ class WireModel(BaseModel):
         try:
             _VALIDATORS[type(self)](values, self_instance=self)
         except ValidationError:
-            texts = {name: str(value) if _is_url(value) else value for name, value in values.items()}
+            texts = {name: _as_text(type(self), name, value) for name, value in values.items()}
             if texts == values:
                 raise
             self.__pydantic_validator__.validate_python(texts, self_instance=self)
@@ -108,6 +124,14 @@ class WireModel(BaseModel):
         schema = handler(source)
         model: dict[str, Any] = cast(Any, handler.resolve_ref_schema(schema))
         model["schema"] = untrusted_input_schema(model["schema"], cast(Any, handler.resolve_ref_schema))
+        return schema
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /) -> dict[str, Any]:
+        from .described_fields import exported_schema
+
+        schema = handler(core_schema)
+        exported_schema(cls, handler.resolve_ref_schema(schema))
         return schema
 
     def to_dict(self) -> dict[str, Any]:
@@ -146,9 +170,29 @@ class WireModel(BaseModel):
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
-def _is_url(value: object) -> bool:
-    """Return True for a URL of pydantic, which is accepted where the schema has a string."""
-    return type(value).__module__ == "pydantic.networks"
+def _as_text(cls: type[BaseModel], name: str, value: object) -> object:
+    """Return the text of a URL of pydantic, and of bytes for a property in base64; any other value is unchanged."""
+    if isinstance(value, bytes | bytearray):
+        fields = cls.__pydantic_fields__
+        field = fields.get(name) or fields.get(_attributes(cls).get(name, ""))
+        return b64encode(value).decode() if field is not None and _BASE64 in field.metadata else value
+    return str(value) if type(value).__module__ == "pydantic.networks" else value
+
+
+if not TYPE_CHECKING:
+
+    class _ModelFields:
+        """The fields of a model for programs; the runtime reads them without their descriptions."""
+
+        def __get__(self, instance, owner):
+            from .described_fields import described_fields
+
+            return described_fields(owner)
+
+        def __set__(self, instance, value):
+            raise AttributeError("model_fields cannot be set")
+
+    WireModel.model_fields = _ModelFields()
 
 
 DefaultFields = tuple[dict[str, Any], dict[str, str], str]
@@ -164,7 +208,7 @@ class _DefaultFieldsByType(dict[type[BaseModel], DefaultFields | None]):
     def __missing__(self, cls: type[BaseModel]) -> DefaultFields | None:
         values: dict[str, Any] = {}
         defaulted: dict[str, str] = {}
-        for name, field in cls.model_fields.items():
+        for name, field in cls.__pydantic_fields__.items():
             if is_object(field.json_schema_extra):
                 values[name] = field.json_schema_extra["fill"]
                 defaulted |= {name: name, field.alias or name: name}
@@ -196,4 +240,4 @@ _VALIDATORS = _ValidatorsByType()
 @cache
 def _attributes(cls: type[BaseModel]) -> Mapping[str, str]:
     """Return the attribute of each property whose JSON name is another one."""
-    return {field.alias: name for name, field in cls.model_fields.items() if field.alias not in (None, name)}
+    return {field.alias: name for name, field in cls.__pydantic_fields__.items() if field.alias not in (None, name)}

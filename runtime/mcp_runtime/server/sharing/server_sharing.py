@@ -1,13 +1,13 @@
 """The state of sessions as JSON, and announcements that reach the clients of all workers."""
 
-# What is exported is private to the dispatcher and to the server, whose other half this is.
+# What is exported is private to the dispatcher, the connection and the server, whose other half this is.
 # pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ...encryption import KeyRing
 from ...errors import LocalError, MCPError
@@ -15,7 +15,6 @@ from ...protocol.connection import Connection
 from ...protocol.lifecycle import Phase
 from ...protocol.revision import Notification
 from ...session.interfaces import Dispatcher
-from ...session.logged_dispatcher import LoggedDispatcher
 from ...stores.primitives import Store
 from ..core import ServerCore
 from ..dispatcher import ServerDispatcher
@@ -26,6 +25,21 @@ _log: Final = logging.getLogger(__name__)
 _CRITERIA: Final = ("names", "tags", "kinds")
 
 
+class _ChangeMessage:
+    """A change in one version. Its message is the same for all clients, and is serialized for the first one only."""
+
+    def __init__(self, row: Notification, params: Mapping[str, Any]) -> None:
+        self.row, self.params = row, params
+        self._message: bytes | None = None
+
+    def of(self, connection: Connection) -> bytes:
+        """Return the message for a client. Raises MCPError if it may not be sent to it now."""
+        if self._message is None or self.row.requirements:
+            self._message = connection.send_notification(self.row, self.params)
+        connection._sendable_row(self.row)
+        return self._message
+
+
 class ServerSharing:
     """What the workers of one server share: the states of sessions, announcements, and keys."""
 
@@ -34,6 +48,8 @@ class ServerSharing:
         self._origin = origin
         self._relay: Relay | None = None
         self._rows = {row.method: row for row in origin.revision.rows if isinstance(row, Notification)}
+        self._change: tuple[str, Any] = ("", None)  # The change whose messages are in the next attribute.
+        self._messages: dict[int, _ChangeMessage | None] = {}  # By the server of a version.
 
     def export(self, dispatcher: Dispatcher, connection: Connection) -> dict[str, Any]:
         """Return the state of a session, as JSON."""
@@ -86,12 +102,19 @@ class ServerSharing:
 
     def change(self, dispatcher: Dispatcher, connection: Connection, method: str, params: Any) -> bytes | None:
         """Return the message of a change for the client of a session; None if the client does not want it."""
-        core, row = _core(dispatcher), self._rows.get(method)
-        change = None if row is None else core._server._own_change(row, params)
-        if change is None or not core.wants(*change):
+        core = _core(dispatcher)
+        if self._change[0] != method or self._change[1] is not params:
+            self._change, self._messages = (method, params), {}
+        key = id(core._server)
+        if key not in self._messages:
+            row = self._rows.get(method)
+            change = None if row is None else core._server._own_change(row, params)
+            self._messages[key] = None if change is None else _ChangeMessage(*change)
+        message = self._messages[key]
+        if message is None or not core.wants(message.row, message.params):
             return None
         try:
-            return connection.send_notification(*change)
+            return message.of(connection)
         except MCPError as error:
             _log.debug("%r was not sent to a client: %s", method, error)
             return None
@@ -141,8 +164,10 @@ class ServerSharing:
 
 
 def _core(dispatcher: Dispatcher) -> ServerDispatcher:
-    wrapped = dispatcher.wrapped if isinstance(dispatcher, LoggedDispatcher) else dispatcher
-    return cast(ServerDispatcher, wrapped)
+    wrapped: Any = dispatcher
+    while not isinstance(wrapped, ServerDispatcher):
+        wrapped = wrapped.wrapped  # That of a dispatcher that logs or measures.
+    return wrapped
 
 
 def _rule_fields(rule: VisibilityRule) -> list[Any]:

@@ -1,6 +1,6 @@
 """Conversion of messages between revisions, with a report of the properties that were lost."""
 
-from .chain import Chain, chain_of
+from .chain import Chain, apply_changes, chain_of
 from .report import ConversionReport, Loss
 
-__all__ = ["Chain", "ConversionReport", "Loss", "chain_of"]
+__all__ = ["Chain", "ConversionReport", "Loss", "apply_changes", "chain_of"]

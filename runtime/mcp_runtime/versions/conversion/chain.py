@@ -58,7 +58,7 @@ class Chain:
         changes = self._cache.get(key)
         if changes is None:
             changes = self._cache[key] = self._collect(lambda step: _method(step, *key).get("params"))
-        return _apply(value, changes, report, provided)
+        return apply_changes(value, changes, report, provided)
 
     def result(
         self, direction: str, method: str, value: Any, report: ConversionReport | None = None, interim: str = ""
@@ -67,13 +67,24 @@ class Chain:
 
         `interim` is the name of the result type if the result is not the final one.
         """
-        return _apply(value, self._results(direction, method, interim), report, None)
+        return apply_changes(value, self.result_changes(direction, method, interim), report)
 
-    def has_same_results(self, direction: str, method: str) -> bool:
-        """Return True if results of this method need no conversion."""
-        return not self._results(direction, method, "")
+    def touched_params(self, direction: str, method: str) -> frozenset[str] | None:
+        """Return the properties that the conversion of params reads or writes; None if the plans do not tell.
 
-    def _results(self, direction: str, method: str, interim: str) -> tuple[Change, ...]:
+        Params without them are converted by adding properties, the same ones whatever the others are.
+        """
+        touched = set[str]()
+        for step in self._steps:
+            plan = _method(step, direction, method).get("params")
+            properties = None if plan is None else step.touched(plan)
+            if plan is not None and properties is None:
+                return None
+            touched |= properties or frozenset()
+        return frozenset(touched)
+
+    def result_changes(self, direction: str, method: str, interim: str = "") -> tuple[Change, ...]:
+        """Return what `apply_changes` does with the results of a method; empty if they need no conversion."""
         key = (direction, method, interim)
         changes = self._cache.get(key)
         if changes is None:
@@ -90,7 +101,7 @@ class Chain:
             changes = self._cache[key] = self._collect(
                 lambda step: ("type", name) if name in step.step["types"] else None
             )
-        return _apply(value, changes, report, None)
+        return apply_changes(value, changes, report)
 
     def error(self, direction: str, method: str, code: int) -> int:
         """Convert the error code of a response to a request that was sent in this direction."""
@@ -121,9 +132,13 @@ def _method(step: Operations, direction: str, method: str) -> Mapping[str, Any]:
     return plans
 
 
-def _apply(
-    value: Any, changes: tuple[Change, ...], report: ConversionReport | None, provided: Mapping[str, Any] | None
+def apply_changes(
+    value: Any,
+    changes: tuple[Change, ...],
+    report: ConversionReport | None = None,
+    provided: Mapping[str, Any] | None = None,
 ) -> Any:
+    """Return the converted value. Raises ConversionError."""
     if not changes:
         return value
     walk = _STANDALONE if provided is None and report is None else ConversionContext(provided or {}, report)

@@ -53,13 +53,24 @@ class Operations:
             self._types[name] = self._object(self.step["types"][name])
         return self._types[name]
 
+    def touched(self, plan: Any) -> frozenset[str] | None:
+        """Return the properties of an object that a plan reads or writes; None if the plan is not that of a type."""
+        operation, *arguments = plan
+        if operation != "type":
+            return None
+        parts: Mapping[str, Mapping[str, Any]] = self.step["types"][arguments[0]]
+        sources = {value for kind, value in parts.get("add", {}).values() if kind == "copy"}
+        return frozenset(sources).union(*parts.values())
+
     def refuse(self, rule: str, path: Path) -> ConversionError:
         """Return the error of a rule that refuses the value at a path."""
         place = format_path(path)
-        return ConversionError(
+        error = ConversionError(
             f"{self.step['source']} → {self.step['target']}: {place + ': ' if place else ''}"
             f"{rule}: {self.step['rules'][rule]}"
         )
+        error.rule = rule
+        return error
 
     def drop_with_report(self, rule: str, path: Path, context: ConversionContext, value: Any) -> None:
         """Report that a rule drops a value."""

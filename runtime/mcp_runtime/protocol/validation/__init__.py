@@ -1,0 +1,1 @@
+"""Errors of validation, for the messages that name them."""

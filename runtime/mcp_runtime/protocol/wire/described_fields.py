@@ -1,0 +1,93 @@
+"""The descriptions of properties, and the JSON Schema of models: read when somebody asks for them, because no message
+needs them.
+
+The descriptions stand in generated modules as strings below the fields, where editors find them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from ..models import is_list, is_object
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
+_Schema = dict[str, Any]
+
+# Bounds of a union, which pydantic leaves under the names that they have in Python.
+_BOUNDS: Final = {
+    **{"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum", "lt": "exclusiveMaximum"},
+    **{"min_length": "minLength", "max_length": "maxLength"},
+}
+
+
+@cache
+def described_fields(cls: type[BaseModel]) -> Mapping[str, FieldInfo]:
+    """Return the fields of a model by attribute, with their descriptions."""
+    fields = cls.__pydantic_fields__
+    for base in reversed(cls.__mro__):
+        for name, text in _sentences(base.__module__).get(base.__qualname__, {}).items():
+            if name in fields and fields[name].description is None:
+                fields[name].description = text
+    return fields
+
+
+@cache
+def _sentences(module: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the sentences below the fields of each class of a module; none where its source is not at hand."""
+    spec = import_module(module).__spec__
+    get_source = getattr(spec.loader if spec is not None else None, "get_source", None)  # A loader may have none.
+    try:
+        text = get_source(module) if get_source is not None else None
+    except (ImportError, OSError):
+        text = None
+    if text is None:
+        return {}
+    tree = ast.parse(text)
+    return {node.name: _sentences_of(node) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _sentences_of(node: ast.ClassDef) -> Mapping[str, str]:
+    sentences: dict[str, str] = {}
+    for statement, below in zip(node.body, node.body[1:], strict=False):
+        match statement, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                sentences[name] = " ".join(text.split())
+            case _:
+                pass
+    return sentences
+
+
+def exported_schema(cls: type[BaseModel], schema: _Schema) -> _Schema:
+    """Return the JSON Schema of a model as the specification has it: with descriptions, and without null for optional
+    properties, which may be absent."""
+    properties = schema.get("properties")
+    if not is_object(properties):
+        return schema
+    for name, field in described_fields(cls).items():
+        key = name if name in properties else field.alias or name
+        if is_object(written := properties.get(key)):
+            properties[key] = _property(written, field)
+    return schema
+
+
+def _property(written: _Schema, field: FieldInfo) -> _Schema:
+    if field.exclude_if is not None:  # `Opt`: None means that it is absent.
+        written = {key: value for key, value in written.items() if key != "default"}
+        arms = written.get("anyOf")
+        rest = [arm for arm in arms if arm != {"type": "null"}] if is_list(arms) else []
+        if rest:
+            del written["anyOf"]
+            written = {**rest[0], **written} if len(rest) == 1 else {"anyOf": rest, **written}
+    written = _with_bounds(written)
+    return {"description": field.description, **written} if field.description else written
+
+
+def _with_bounds(written: _Schema) -> _Schema:
+    return {_BOUNDS.get(key, key): value for key, value in written.items()}

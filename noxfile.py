@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nox
@@ -18,9 +20,8 @@ nox.options.default_venv_backend = "none"
 nox.options.sessions = ["check", "test"]
 
 ROOT = Path(__file__).resolve().parent
-PROGRAMS = Path(sys.executable).parent
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14", "python3.14t")
-BENCHMARKS = ("imports", "measures/models", "stdio", "over_http", "styles", "generator/times")
+BENCHMARKS = ("imports", "measures/models", "measures/readme_server", "stdio", "over_http", "styles", "generator/times")
 # What depends most on the interpreter: event loops, threads, processes, type hints and models.
 ON_ANY_PYTHON = (
     *("tests/features/event_loops", "tests/features/cancellation", "tests/unit/aio", "tests/unit/stdio"),
@@ -46,20 +47,32 @@ def generate(session: nox.Session) -> None:
 
 @nox.session
 def check(session: nox.Session) -> None:
-    """Check that generated/ is up to date, and lint, format, types, layers and dependencies."""
-    for arguments in (
+    """Check that generated/ is up to date, and lint, format, types, layers and dependencies: several side by side."""
+    commands = [
+        # Pyright takes longest. It looks for an activated environment otherwise.
+        ("-m", "pyright", "--threads", "--pythonpath", sys.executable),
+        ("-m", "mypy"),
+        ("-m", "mypy", "--platform", "win32", "--cache-dir", ".mypy_cache/win32"),
+        ("-m", "mypy", "--platform", "darwin", "--cache-dir", ".mypy_cache/darwin"),
+        ("-m", "black", "--check", "--quiet", "--diff", "."),
         ("-m", "mcp_codegen", "--all", "--check"),
         ("-m", "ruff", "check", "."),
-        ("-m", "black", "--check", "--quiet", "--diff", "."),
-        ("-m", "mypy", "--num-workers", "auto"),
-        ("-m", "mypy", "--num-workers", "auto", "--platform", "win32", "--cache-dir", ".mypy_cache/win32"),
-        ("-m", "mypy", "--num-workers", "auto", "--platform", "darwin", "--cache-dir", ".mypy_cache/darwin"),
-        # Pyright looks for an activated environment otherwise.
-        ("-m", "pyright", "--threads", "--pythonpath", sys.executable),
-    ):
-        session.run(sys.executable, *arguments, external=True)
-    session.run(str(PROGRAMS / "lint-imports"), external=True)
-    audit(session)
+        ("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"),
+        (".ci/audit.py",),
+    ]
+    failed: list[str] = []
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for words, done in zip(commands, pool.map(checked, commands), strict=True):
+            session.log(f"{' '.join(words)}: exit code {done.returncode}\n{done.stdout}")
+            failed += [" ".join(words)] if done.returncode else []
+    if failed:
+        session.error(f"failed: {'; '.join(failed)}")
+
+
+def checked(words: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    """Run a check, and return its exit code and output."""
+    pipe, errors = subprocess.PIPE, subprocess.STDOUT
+    return subprocess.run([sys.executable, *words], stdout=pipe, stderr=errors, text=True, cwd=ROOT, check=False)
 
 
 @nox.session
@@ -68,15 +81,14 @@ def audit(session: nox.Session) -> None:
     session.run(sys.executable, ".ci/audit.py", external=True)
 
 
-@nox.session
+@nox.session(venv_backend="uv|venv")
 def lock(session: nox.Session) -> None:
-    """Write .ci/lock.txt anew: the newest packages that pyproject.toml allows, with their hashes; needs uv."""
-    extras = ["--extra", "dev", "--extra", "docs"]
+    """Write .ci/lock.txt anew: the newest packages that pyproject.toml allows, with their hashes."""
+    session.install("uv>=0.13")
     options = ["--universal", "--generate-hashes", "--no-header", "--no-annotate", "--upgrade", "--quiet"]
-    command = ["-m", "uv", "pip", "compile", "pyproject.toml", *extras, *options, "-o", ".ci/lock.txt"]
-    session.run(sys.executable, *command, external=True)
-    tools = ["-m", "uv", "pip", "compile", ".ci/release.in", *options, "-o", ".ci/release.txt"]
-    session.run(sys.executable, *tools, external=True)
+    extras = ["--extra", "dev", "--extra", "docs"]
+    session.run("uv", "pip", "compile", "pyproject.toml", *extras, *options, "-o", ".ci/lock.txt")
+    session.run("uv", "pip", "compile", ".ci/release.in", *options, "-o", ".ci/release.txt")
 
 
 @nox.session

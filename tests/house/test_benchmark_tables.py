@@ -81,5 +81,9 @@ def test_a_result_gets_the_commit_and_the_day_of_its_measurement(rounds: ModuleT
     for name, row in before.items():
         after = tomllib.loads(rounds.with_row(table, name, "a" * 40, "2030-01-02"))
         assert after == before | {name: {**row, "commit": "a" * 40, "day": "2030-01-02"}}
+    for name in ("a.md", "tea.md", "zz.md"):
+        added = rounds.with_row(rounds.with_new_row(table, name, ["docs"]), name, "a" * 40, "2030-01-02")
+        assert tomllib.loads(added) == before | {name: {"commit": "a" * 40, "day": "2030-01-02", "measures": ["docs"]}}
+        assert [*tomllib.loads(added)] == sorted([*before, name])
     with pytest.raises(LookupError, match=r"no row for tea\.md"):
         rounds.with_row(table, "tea.md", "a" * 40, "2030-01-02")

@@ -9,18 +9,18 @@ import subprocess
 import sys
 import tarfile
 import tomllib
-import venv
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.docs.blocks import blocks_of
+from support.installation.distributions import DISTRIBUTIONS, built_distributions, wheel_of
+from support.installation.environments import create_environment
 from support.project import ROOT
 
 DATA = [path for folder in ("schema", "templates") for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
 PACKAGES = {"mcp_codegen": "codegen", "mcp_runtime": "runtime", "mcp_generated": "generated"}
-# The folder of each distribution.
-DISTRIBUTIONS = {"mcp_generated": ".", "mcp_generated_codegen": "codegen", "mcp_generated_extras": "extras"}
 
 
 def project(folder: str) -> dict[str, Any]:
@@ -28,19 +28,10 @@ def project(folder: str) -> dict[str, Any]:
     return tomllib.loads((ROOT / folder / "pyproject.toml").read_text())
 
 
-def wheel(built: Path, name: str = "mcp_generated") -> Path:
-    return next(built.glob(f"{name}-*.whl"))
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sdist of each distribution, and the wheel that was built from it."""
-    output = tmp_path_factory.mktemp("dist")
-    for folder in DISTRIBUTIONS.values():
-        command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(output), str(ROOT / folder)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-    return output
+    return built_distributions(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +39,7 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheels, unpacked as pip does it."""
     folder = tmp_path_factory.mktemp("site")
     for name in DISTRIBUTIONS:
-        with zipfile.ZipFile(wheel(built, name)) as archive:
+        with zipfile.ZipFile(wheel_of(built, name)) as archive:
             archive.extractall(folder)
     return folder
 
@@ -70,7 +61,7 @@ def files_of(path: Path) -> set[str]:
 
 
 def test_the_wheels_hold_the_packages_and_their_data_and_nothing_else(built: Path) -> None:
-    files = [files_of(wheel(built, name)) for name in DISTRIBUTIONS]
+    files = [files_of(wheel_of(built, name)) for name in DISTRIBUTIONS]
     assert set.union(*files) == sources()
     assert sum(map(len, files)) == len(sources())  # No file is in two of them, so that each can be uninstalled.
     base, codegen, extras = files
@@ -107,8 +98,14 @@ def test_all_distributions_have_one_version_and_require_it_exactly() -> None:
 def test_the_extra_dev_has_the_packages_of_all_distributions() -> None:
     base, *others = [project(folder)["project"] for folder in DISTRIBUTIONS.values()]
     extras: dict[str, list[str]] = base["optional-dependencies"]
-    included = set(re.findall(r"\w+", extras["dev"][0].partition("[")[2]))
-    listed = {*extras["dev"], *(item for name in included for item in extras[name])}
+    listed, waiting = set[str](), [*extras["dev"]]
+    while waiting:
+        item = waiting.pop()
+        listed.add(item)
+        if names := re.fullmatch(r"mcp-generated\[([\w,]+)\]", item):
+            waiting += [item for name in names[1].split(",") for item in extras[name]]
+    # No index has the other distributions before a release, so a checkout has to be installed without them.
+    assert not [item for item in listed if item.startswith(tuple(table["name"] for table in others))]
     needed = {item for name in ("app", "auth", "http", "keyring", "otel", "redis", "skills") for item in extras[name]}
     for table in others:
         groups = [table["dependencies"], *table.get("optional-dependencies", {}).values()]
@@ -159,20 +156,9 @@ def test_an_installed_wheel_generates_what_the_checkout_does(installed: Path, tm
     ]
 
 
-HELLO = """
-from mcp_generated import App
-
-app = App("calculator")
-
-
-@app.tool()
-def add(a: int, b: int) -> int:
-    return a + b
-
-
-if __name__ == "__main__":
-    app.run("stdio")
-"""
+FIRST_PROGRAM = next(
+    block.source for block in blocks_of(ROOT / "README.md") if block.options.get("file") == "server.py"
+)
 
 
 def test_each_hint_names_an_extra_that_there_is() -> None:
@@ -192,8 +178,9 @@ class Environment:
     """An empty virtual environment."""
 
     def __init__(self, folder: Path, wheels: Path) -> None:
-        venv.create(folder / "env", with_pip=True)
+        create_environment(folder / "env")
         self.folder = folder
+        self._first = set(self._files())  # Those of pip.
         self.programs = folder / "env" / "bin"
         self._variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         self._variables["PIP_FIND_LINKS"] = str(wheels)
@@ -218,17 +205,17 @@ class Environment:
 
     def size(self) -> int:
         """The bytes of all packages but those that come with the environment."""
+        return sum(path.stat().st_size for path in self._files() if path not in self._first)
+
+    def _files(self) -> list[Path]:
         site = next((self.folder / "env" / "lib").glob("python*/site-packages"))
-        first = {path: path.relative_to(site).parts[0].partition("-")[0] for path in site.rglob("*") if path.is_file()}
-        return sum(
-            path.stat().st_size for path, name in first.items() if name not in ("pip", "setuptools", "pkg_resources")
-        )
+        return [path for path in site.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
 
 
 @pytest.mark.long
 def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Path) -> None:
     environment = Environment(tmp_path, built)
-    environment.run("pip", "install", "-q", "--no-compile", wheel(built))
+    environment.run("pip", "install", "-q", "--no-compile", wheel_of(built))
     packages = environment.packages()
     assert "mcp-generated" in packages and len(packages) <= 6, packages
     assert environment.size() <= 10 * 2**20, environment.size()  # 7.3 MiB of these are pydantic and pydantic-core.
@@ -248,7 +235,7 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
         refused = environment.run("python", "-c", line, code=1).stderr
         distribution = "mcp-generated-codegen" if extra == "cli" else "mcp-generated-extras"
         assert f" needs {distribution}: pip install 'mcp-generated[{extra}]'\n" in refused, refused
-    (tmp_path / "server.py").write_text(HELLO)
+    (tmp_path / "server.py").write_text(FIRST_PROGRAM)
     opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     messages: list[dict[str, Any]] = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening},
@@ -261,8 +248,8 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
 
 @pytest.mark.long
 def test_the_command_says_what_to_install(built: Path, tmp_path: Path) -> None:
-    environment, base = Environment(tmp_path, built), wheel(built)
-    (tmp_path / "server.py").write_text(HELLO)
+    environment, base = Environment(tmp_path, built), wheel_of(built)
+    (tmp_path / "server.py").write_text(FIRST_PROGRAM)
     environment.run("pip", "install", "-q", base)
     for words, extra in (
         (("--revision", "2025-03-26"), "codegen"),

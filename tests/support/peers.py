@@ -15,7 +15,6 @@ import socket
 import subprocess
 import sys
 import threading
-import venv
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from support.installation.environments import create_environment, install_packages
 from support.project import PEER_DRIVERS, ROOT
 
 PEERS = ROOT / "build" / "peers"
@@ -34,9 +34,7 @@ def python_peer(requirement: str) -> Path:
     """The interpreter of a virtual environment that holds packages, such as `mcp==2.3.0`, separated by spaces."""
 
     def install(folder: Path) -> None:
-        venv.create(folder, with_pip=True, clear=True)
-        command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *requirement.split()]
-        subprocess.run(command, check=True, timeout=LIMIT, capture_output=True, text=True)
+        install_packages(create_environment(folder), *requirement.split())
 
     return _installed(requirement, install) / "bin" / "python"
 

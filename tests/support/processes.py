@@ -31,15 +31,17 @@ def end_shared() -> None:
 
 
 def moment(pid: int) -> Moment:
-    """Return the time, and for how many seconds this process has been ready to run without being scheduled by now."""
+    """Return the time, and for how many seconds the threads of a process have been ready to run without being scheduled
+    by now."""
     try:
-        waited = int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+        threads = Path(f"/proc/{pid}/task").iterdir()
+        waited = sum(int((thread / "schedstat").read_text().split()[1]) for thread in threads) / 1e9
     except (OSError, IndexError):  # The process has ended, or the system does not tell.
         waited = 0.0
     return time.monotonic(), waited
 
 
-def exit_code_within(process: subprocess.Popen[Any], seconds: float, since: Moment | None = None) -> int:
+def exit_code_within(process: Any, seconds: float, since: Moment | None = None) -> int:
     """Return the exit code. Raises TimeoutExpired if the process lives longer, not counting the seconds for which other
     work kept it from running: they tell nothing about it."""
     began, starved = since or moment(process.pid)

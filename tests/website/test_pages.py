@@ -133,14 +133,15 @@ def test_benchmarks_write_the_day_and_the_machine(monkeypatch: pytest.MonkeyPatc
 
 
 def test_charts_show_calls_over_both_transports_imports_and_models() -> None:
-    assert {chart.file for chart in charts.CHARTS} == {"stdio.md", "http.md", "imports.md", "models.md"}
+    assert {chart.file for chart in charts.CHARTS} == set(PROGRAMS)
 
 
 PROGRAMS = {
+    "readme_server.md": ("measures/readme_server",),
     "stdio.md": ("stdio", "stdio_table"),
     "http.md": ("over_http",),
     "imports.md": ("imports",),
-    "models.md": (),
+    "models.md": ("measures/models",),
 }
 
 
@@ -148,9 +149,7 @@ PROGRAMS = {
 def test_what_a_chart_shows_is_what_its_program_writes(chart: charts.Chart) -> None:
     """A result that is measured again has the same rows, or the chart would not be found in it."""
     paths = [ROOT / "benchmarks" / f"{name}.py" for name in PROGRAMS[chart.file]]
-    text = "".join(
-        path.read_text(encoding="utf-8") for path in paths or [ROOT / "benchmarks" / "measures" / "models.py"]
-    )
+    text = "".join(path.read_text(encoding="utf-8") for path in paths)
     assert [row for row in chart.rows if f'"{row}"' not in text] == []
     title = chart.section.partition(", ")[0].removeprefix("10,000 ").lower()
     assert title in text
@@ -160,9 +159,21 @@ def test_a_bar_is_as_long_as_its_value(monkeypatch: pytest.MonkeyPatch, tmp_path
     table = "# T\n\nMeasured 2030-01-01.\n\n| import | ms | MiB | ms |\n| --- | --- | --- | --- |\n"
     (tmp_path / "times.md").write_text(f"{table}| ours, all | 10 | 1 | 7 |\n| other | 40 | 2 | 9 |\n")
     monkeypatch.setattr(charts, "RESULTS", tmp_path)
-    image = charts.figure(charts.Chart("times.md", "", ("ms",), ("ours", "other"), "Times: shorter is better", True))
+    image = charts.figure(
+        charts.Chart("times.md", "", ("ms",), ("ours", "other"), "Times: shorter is better", "flipped")
+    )
     assert [float(width) for width in re.findall(r'class="bar \w+" .*?width="([\d.]+)"', image)] == [107, 428]
     assert "Times: shorter is better. Measured 2030-01-01.<" in image
+
+
+def test_a_long_table_has_a_row_for_each_bar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    table = "# T\n\nMeasured 2030-01-01.\n\n| value | server | median | ratio |\n| --- | --- | --- | --- |\n"
+    (tmp_path / "calls.md").write_text(f"{table}| start, ms | other | 40 |  |\n| start, ms | ours | 1,000 | 25 |\n")
+    monkeypatch.setattr(charts, "RESULTS", tmp_path)
+    image = charts.figure(
+        charts.Chart("calls.md", "", ("start, ms",), ("ours", "other"), "Calls: more is better", "long")
+    )
+    assert re.findall(r'class="bar (\w+)" .*?width="([\d.]+)"', image) == [("ours", "428"), ("peer", "17.12")]
 
 
 def test_a_chart_without_its_row_is_an_error() -> None:

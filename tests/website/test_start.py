@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from support.installation.distributions import built_distributions
 from support.peers import clean, driven, python_peer
 from support.project import ROOT
 
@@ -42,18 +43,9 @@ def script() -> tuple[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheels of this checkout."""
-    folder = tmp_path_factory.mktemp("dist")
-    for distribution in (ROOT, ROOT / "codegen", ROOT / "extras"):
-        command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
-        subprocess.run([*command, str(distribution)], check=True, capture_output=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def followed(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """A home folder in which the page was followed, and what each block of commands wrote."""
+    wheels = built_distributions(tmp_path_factory)
     home = tmp_path_factory.mktemp("home")
     constraint = home / "constraint.txt"
     versions = [wheel.name.split("-")[:2] for wheel in wheels.glob("*.whl")]  # As if they were the release on PyPI.

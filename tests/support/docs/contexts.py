@@ -203,6 +203,20 @@ async def everything(namespace: Namespace, folder: Path) -> AsyncGenerator[None]
     yield
 
 
+@asynccontextmanager
+async def acp(namespace: Namespace, folder: Path) -> AsyncGenerator[None]:
+    """The package `acp`, generated with the manifest of the page for a part of ACP, and an agent for it."""
+    page = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
+    (manifest,) = re.findall(r"^```toml\n(.*?)^```$", page, re.M | re.S)
+    (folder / "protocol.toml").write_text(manifest, encoding="utf-8")
+    for name in ("schema.json", "agent.py"):
+        shutil.copy(Path(__file__).parent / "protocols" / name, folder)
+    command = [sys.executable, "-m", "mcp_codegen", "protocol", "protocol.toml", "--output", "acp"]
+    written = await asyncio.to_thread(subprocess.run, command, cwd=folder, capture_output=True, text=True)
+    assert written.returncode == 0, written.stderr
+    yield
+
+
 class _Login:
     """Every browser belongs to Ada."""
 
@@ -262,6 +276,7 @@ async def protected(namespace: Namespace, folder: Path) -> AsyncGenerator[None]:
 
 
 CONTEXTS: Final[dict[str, Callable[[Namespace, Path], AbstractAsyncContextManager[None]]]] = {
+    "acp": acp,
     "app": app,
     "authorization-server": authorization_server,
     "client": client,

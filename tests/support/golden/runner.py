@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from support.golden.forked_server import CAN_FORK, SERVER, ForkedServer
 from support.golden.language import HANDSHAKE, STATELESS, filled
 from support.processes import Moment, exit_code_within, moment
-from support.project import SERVERS, TESTS
+from support.project import TESTS
 
 from mcp_codegen.testkit.transcript import ANYTHING, TranscriptStep, bytes_of, difference, read_steps
 from mcp_generated import REVISIONS
 
 FOLDER: Final = TESTS / "transports" / "stdio" / "golden"
-SERVER: Final = SERVERS / "golden.py"
 DEADLINE: Final = 20.0  # Seconds that an answer may take on a busy machine.
 TIMEOUT: Final = 60.0  # Seconds after which the server of a conversation is killed, wherever the conversation is.
 ENDS_WITHIN: Final = 2.0  # Seconds between the closed input, or the signal, and the end, but for those it was starved.
@@ -75,10 +75,13 @@ def read(path: Path) -> Golden:
     return Golden(path.stem, revisions, server, settings["never"], settings["clauses"], steps)
 
 
-def play(golden: Golden, revision: str) -> None:
-    """Hold the conversation with a server of its own. Raises AssertionError where it goes otherwise."""
+def play(golden: Golden, revision: str, *, is_fresh: bool = not CAN_FORK) -> None:
+    """Hold the conversation with a server of its own, which is a new interpreter if `is_fresh`, else a fork.
+
+    Raises AssertionError where it goes otherwise.
+    """
     with tempfile.TemporaryFile() as stderr:
-        conversation = Conversation(golden, revision, stderr.fileno())
+        conversation = Conversation(golden, revision, stderr.fileno(), is_fresh)
         try:
             for step in golden.steps:
                 conversation.take(step)
@@ -95,19 +98,21 @@ def play(golden: Golden, revision: str) -> None:
             assert step.verb != "!" or step.text in log, f"{golden.name}:{step.line}: not on standard error"
 
 
+def _started(arguments: list[str], stderr: int, is_fresh: bool) -> Any:
+    if not is_fresh:
+        return ForkedServer(arguments, stderr)
+    pipe = subprocess.PIPE
+    command = [sys.executable, str(SERVER), *arguments]
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, bufsize=0)
+
+
 class Conversation:
     """A server process, and what was said so far."""
 
-    def __init__(self, golden: Golden, revision: str, stderr: int) -> None:
+    def __init__(self, golden: Golden, revision: str, stderr: int, is_fresh: bool) -> None:
         self._golden, self._revision = golden, revision
         only = [revision] if golden.server == "only" else []
-        self._server = subprocess.Popen(
-            [sys.executable, str(SERVER), *only],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            bufsize=0,
-        )
+        self._server = _started(only, stderr, is_fresh)
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._unordered: list[tuple[TranscriptStep, Any]] = []
         self._unsent = b""

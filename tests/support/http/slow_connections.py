@@ -8,6 +8,7 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from support.clock import LoopClock
@@ -160,11 +161,13 @@ class RawSocket:
 
 
 @asynccontextmanager
-async def server(parser: str, **limits: Any) -> AsyncIterator[ClockedServer]:
-    """A server as `run("http")` makes it."""
+async def server(parser: str, tls: tuple[Path, Path] | None = None, **limits: Any) -> AsyncIterator[ClockedServer]:
+    """A server as `run("http")` makes it, with TLS if there is a certificate and its key."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    settings = {"http": parser, "timeout_graceful_shutdown": 0}
+    settings: dict[str, Any] = {"http": parser, "timeout_graceful_shutdown": 0}
+    if tls is not None:
+        settings |= {"ssl_certfile": str(tls[0]), "ssl_keyfile": str(tls[1])}
     running = app().run_async("http", port=port, limits=HTTPLimits(**limits), uvicorn=settings)
     serving = asyncio.ensure_future(running)
     running_server = ClockedServer(port)

@@ -83,6 +83,10 @@ def golden(revision: ModuleType) -> Any:
     return Golden(name="golden", version="1.0")
 
 
-if __name__ == "__main__":
-    revisions = sys.argv[1:]
+def main(revisions: list[str]) -> None:
+    """Serve these revisions, or all."""
     run(*(golden(package) for package in PACKAGES if not revisions or package.Server.revision.id in revisions))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

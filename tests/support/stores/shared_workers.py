@@ -27,14 +27,20 @@ class Workers(Web):
 
 @asynccontextmanager
 async def workers(
-    rev: Rev, make: Callable[[], Any], place: Any, count: int = 3, **settings: Any
+    rev: Rev,
+    make: Callable[[], Any],
+    place: Any,
+    count: int = 3,
+    opened: Callable[[Any], Any] = open_home,
+    **settings: Any,
 ) -> AsyncIterator[Workers]:
-    """A client of several workers of the servers that `make` returns; its session is open."""
+    """A client of several workers of the servers that `make` returns; its session is open. `opened` opens the store of
+    one worker."""
     servers = [make() for _ in range(count)]
     async with AsyncExitStack() as stack:
         applications: list[Any] = []
         for server in servers:
-            application = server.asgi(revisions=[rev.id], store=open_home(place), **settings)
+            application = server.asgi(revisions=[rev.id], store=opened(place), **settings)
             stack.push_async_callback(application.close)
             await application.open()  # As the lifespan of its ASGI server does.
             applications.append(application)

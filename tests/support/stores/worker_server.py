@@ -6,9 +6,10 @@ import asyncio
 import os
 import sys
 
-from mcp_generated import App, Context
+from mcp_generated import App, Context, RateLimit
 
-app = App("many")
+BURST = 5
+app = App("many", rate_limits={"list_prompts": RateLimit(0.001, burst=BURST)})
 
 
 @app.tool
@@ -34,6 +35,11 @@ async def count(ctx: Context, steps: int) -> int:
 async def add_tool() -> str:
     await app.server.notify_tool_list_changed()
     return ""
+
+
+@app.prompt
+def greet(name: str) -> str:
+    return f"Greet {name}."
 
 
 if __name__ == "__main__":

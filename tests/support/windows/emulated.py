@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +20,25 @@ def environment(**variables: str) -> dict[str, str]:
     """Return the environment of a process that runs as on Windows, with a code page that is not UTF-8."""
     path = os.pathsep.join([str(EMULATION), *filter(None, sys.path)])
     return {**os.environ, "PYTHONPATH": path, "PYTHONUTF8": "0", "PYTHONIOENCODING": "cp1252", **variables}
+
+
+def processes_of(mark: str) -> list[int]:
+    """Return the processes that run below one with `EMULATED_TREE=mark` in its environment, and that one itself."""
+    folders = [folder for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+    running: list[int] = []
+    for folder in folders:
+        with suppress(OSError):  # It has ended, or belongs to another user.
+            if mark.encode() in (folder / "environ").read_bytes():
+                running.append(int(folder.name))
+    return running
+
+
+def all_end(mark: str) -> bool:
+    """Wait until no process has this mark; return False if some run on after the deadline."""
+    until = time.monotonic() + DEADLINE
+    while (running := bool(processes_of(mark))) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not running
 
 
 def start(*command: str, **variables: str) -> subprocess.Popen[bytes]:

@@ -1,6 +1,7 @@
 """A server over stdio that is nothing but JSON: it answers as its words say, and runs with any Python.
 
-Words: the protocol version that it has, "2026-07-28" for discovery; "--fail" ends it at once.
+Words: the protocol version that it has, "2026-07-28" for discovery; "--fail" ends it at once, "--spaces" writes a space
+after each separator.
 """
 
 import json
@@ -43,7 +44,8 @@ def main(version):
         text = '"result":%s' % result
         if result is None:
             text = '"error":{"code":-32601,"message":"no such method","data":{"acme":1}}'
-        print('{"jsonrpc":"2.0","id":%s,%s}' % (json.dumps(message["id"]), text), flush=True)
+        form = '{"jsonrpc": "2.0", "id": %s, %s}' if "--spaces" in sys.argv else '{"jsonrpc":"2.0","id":%s,%s}'
+        print(form % (json.dumps(message["id"]), text), flush=True)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import os
 import select
 import selectors
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -23,7 +24,9 @@ from pathlib import Path
 from typing import Any
 
 # Modules that look at the platform when they are imported: they are those of Linux.
-EARLY = "logging.handlers shutil tempfile zoneinfo " + os.environ.get("EMULATED_IMPORTS", "")
+EARLY = "getpass logging.handlers shutil tempfile zoneinfo " + os.environ.get("EMULATED_IMPORTS", "")
+# Modules that Windows has not, and trio, which would load kernel32.dll.
+ABSENT = "fcntl grp pty pwd resource syslog termios trio tty uvloop"
 MARK = "EMULATED_TREE"
 CTRL_BREAK_EVENT = 1
 NO_WINDOW, NEW_GROUP = 0x08000000, 0x00000200
@@ -33,10 +36,14 @@ _reading: set[int] = set()
 
 _MISSING: dict[Any, str] = {
     select: "poll epoll EPOLLIN POLLIN POLLOUT POLLHUP POLLRDHUP POLLNVAL PIPE_BUF",
-    os: "killpg waitid fork forkpty setsid getpgid getpgrp setpgid geteuid getuid getegid sched_yield P_PID CLD_EXITED "
-    "WEXITED WNOWAIT set_blocking mkfifo",
-    signal: "SIGKILL SIGHUP SIGUSR1 SIGUSR2 SIGALRM SIGCHLD SIGPIPE SIGSTOP SIGCONT SIGTSTP SIGQUIT",
+    os: "killpg waitid fork forkpty setsid getpgid getpgrp setpgid geteuid getuid getegid getgid sched_yield P_PID "
+    "CLD_EXITED WEXITED WNOWAIT set_blocking mkfifo register_at_fork chown fchown lchown pipe2 pread pwrite "
+    "readv writev sendfile O_NOFOLLOW O_CLOEXEC O_DIRECTORY sched_getaffinity",
+    signal: "SIGKILL SIGHUP SIGUSR1 SIGUSR2 SIGALRM SIGCHLD SIGPIPE SIGSTOP SIGCONT SIGTSTP SIGQUIT alarm pause "
+    "pthread_kill pthread_sigmask setitimer sigwait",
     selectors: "EpollSelector PollSelector",
+    socket: "AF_UNIX SO_REUSEPORT",
+    asyncio: "open_unix_connection start_unix_server",
 }
 
 
@@ -184,7 +191,11 @@ class _Function:
         return self._function(*arguments)
 
 
-_OF_POSIX_LOOPS = "add_reader add_writer remove_reader remove_writer add_signal_handler remove_signal_handler".split()
+_OF_POSIX_LOOPS = (
+    "add_reader add_writer remove_reader remove_writer add_signal_handler remove_signal_handler create_unix_connection "
+    "create_unix_server"
+).split()
+_socketpair, _AF_UNIX = socket.socketpair, socket.AF_UNIX
 
 
 class ProactorEventLoop(asyncio.SelectorEventLoop):
@@ -197,6 +208,17 @@ class ProactorEventLoop(asyncio.SelectorEventLoop):
 
     def _process_self_data(self, data: bytes) -> None:
         """Ignore the numbers of signals."""
+
+
+def _sock_read_done(loop: Any, fd: int, future: Any, handle: Any = None) -> None:
+    """Do what the loop of Linux does with a method that is refused to applications."""
+    if handle is None or not handle.cancelled():
+        loop._remove_reader(fd)
+
+
+def _sock_write_done(loop: Any, fd: int, future: Any, handle: Any = None) -> None:
+    if handle is None or not handle.cancelled():
+        loop._remove_writer(fd)
 
 
 def emulate() -> None:
@@ -212,7 +234,12 @@ def emulate() -> None:
     for loop in (selector_events.BaseSelectorEventLoop, unix_events._UnixSelectorEventLoop):
         for name in _OF_POSIX_LOOPS:
             setattr(loop, name, _refuse(name))
-    vars(asyncio)["new_event_loop"] = ProactorEventLoop
+    for function in (_sock_read_done, _sock_write_done):
+        setattr(selector_events.BaseSelectorEventLoop, function.__name__, function)
+    vars(asyncio).update(new_event_loop=ProactorEventLoop, ProactorEventLoop=ProactorEventLoop)
+    vars(socket)["socketpair"] = lambda *arguments: _socketpair(_AF_UNIX)  # That of Windows has TCP sockets.
+    vars(os)["supports_dir_fd"] = set[Any]()
+    sys.modules.update(dict.fromkeys(ABSENT.split()))  # type: ignore[arg-type]
     console = types.ModuleType("msvcrt")
     vars(console)["setmode"] = lambda descriptor, flags: 0x8000
     sys.modules["msvcrt"] = console

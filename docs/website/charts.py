@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from website import svg
 from website.navigation import ROOT
@@ -21,7 +21,8 @@ class Chart(NamedTuple):
         rows: The first cells of the rows.
         columns: How the names of the columns begin.
         title: What the chart shows, and which bars are better.
-        flipped: Whether the table has a row for each bar: `rows` are then its columns, and `columns` its rows.
+        form: "wide" if the table has a row for each of `rows`; "flipped" if it has a column for each; "long" if it has
+            a row for each bar, with the value, who was measured, and the figure.
     """
 
     file: str
@@ -29,30 +30,56 @@ class Chart(NamedTuple):
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     title: str
-    flipped: bool = False
+    form: Literal["wide", "flipped", "long"] = "wide"
 
+
+README_SERVER: Final = ("App, plain def", "MCPServer (mcp 2.3.0)")
 
 CHARTS: Final = (
+    Chart(
+        "readme_server.md",
+        "",
+        ("sequential, calls/s", "pipelined, calls/s"),
+        README_SERVER,
+        "Calls a second of the server of README over stdio: longer is better",
+        "long",
+    ),
+    Chart(
+        "readme_server.md",
+        "",
+        ("start, ms CPU", "HTTP, start, ms CPU"),
+        README_SERVER,
+        "Milliseconds of CPU from the start of the server of README to its first answer: shorter is better",
+        "long",
+    ),
+    Chart(
+        "readme_server.md",
+        "",
+        ("pipelined, µs CPU a call", "HTTP, µs CPU a call"),
+        README_SERVER,
+        "Microseconds of CPU of a call of the server of README: shorter is better",
+        "long",
+    ),
     Chart(
         "stdio.md",
         "Servers, 2025-06-18",
         ("sequential calls/s", "pipelined calls/s"),
         ("ours", "mcp", "TS 1", "TS 2"),
-        "Calls a second of a server over stdio, 2025-06-18: longer is better",
+        "Calls a second of a server class with async methods over stdio, 2025-06-18: longer is better",
     ),
     Chart(
         "stdio.md",
         "Servers, 2025-06-18",
         ("cold start to first response, ms",),
         ("ours", "mcp", "TS 1", "TS 2"),
-        "Milliseconds from the start of a server to its first answer: shorter is better",
+        "Milliseconds from the start of a server class to its first answer: shorter is better",
     ),
     Chart(
         "stdio.md",
         "Servers, 2025-06-18",
         ("peak memory, sequential, MiB", "peak memory, pipelined, MiB"),
         ("ours", "mcp", "TS 1", "TS 2"),
-        "MiB of memory of a server over stdio: shorter is better",
+        "MiB of memory of a server class over stdio: shorter is better",
     ),
     Chart(
         "http.md",
@@ -81,14 +108,14 @@ CHARTS: Final = (
         ("cpu ms", "MiB"),
         ("all types of 2025-11-25", "all types of 2026-07-28", "mcp_types", "pydantic"),
         "Milliseconds and MiB of an import of the types: shorter is better",
-        flipped=True,
+        "flipped",
     ),
     Chart(
         "models.md",
         "",
         ("read", "write"),
-        ("pydantic-core", "msgspec"),
-        "Microseconds to read and to write 100 tools with our models, and with msgspec: shorter is better",
+        ("ours", "mcp_types", "msgspec"),
+        "Microseconds to read and to write 100 tools, beside mcp_types and msgspec: shorter is better",
     ),
 )
 
@@ -102,7 +129,7 @@ def page() -> str:
     parts = [
         "# Performance\n",
         "The charts show what `nox -s bench` measured last, all bars of a chart in one run on one machine.",
-        "Other machines give other numbers: compare the ratios. `python benchmarks/stdio.py` measures again.\n",
+        "Other machines give other numbers: compare the ratios. `nox -s bench -- stdio` measures one of them again.\n",
     ]
     for chart in CHARTS:
         parts += [f"## {chart.title.partition(':')[0]}\n", f"```{{raw}} html\n{figure(chart)}\n```\n"]
@@ -123,7 +150,7 @@ def figure(chart: Chart) -> str:
     about = " ".join(re.split(r"\n## |\n\|", text)[0].partition("\n")[2].split())
     if "Measured " not in about:  # Results of before the programs wrote it.
         about = f"Measured {_date(chart.file)}. {about}"
-    image = _bars(chart, _table(text, chart.section, chart.flipped))
+    image = _bars(chart, _table(text, chart.section, chart.form))
     return (
         f'<figure class="picture"><div class="picture-scroll" tabindex="0" role="group" aria-label="{chart.title}">'
         f"{image}</div><figcaption>{chart.title}. {about}</figcaption></figure>"
@@ -141,7 +168,7 @@ def _bars(chart: Chart, table: dict[str, dict[str, str]]) -> str:
         y += 20
         for index, (column, value) in enumerate(values.items()):
             name = next(one for one in table[row] if one.startswith(column))
-            label = "mcp-codegen" if name == "ours" else name.partition(",")[0]
+            label = "mcp-codegen" if name in ("ours", "ours, µs", README_SERVER[0]) else name.partition(",")[0]
             shapes.append(svg.text(160, y + 14, label, small=True, anchor="end"))
             length = 428 * value / max(values.values())
             shapes.append(svg.bar(168, y + 2, length, 16, "ours" if not index else "peer"))
@@ -151,21 +178,25 @@ def _bars(chart: Chart, table: dict[str, dict[str, str]]) -> str:
     return svg.image(720, y, chart.title, shapes)
 
 
-def _table(text: str, section: str, flipped: bool) -> dict[str, dict[str, str]]:
+def _table(text: str, section: str, form: str) -> dict[str, dict[str, str]]:
     """Return the rows of the first table below a heading: by their first cell, the others by their columns.
 
-    Of columns with the same name, the first counts. A flipped table has its columns as rows.
+    Of columns with the same name, the first counts. A flipped table has its columns as rows. The second and the third
+    cell of a long one are a column and its value.
     """
     _, heading, rest = text.partition(f"\n## {section}\n") if section else ("", "the file", text)
     lines = [line for line in rest.partition("\n## ")[0].splitlines() if line.startswith("|")]
     if not heading or len(lines) < 3:
         raise ChartError(f"there is no table below {section!r}")
     head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    if flipped:
+    if form == "flipped":
         head, *rows = [list(column) for column in zip(head, *rows, strict=True)]
     table: dict[str, dict[str, str]] = {}
     for row in rows:
         cells = table.setdefault(row[0], {})
+        if form == "long":
+            cells[row[1]] = row[2]
+            continue
         for name, cell in zip(head[1:], row[1:], strict=True):
             cells.setdefault(name, cell)
     return table

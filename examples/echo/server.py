@@ -45,15 +45,14 @@ async def run_tool(name: str, arguments: dict[str, Any]) -> str:
 
 
 def echo(revision: ModuleType) -> Any:
-    """Return a server of one version."""
-    t = revision.types
+    """Return a server of one version, which loads the types of that version when a client uses it."""
 
     class Echo(revision.Server):  # type: ignore[misc, name-defined]
         async def list_tools(self, ctx: Any, params: Any) -> Any:
-            return t.ListToolsResult(tools=tools(t))
+            return revision.types.ListToolsResult(tools=tools(revision.types))
 
         async def call_tool(self, ctx: Any, params: Any) -> Any:
-            text = await run_tool(params.name, params.arguments or {})
+            text, t = await run_tool(params.name, params.arguments or {}), revision.types
             return t.CallToolResult(content=[t.TextContent(text=text)])
 
     return Echo(name="echo", version="1.0")

@@ -62,6 +62,7 @@ CALLS = {
         "Revision",
         "Handshake",
         "HTTPProfile",
+        "LazyModule",
     ),
     *(
         "lazy_module",

@@ -51,6 +51,12 @@ def check(written: dict[str, Any], field: Field, schema: dict[str, Any], id: str
     assert null == allows_null(field.type, id), field
 
 
+def test_a_class_of_a_module_that_is_not_loaded_has_fields_and_a_schema() -> None:
+    made = type("Made", (t.Tool,), {"__module__": "never_loaded"})
+    assert "input_schema" in made.model_fields
+    assert "inputSchema" in made.model_json_schema()["properties"]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("id", IDS)
 def test_an_exported_schema_has_descriptions_formats_and_openness_and_no_null(id: str) -> None:

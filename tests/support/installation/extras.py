@@ -33,7 +33,7 @@ PACKAGES: Final = {
 _ABOUT_EXTRAS: Final = (
     *("app/openapi/", "app/official/", "app/serving/", "examples/test_protected_example.py"),
     *("app/composition/test_authorization_middleware.py", "app/versions/test_scopes_of_versions.py"),
-    *("app/fastmcp_features/test_spans.py", "examples/test_web_examples.py"),
+    *("app/fastmcp_features/test_spans.py", "examples/test_web_examples.py", "examples/deployment/"),
 )
 # What the message of an error, or the output of a child process in it, says of what is missing.
 _HINT: Final = re.compile(r"mcp-generated\[([\w,]+)\]")

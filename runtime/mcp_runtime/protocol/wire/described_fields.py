@@ -7,9 +7,9 @@ The descriptions stand in generated modules as strings below the fields, where e
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from ..models import is_list, is_object
@@ -41,7 +41,7 @@ def described_fields(cls: type[BaseModel]) -> Mapping[str, FieldInfo]:
 @cache
 def _sentences(module: str) -> Mapping[str, Mapping[str, str]]:
     """Return the sentences below the fields of each class of a module; none where its source is not at hand."""
-    spec = import_module(module).__spec__
+    spec = getattr(sys.modules.get(module), "__spec__", None)
     get_source = getattr(spec.loader if spec is not None else None, "get_source", None)  # A loader may have none.
     try:
         text = get_source(module) if get_source is not None else None

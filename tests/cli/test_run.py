@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from support.cli.commands import INSTALLED, LIMIT, command_line, listening, mcp_codegen
-from support.peers import free_port, node_peer
+from support.peers import node_peer
+from support.ports import free_port
 
 from mcp_codegen.servers.identity import server_identity
 from mcp_generated import connect

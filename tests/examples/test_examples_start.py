@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from support.databases.postgres import environment_with_driver
-from support.peers import free_port, started
+from support.peers import started
+from support.ports import free_port
 from support.project import ROOT
 
 from mcp_generated import MCPError, connect

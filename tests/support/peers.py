@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -62,13 +61,6 @@ def driven(python: Path, driver: str, *arguments: str, limit: float = 60.0) -> A
     done = subprocess.run([python, script, *arguments], capture_output=True, text=True, timeout=limit, env=clean())
     assert done.returncode == 0, f"{driver} ended with {done.returncode}:\n{done.stderr[-4000:]}"
     return json.loads(done.stdout)
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody uses, for programs that cannot choose one themselves."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 class Started(NamedTuple):

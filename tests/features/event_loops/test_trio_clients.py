@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -14,6 +13,7 @@ from typing import Any
 import anyio
 import pytest
 import trio
+from support.ports import free_port
 
 from mcp_generated import App, ConnectionClosedError, Context, LocalError, MultiClient, connect
 from mcp_generated.v2026_07_28 import Client
@@ -65,8 +65,7 @@ def test_a_client_calls_a_server_over_any_transport(kind: str, backend: str) -> 
         if kind != "http":
             await use(SERVER if kind == "stdio" else make_app())
             return
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         async with anyio.create_task_group() as group:
             group.start_soon(serve, make_app(), port)
             await listening(port)

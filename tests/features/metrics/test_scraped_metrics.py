@@ -8,7 +8,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from support.peers import free_port, python_peer, started
+from support.peers import python_peer, started
+from support.ports import free_port
 from support.project import TESTS
 
 from mcp_generated import connect

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from support.official.sources import Program, rewritten, servers, tags, unpack
-from support.peers import clean, free_port, python_peer
+from support.peers import clean, python_peer
+from support.ports import free_port
 from support.project import PEER_DRIVERS
 
 Line = Literal["v1", "v2"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from html import unescape
 from types import ModuleType
 
 import httpx2
+from support.ports import free_port
 from support.project import ROOT
 
 FOLDER = ROOT / "examples" / "protected"
@@ -42,8 +42,7 @@ def running(program: str, *words: str) -> Iterator[str]:
 @contextmanager
 def both() -> Iterator[tuple[str, str]]:
     """The authorization server and the MCP server, each a process: their URLs."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with running("authorization.py", "0", f"http://127.0.0.1:{port}/mcp") as issuer:
         with running("server.py", str(port), issuer) as url:
             yield issuer, url

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.peers import free_port, python_peer
+from support.peers import python_peer
+from support.ports import free_port
 
 _DRIVER = "asyncpg==0.31.0"
 _LIMIT = 60.0  # Seconds for each program of PostgreSQL.

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from support.docs import contexts
+from support.ports import free_port
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -122,8 +123,7 @@ def _run_file(block: Block, folder: Path) -> str:
 
 def _run_until_listening(block: Block, path: Path) -> str:
     """Run a server over HTTP, at a free port instead of 8000, and end it once it accepts a connection."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     assert "port=8000" in block.source
     path.write_text(block.source.replace("port=8000", f"port={port}"), encoding="utf-8")
     with subprocess.Popen([sys.executable, str(path)], stdin=subprocess.DEVNULL, cwd=path.parent) as process:

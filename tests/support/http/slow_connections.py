@@ -13,6 +13,7 @@ from typing import Any
 
 from support.clock import LoopClock
 from support.endpoints import STATELESS
+from support.ports import free_port
 
 from mcp_generated import App, Context
 from mcp_generated.http import HTTPLimits
@@ -163,8 +164,7 @@ class RawSocket:
 @asynccontextmanager
 async def server(parser: str, tls: tuple[Path, Path] | None = None, **limits: Any) -> AsyncIterator[ClockedServer]:
     """A server as `run("http")` makes it, with TLS if there is a certificate and its key."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     settings: dict[str, Any] = {"http": parser, "timeout_graceful_shutdown": 0}
     if tls is not None:
         settings |= {"ssl_certfile": str(tls[0]), "ssl_keyfile": str(tls[1])}

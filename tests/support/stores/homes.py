@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.ports import free_port
 from support.processes import end_with_session
 
 from mcp_runtime.stores.in_memory import InMemoryStore
@@ -23,12 +24,6 @@ SHARED = ("sqlite", "redis")  # Those that other processes can use as well.
 # Memory in the fast suite, the others in the long one: what differs between them has tests of its own.
 FEW_HOMES = ("memory", *(pytest.param(home, marks=pytest.mark.long) for home in SHARED))
 STARTS = 10.0  # Seconds for a Redis to start.
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 @cache

@@ -16,6 +16,7 @@ import httpx2
 import pytest
 from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, among, server_of, since
 from support.http.sockets import Caller, Proxy, listening, proxied
+from support.ports import free_port
 
 from mcp_runtime.errors import MCPError
 from mcp_runtime.session.options import RequestOptions
@@ -40,11 +41,6 @@ class Slow(Server):
 server = Slow(name="slow", version="1", capabilities={"tools": {"listChanged": True}})
 server.run("http", port=int(sys.argv[1]), legacy_sse=True)
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @asynccontextmanager

@@ -7,9 +7,10 @@ The descriptions stand in generated modules as strings below the fields, where e
 from __future__ import annotations
 
 import ast
-import sys
+import inspect
 from collections.abc import Mapping
 from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..models import is_list, is_object
@@ -32,19 +33,19 @@ def described_fields(cls: type[BaseModel]) -> Mapping[str, FieldInfo]:
     """Return the fields of a model by attribute, with their descriptions."""
     fields = cls.__pydantic_fields__
     for base in reversed(cls.__mro__):
-        for name, text in _sentences(base.__module__).get(base.__qualname__, {}).items():
+        for name, text in _sentences(inspect.getmodule(base)).get(base.__qualname__, {}).items():
             if name in fields and fields[name].description is None:
                 fields[name].description = text
     return fields
 
 
 @cache
-def _sentences(module: str) -> Mapping[str, Mapping[str, str]]:
+def _sentences(module: ModuleType | None) -> Mapping[str, Mapping[str, str]]:
     """Return the sentences below the fields of each class of a module; none where its source is not at hand."""
-    spec = getattr(sys.modules.get(module), "__spec__", None)
+    spec = None if module is None else module.__spec__
     get_source = getattr(spec.loader if spec is not None else None, "get_source", None)  # A loader may have none.
     try:
-        text = get_source(module) if get_source is not None else None
+        text = get_source(spec.name) if spec is not None and get_source is not None else None
     except (ImportError, OSError):
         text = None
     if text is None:

@@ -28,9 +28,9 @@ class Load(NamedTuple):
     in_flight: int = 100
 
     def part(self, share: int) -> Load:
-        """Return a load with one of `share` parts of the calls."""
-        numbers = (self.warm_up // share, self.sequential // share, self.concurrent // share)
-        return Load(*numbers, self.in_flight)
+        """Return a load with one of `share` parts of the calls, of which each that is in flight is one."""
+        concurrent = max(self.concurrent // share, self.in_flight)
+        return Load(self.warm_up // share, self.sequential // share, concurrent, self.in_flight)
 
 
 class Costs(NamedTuple):

@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from measures.ports import free_port
 from stdio_load import CLIENT_CPUS, SERVER_CPUS, BrokenServerError, environ
 
 HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
@@ -44,9 +45,7 @@ class HttpChild:
     """A server as a child process, on a free port and the given CPUs."""
 
     def __init__(self, command: Sequence[str | Path], processors: Sequence[int] = SERVER_CPUS) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.process = subprocess.Popen(
             [*command, str(self.port)],
             env=environ(),

@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from measures.ports import free_port
 from peers import ROOT, environment, ours
 from rich.console import Console
 from stdio_load import CLIENT_INFO, NEWEST, environ
@@ -104,8 +105,7 @@ def over_stdio(python: Path, server: str, version: str, call: dict[str, Any] = C
 
 def over_http(python: Path, server: str) -> float:
     """Return the CPU time of a server until it has answered the call of a client of the newest version."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command, quiet = [python, HERE / "servers" / server, str(port)], subprocess.DEVNULL
     with subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environ()) as process:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import statistics
 import subprocess
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from http_load import HttpChild, post
+from measures.ports import free_port
 from stdio_load import CLIENT_INFO, REVISION, BrokenServerError, Child, environ
 
 SECONDS = 240.0  # The time limit of one bridge.
@@ -206,9 +206,7 @@ class Bridge(HttpChild):
 
     def __init__(self, command: Sequence[str | Path]) -> None:
         """Start a command, in which `PORT` stands for a free port."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         words = [str(word).replace("PORT", str(self.port)) for word in command]
         null = subprocess.DEVNULL
         self.process = subprocess.Popen(

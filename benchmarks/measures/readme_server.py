@@ -16,7 +16,6 @@ import argparse
 import http.client
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -30,6 +29,7 @@ HERE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HERE))
 
 from measures.machine import measured  # noqa: E402
+from measures.ports import free_port  # noqa: E402
 from peers import ROOT, environment, ours  # noqa: E402
 from rich.console import Console  # noqa: E402
 from start import HANDSHAKE, HEADERS, META, wait_until_listening  # noqa: E402
@@ -69,8 +69,7 @@ def over_stdio(command: list[str | Path], load: Load, threads: bool = False) -> 
 
 def over_http(command: list[str | Path], load: Load) -> dict[str, float]:
     """Return the CPU time of a call over HTTP, one call after the other on one connection."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     quiet = subprocess.DEVNULL
     with subprocess.Popen([*command, str(port)], stdout=quiet, stderr=quiet, env=environ()) as process:
         try:

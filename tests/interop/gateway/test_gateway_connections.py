@@ -222,6 +222,19 @@ async def test_a_call_whose_client_never_answers_ends_when_others_need_its_conne
     assert "send the request again" in error["message"]
 
 
+async def test_a_process_that_may_still_work_for_a_client_that_has_left_asks_no_other_one() -> None:
+    app = Gateway({"upstreams": {"old": entry(connections=1)}}).app
+    async with listening_app(app.asgi()) as port:
+        async with connect(f"http://127.0.0.1:{port}/mcp", client=Asked, revisions=[NEW]) as client:
+            pid, again = [(await call(client, "old_ask", number))[0][2] for number in (7, 8)]
+            left = asyncio.create_task(call(client, "old_work", 1, seconds=30.0))
+            await asyncio.sleep(0.3)
+            left.cancel()
+            await asyncio.wait([left])
+            (number, twice, other), _ = await call(client, "old_ask", 9)
+    assert again == pid and (number, twice) == ("9", "18") and other != pid
+
+
 async def test_a_request_that_gets_no_connection_in_time_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_pool, "_WAIT_SECONDS", 0.2)
     monkeypatch.setattr(connection_pool, "_LOOK_SECONDS", 0.1)

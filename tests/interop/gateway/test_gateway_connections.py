@@ -1,4 +1,4 @@
-"""Requests without a session: they share a bounded number of connections to a server of a gateway, and are not mixed."""
+"""Requests without a session: they share few connections to a server of a gateway, and none gets what is another's."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ async def test_a_call_whose_client_never_answers_ends_when_others_need_its_conne
             assert left["resultType"] == "input_required"
             async with connect(url, client=Asked, revisions=[NEW]) as client:
                 assert (await call(client, "old_ask", 2))[0][:2] == ["2", "4"]
-            responses = dict.fromkeys(left["inputRequests"], {"action": "accept", "content": {"value": 1}})
+            responses = {key: {"action": "accept", "content": {"value": 1}} for key in left["inputRequests"]}
             late = question(1, requestState=left["requestState"], inputResponses=responses)
             error = (await web.post(url, json=late, headers=HEADERS, timeout=20)).json()["error"]
     assert "send the request again" in error["message"]

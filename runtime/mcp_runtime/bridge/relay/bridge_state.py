@@ -40,8 +40,8 @@ class BridgeSettings(Record):
     """The settings of a bridge.
 
     `timeout` is the seconds that a call may take, None without limit. `shared` is the number of connections that
-    sessions share, 0 if each has its own. `connections` is the number of those of requests without sessions. `idle` is the seconds after which an unused connection ends. `is_single` is
-    True if there is one client.
+    sessions share, 0 if each has its own. `idle` is the seconds after which an unused connection ends. `is_single` is
+    True if there is one client. `connections` is the number of connections of requests without sessions.
     """
 
     __slots__ = ("timeout", "shared", "idle", "is_single", "connections")

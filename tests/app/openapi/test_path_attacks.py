@@ -1,4 +1,4 @@
-"""Arguments that would lead a request of an API to another path, with the credentials of the client (CVE-2026-32871)."""
+"""Arguments that would lead a request of an API to another path, with the credentials of the client."""
 
 from __future__ import annotations
 

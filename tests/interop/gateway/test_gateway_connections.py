@@ -271,6 +271,25 @@ async def test_users_share_no_process_and_further_users_take_those_that_are_idle
     assert len(set.union(*pids.values())) == 3
 
 
+async def test_requests_of_old_versions_without_sessions_share_a_process(tmp_path: Path) -> None:
+    table = entry()
+    table["env"]["STARTED"] = str(tmp_path / "started")
+    app = Gateway({"upstreams": {"old": table}}).app
+    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": OLD}
+    async with listening_app(app.asgi(stateless_http=True)) as port, httpx2.AsyncClient(timeout=20) as web:
+
+        async def work(number: int) -> list[str]:
+            params = {"name": "old_work", "arguments": {"number": number}}
+            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            response = await web.post(f"http://127.0.0.1:{port}/mcp", json=message, headers=headers)
+            return str(response.json()["result"]["content"][0]["text"]).split(":")
+
+        answers = await asyncio.gather(*map(work, range(30)))
+    assert [int(number) for number, _ in answers] == list(range(30))
+    assert len({pid for _, pid in answers}) == 1
+    assert len((tmp_path / "started").read_text().split()) == 2
+
+
 @pytest.mark.parametrize("number", [0, -1, 1.5, "4", True])
 def test_a_number_of_connections_that_is_none_is_refused(number: Any) -> None:
     with pytest.raises(LocalError, match=r"\[upstreams.old\] connections is a whole number above 0: write connections"):

@@ -16,6 +16,10 @@ from .target_connection import Upstream
 from .targets import ClientFactory
 
 
+class _NoSession:
+    """Stands for the session of all requests of versions with a handshake that are served without sessions."""
+
+
 class Connections:
     """The connections to one target while an app is served, and the calls that wait for their clients."""
 
@@ -29,7 +33,8 @@ class Connections:
         """
         self.suspended = SuspendedCalls(proxy)
         self._proxy, self._factory = proxy, factory
-        self._of_sessions: WeakKeyDictionary[ConnectionState, asyncio.Task[Upstream]] = WeakKeyDictionary()
+        self._of_sessions: WeakKeyDictionary[ConnectionState | _NoSession, asyncio.Task[Upstream]] = WeakKeyDictionary()
+        self._no_session = _NoSession()
         self._open: set[Upstream] = set()
         self._closing: set[asyncio.Task[None]] = set()
         self._pool = ConnectionPool(
@@ -42,14 +47,16 @@ class Connections:
         Raises JSONRPCError if the target cannot be reached.
         """
         state = ctx.connection_state
-        opening = self._of_sessions.get(state)
+        has_session = not is_sessionless(state)
+        key = state if has_session else self._no_session
+        opening = self._of_sessions.get(key)
         if opening is None or (opening.done() and not is_open(opening)):
-            if opening is None:
+            if opening is None and has_session:
                 state.on_detach += (lambda: self._end_session(state),)
-            elif not opening.cancelled() and opening.exception() is None:
+            elif opening is not None and not opening.cancelled() and opening.exception() is None:
                 self._close_later(opening.result())
-            front = SessionFront(cast(ServerDispatcher, state))
-            opening = self._of_sessions[state] = asyncio.create_task(self._opened(front, ctx))
+            front = SessionFront(cast(ServerDispatcher, state)) if has_session else None
+            opening = self._of_sessions[key] = asyncio.create_task(self._opened(front, ctx))
         return await asyncio.shield(opening)
 
     def of_request(self, ctx: ServerContext) -> AbstractAsyncContextManager[Upstream]:
@@ -100,3 +107,8 @@ class Connections:
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
         return task
+
+
+def is_sessionless(state: ConnectionState) -> bool:
+    """Return True for a request of a version with a handshake that is served without a session (`stateless_http`)."""
+    return state.session_id is None and not state.is_stateless

@@ -167,3 +167,23 @@ async def test_a_notification_is_handled_behind_its_answer_and_nothing_can_be_sa
         go.set()
         await asyncio.wait_for(done.wait(), 10)
     assert ids == [7]
+
+
+@among(STATELESS)
+async def test_calls_at_the_same_time_read_the_tools_once_and_as_the_same_client(rev: Rev) -> None:
+    states: dict[str, list[Any]] = {"list": [], "call": []}
+
+    async def list_tools(ctx: Any, params: Any) -> Any:
+        states["list"].append(ctx.connection_state)
+        await asyncio.sleep(0)
+        return {"tools": []}
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        states["call"].append(ctx.connection_state)
+        return rev.text("done")
+
+    async with web(rev, server_of(rev, list_tools=list_tools, call_tool=call_tool)) as client:
+        for answer in [call(client, "x") for _ in range(20)]:
+            assert (await answer.whole()).status == 200
+    assert len(states["list"]) == 1 and len(states["call"]) == 20
+    assert {*map(id, states["list"])} == {*map(id, states["call"])}, "whoever reads them needs no further connection"

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -269,6 +270,19 @@ async def test_users_share_no_process_and_further_users_take_those_that_are_idle
         await asyncio.gather(*(work(user) for user in ("ada", "eve", "ada", "bob", "eve", "ada")))
     assert {user: len(own) for user, own in pids.items()} == {"ada": 1, "eve": 1, "bob": 1}
     assert len(set.union(*pids.values())) == 3
+
+
+async def test_a_start_that_takes_longer_than_a_call_may_is_not_in_vain() -> None:
+    app = Gateway({"upstreams": {"old": entry(timeout=0.2)}}).app
+    async with listening_app(app.asgi()) as port:
+        async with connect(f"http://127.0.0.1:{port}/mcp", revisions=[NEW]) as client, asyncio.timeout(10):
+            with pytest.raises(RemoteJSONRPCError, match=r"within 0\.2 s"):
+                await call(client, "old_work", 0, seconds=1.0)
+            answer = None
+            while answer is None:  # Not the start of another process for each call.
+                with suppress(RemoteJSONRPCError):
+                    (answer, _), _ = await call(client, "old_work", 1, seconds=0.0)
+    assert answer == "1"
 
 
 async def test_requests_of_old_versions_without_sessions_share_a_process(tmp_path: Path) -> None:

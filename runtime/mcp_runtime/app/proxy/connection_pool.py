@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 from ...errors import JSONRPCError, RemoteJSONRPCError
@@ -66,6 +67,7 @@ class ConnectionPool:
         self._used = 0
         self._shared: dict[_Key, _SharedConnection] = {}
         self._idle: list[tuple[_Key, Upstream, float]] = []
+        self._opening: set[asyncio.Task[Upstream]] = set()
 
     @asynccontextmanager
     async def connection(self, ctx: ServerContext) -> AsyncGenerator[Upstream]:
@@ -104,19 +106,30 @@ class ConnectionPool:
     def _end_shared(self, key: _Key, shared: _SharedConnection) -> None:
         if self._shared.get(key) is shared:
             del self._shared[key]
-        opening = shared.opening
-        if not opening.done():
-            opening.cancel()
-        elif not opening.cancelled() and opening.exception() is None:
-            self._leave(key, opening.result(), is_reusable=True)
+        if shared.opening.done():
+            self._opened_for_nobody(key, shared.opening)
+        else:
+            shared.opening.cancel()
 
     # ---- places ------------------------------------------------------------------------------------------------------
 
     async def _entered(self, key: _Key, ctx: ServerContext) -> Upstream:
-        """Return a connection that was idle, or a new one, when there is a place for it."""
+        """Return a connection when there is a place for it. One that nobody waits for any more is for the next one."""
         await self._enter()
+        opening = asyncio.create_task(self._reused_or_opened(key, ctx))
+        self._opening.add(opening)
+        opening.add_done_callback(self._opening.discard)
         try:
-            self._idle = [item for item in self._idle if item[1].is_open]
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(partial(self._opened_for_nobody, key))
+            raise
+
+    async def _reused_or_opened(self, key: _Key, ctx: ServerContext) -> Upstream:
+        try:
+            for item in [item for item in self._idle if not item[1].is_open]:
+                self._idle.remove(item)
+                self._close(item[1])
             for place, (other, upstream, _) in reversed([*enumerate(self._idle)]):
                 if other == key:
                     del self._idle[place]
@@ -127,6 +140,10 @@ class ConnectionPool:
         except BaseException:
             self._release()
             raise
+
+    def _opened_for_nobody(self, key: _Key, opening: asyncio.Task[Upstream]) -> None:
+        if not opening.cancelled() and opening.exception() is None:
+            self._leave(key, opening.result(), is_reusable=True)
 
     async def _enter(self) -> None:
         """Wait for a place, in the order of requests."""
@@ -173,7 +190,7 @@ class ConnectionPool:
 
     async def close(self) -> None:
         """End the requests that wait for a connection; the open ones are closed with those of the proxy."""
-        opening = [shared.opening for shared in self._shared.values() if not shared.opening.done()]
+        opening = [*self._opening, *(item.opening for item in self._shared.values() if not item.opening.done())]
         self._idle = []
         for task in opening:
             task.cancel()

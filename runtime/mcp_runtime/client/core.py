@@ -18,7 +18,6 @@ from ..errors import ConnectionClosedError, HTTPStatusError, LocalError, RemoteJ
 from ..protocol.capabilities import Capabilities, merge, required_extensions
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
-from ..protocol.jsonrpc import INTERNAL_ERROR
 from ..protocol.model_methods import ServerDetails
 from ..protocol.revision import META, Direction, Handshake, InputRequest, Request, Stateless
 from ..session.current_request import FORWARDING, set_current_request
@@ -305,8 +304,6 @@ class ClientCore(InputAnswers):
         """Initialize the newest candidate that has a handshake lifecycle, over the same transport."""
         legacy = legacy_candidates(self.revision, error, candidates)
         if not legacy:
-            if isinstance(error, RemoteJSONRPCError) and error.code == INTERNAL_ERROR:
-                raise error  # The server has failed: that says nothing about its versions.
             raise LocalError(f"the server does not support {self.revision.id}: {error}") from error
         client = legacy[-1].get()
         self._request_meta = {}

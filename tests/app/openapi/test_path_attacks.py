@@ -18,7 +18,7 @@ ATTACKS = [
     "../admin", "../../admin/users", "..%2fadmin", "%2e%2e%2fadmin", "%252e%252e%252fadmin", "..\\admin", "..", ".",
     "a/../../../admin", "/admin", "//evil.test/admin", "a/admin", "a%2fadmin", "..;/admin", "",
 ]  # fmt: skip
-KEPT = {"?admin=1": "%3Fadmin%3D1", "#admin": "%23admin", "a?x#y": "a%3Fx%23y", "a&b=c": "a%26b%3Dc",
+ENCODED = {"?admin=1": "%3Fadmin%3D1", "#admin": "%23admin", "a?x#y": "a%3Fx%23y", "a&b=c": "a%26b%3Dc",
         "{other}": "%7Bother%7D", "@evil.test": "%40evil.test", ";admin": "%3Badmin"}  # fmt: skip
 
 
@@ -68,7 +68,7 @@ async def test_no_argument_of_a_tool_leads_to_another_path(api: Any, place: str)
         result = await app(base).call_tool("part", {"id": "a", "other": "b", place: value})
         assert result.is_error and "path" in result.content[0].text, value
     assert targets == []
-    for value, encoded in KEPT.items():
+    for value, encoded in ENCODED.items():
         arguments = {"id": "a", "other": "b", place: value}
         assert not (await app(base).call_tool("part", arguments)).is_error, value
         expected = {"id": "a", "other": "b", place: encoded}
@@ -85,7 +85,7 @@ async def test_no_uri_of_a_resource_leads_to_another_path(api: Any) -> None:
             uri = template.uri_template.replace(place, value).replace("{id}", "a").replace("{other}", "b")
             with pytest.raises(RemoteJSONRPCError):
                 await served.read_resource(uri)
-    for encoded in KEPT.values():
+    for encoded in ENCODED.values():
         uri = template.uri_template.replace("{id}", encoded).replace("{other}", "b")
         await served.read_resource(uri)
         assert targets.pop() == f"/v1/notes/{encoded}/parts/b"

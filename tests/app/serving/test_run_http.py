@@ -15,8 +15,8 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from support.auth.certificates import self_signed
 from support.processes import exit_code_within
-from support.servers.certificates import self_signed
 
 PROGRAM = """
 from mcp_generated import App
@@ -78,10 +78,10 @@ TLS = {
 }
 
 
-@pytest.mark.parametrize("way", TLS)
-def test_the_url_of_a_server_with_a_certificate_is_https(tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("kind", TLS)
+def test_the_url_of_a_server_with_a_certificate_is_https(tmp_path: Path, kind: str) -> None:
     certificate, _ = self_signed(tmp_path)
-    with running(tmp_path, f"folder = {str(tmp_path)!r}\n{TLS[way]}") as (_, line):
+    with running(tmp_path, f"folder = {str(tmp_path)!r}\n{TLS[kind]}") as (_, line):
         url = url_in(line)
         assert url.startswith("https://127.0.0.1:")
         trusted = ssl.create_default_context(cafile=str(certificate))

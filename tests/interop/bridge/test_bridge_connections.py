@@ -31,7 +31,7 @@ async def work(number: int, seconds: float = 0.02) -> str:
     return f"{number}:{os.getpid()}"
 
 @app.tool
-async def ask(number: int, ctx: Context) -> str:
+async def double(number: int, ctx: Context) -> str:
     answer = await ctx.elicit(f"What is {number}?", int)
     return f"{number}:{answer.data}:{os.getpid()}"
 
@@ -72,14 +72,14 @@ class Clients:
         response = await self.web.post(self._url, json=message, headers=headers)
         return response.json()  # type: ignore[no-any-return]
 
-    async def ask(self, number: int) -> list[str]:
+    async def double(self, number: int) -> list[str]:
         """Return what the tool answers to a client that answers its question with twice the number."""
-        first = (await self.call("ask", number, {"elicitation": {}}))["result"]
+        first = (await self.call("double", number, {"elicitation": {}}))["result"]
         ((key, request),) = first["inputRequests"].items()
         assert request["params"]["message"] == f"What is {number}?"
         answers = {key: {"action": "accept", "content": {"value": 2 * number}}}
         more = {"requestState": first["requestState"], "inputResponses": answers}
-        return words(await self.call("ask", number, {"elicitation": {}}, **more))
+        return words(await self.call("double", number, {"elicitation": {}}, **more))
 
 
 def words(response: dict[str, Any]) -> list[str]:
@@ -100,9 +100,9 @@ async def test_fifty_clients_share_processes_whatever_capabilities_they_have(url
         same = await asyncio.gather(*(clients.call("work", number, {}) for number in range(50)))
         assert [words(answer)[0] for answer in same] == [str(number) for number in range(50)]
         assert len({words(answer)[1] for answer in same}) == 1
-        asked = await asyncio.gather(*map(clients.ask, range(9)))
-        assert [(number, twice) for number, twice, _ in asked] == [(str(n), str(2 * n)) for n in range(9)]
-        assert len({pid for _, _, pid in asked}) <= LIMIT
+        doubled = await asyncio.gather(*map(clients.double, range(9)))
+        assert [(number, twice) for number, twice, _ in doubled] == [(str(n), str(2 * n)) for n in range(9)]
+        assert len({pid for _, _, pid in doubled}) <= LIMIT
         kinds: list[dict[str, Any]] = [{"experimental": {f"x{number}": {}}} for number in range(2)]
         others = await asyncio.gather(*(clients.call("work", number, kind) for number, kind in enumerate(kinds)))
         assert [words(answer)[0] for answer in others] == [str(number) for number in range(len(kinds))]
@@ -128,12 +128,12 @@ async def test_a_process_that_may_still_work_for_a_client_that_has_left_asks_no_
     url = listening(bridge_command(sys.executable, "-c", SERVER, str(started), options=options)) + "/mcp"
     clients = Clients(url)
     async with clients.web:
-        pid, again = (await clients.ask(7))[2], (await clients.ask(8))[2]
-        left = asyncio.create_task(clients.call("work", 1, {"elicitation": {}}, arguments={"seconds": 30}))
+        pid, again = (await clients.double(7))[2], (await clients.double(8))[2]
+        cancelled = asyncio.create_task(clients.call("work", 1, {"elicitation": {}}, arguments={"seconds": 30}))
         await asyncio.sleep(0.3)
-        left.cancel()
-        await asyncio.wait([left])
-        number, twice, other = await clients.ask(9)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        number, twice, other = await clients.double(9)
     assert again == pid and (number, twice) == ("9", "18") and other != pid
 
 

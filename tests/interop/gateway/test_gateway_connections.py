@@ -44,7 +44,7 @@ def cancelled() -> list[int]:
     return ended
 
 @app.tool
-async def ask(number: int, ctx: Context) -> str:
+async def double(number: int, ctx: Context) -> str:
     answer = await ctx.elicit(f"What is {number}?", int)
     return f"{number}:{answer.data}:{os.getpid()}"
 
@@ -64,13 +64,13 @@ HEADERS = {
     "accept": "application/json, text/event-stream",
     "mcp-protocol-version": NEW,
     "mcp-method": "tools/call",
-    "mcp-name": "old_ask",
+    "mcp-name": "old_double",
 }
 
 
-def question(number: int, name: str = "old_ask", **more: Any) -> dict[str, Any]:
+def question(number: int, name: str = "old_double", **more: Any) -> dict[str, Any]:
     """Return the message of a call, by a client that answers questions if the tool asks one."""
-    capabilities = {"elicitation": {}} if name == "old_ask" else {}
+    capabilities = {"elicitation": {}} if name == "old_double" else {}
     meta = {f"{META}protocolVersion": NEW, f"{META}clientCapabilities": capabilities}
     params = {"name": name, "arguments": {"number": number}, "_meta": meta, **more}
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
@@ -110,7 +110,7 @@ def words(result: Any) -> list[str]:
     return text.split(":")
 
 
-class Asked(Client):
+class Doubling(Client):
     """A client that answers a question about a number with twice the number, and notes log messages."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
@@ -151,13 +151,13 @@ async def test_fifty_requests_at_once_share_a_process_and_each_gets_its_own_prog
 
 @pytest.mark.deadline(20)
 async def test_questions_of_a_server_go_to_the_request_they_belong_to_and_further_requests_wait(url: str) -> None:
-    async def ask(number: int) -> list[str]:
-        async with connect(url, client=Asked, revisions=[NEW]) as client:
-            answer, _ = await call(client, "old_ask", number)
+    async def double(number: int) -> list[str]:
+        async with connect(url, client=Doubling, revisions=[NEW]) as client:
+            answer, _ = await call(client, "old_double", number)
             return answer
 
     async with asyncio.timeout(15):
-        answers = await asyncio.gather(*(ask(number) for number in range(20)))
+        answers = await asyncio.gather(*(double(number) for number in range(20)))
     assert [(number, twice) for number, twice, _ in answers] == [(str(n), str(2 * n)) for n in range(20)]
     assert len({pid for _, _, pid in answers}) <= LIMIT
 
@@ -165,7 +165,7 @@ async def test_questions_of_a_server_go_to_the_request_they_belong_to_and_furthe
 @pytest.mark.deadline(20)
 async def test_log_messages_go_to_the_request_that_wants_them(url: str) -> None:
     async def log(number: int) -> list[Any]:
-        async with connect(url, client=Asked, revisions=[NEW]) as client:
+        async with connect(url, client=Doubling, revisions=[NEW]) as client:
             options = RequestOptions(meta={f"{META}logLevel": "info"})
             await client.call_tool("old_log", {"number": number}, options=options)
             return client.logs
@@ -213,12 +213,12 @@ async def test_a_call_whose_client_never_answers_ends_when_others_need_its_conne
     async with listening_app(app.asgi()) as port:
         url = f"http://127.0.0.1:{port}/mcp"
         async with httpx2.AsyncClient() as web:
-            left = (await web.post(url, json=question(1), headers=HEADERS, timeout=20)).json()["result"]
-            assert left["resultType"] == "input_required"
-            async with connect(url, client=Asked, revisions=[NEW]) as client:
-                assert (await call(client, "old_ask", 2))[0][:2] == ["2", "4"]
-            responses = {key: {"action": "accept", "content": {"value": 1}} for key in left["inputRequests"]}
-            late = question(1, requestState=left["requestState"], inputResponses=responses)
+            first = (await web.post(url, json=question(1), headers=HEADERS, timeout=20)).json()["result"]
+            assert first["resultType"] == "input_required"
+            async with connect(url, client=Doubling, revisions=[NEW]) as client:
+                assert (await call(client, "old_double", 2))[0][:2] == ["2", "4"]
+            responses = {key: {"action": "accept", "content": {"value": 1}} for key in first["inputRequests"]}
+            late = question(1, requestState=first["requestState"], inputResponses=responses)
             error = (await web.post(url, json=late, headers=HEADERS, timeout=20)).json()["error"]
     assert "send the request again" in error["message"]
 
@@ -226,13 +226,13 @@ async def test_a_call_whose_client_never_answers_ends_when_others_need_its_conne
 async def test_a_process_that_may_still_work_for_a_client_that_has_left_asks_no_other_one() -> None:
     app = Gateway({"upstreams": {"old": entry(connections=1)}}).app
     async with listening_app(app.asgi()) as port:
-        async with connect(f"http://127.0.0.1:{port}/mcp", client=Asked, revisions=[NEW]) as client:
-            pid, again = [(await call(client, "old_ask", number))[0][2] for number in (7, 8)]
-            left = asyncio.create_task(call(client, "old_work", 1, seconds=30.0))
+        async with connect(f"http://127.0.0.1:{port}/mcp", client=Doubling, revisions=[NEW]) as client:
+            pid, again = [(await call(client, "old_double", number))[0][2] for number in (7, 8)]
+            cancelled = asyncio.create_task(call(client, "old_work", 1, seconds=30.0))
             await asyncio.sleep(0.3)
-            left.cancel()
-            await asyncio.wait([left])
-            (number, twice, other), _ = await call(client, "old_ask", 9)
+            cancelled.cancel()
+            await asyncio.wait([cancelled])
+            (number, twice, other), _ = await call(client, "old_double", 9)
     assert again == pid and (number, twice) == ("9", "18") and other != pid
 
 

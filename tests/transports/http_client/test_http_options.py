@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from support.auth.certificates import self_signed
 from support.http.raw_server import (
     STREAM,
     Got,
@@ -23,7 +24,6 @@ from support.http.raw_server import (
     text,
     text_result,
 )
-from support.servers.certificates import self_signed
 
 from mcp_generated import v2025_11_25, v2026_07_28
 from mcp_runtime.errors import ConnectionClosedError, HTTPStatusError

@@ -8,8 +8,8 @@ import ssl
 from pathlib import Path
 
 import pytest
+from support.auth.certificates import self_signed
 from support.http.slow_connections import ClockedServer, RawSocket, echo, server
-from support.servers.certificates import self_signed
 
 pytestmark = pytest.mark.deadline(1000)  # On the clock that tests set forward.
 

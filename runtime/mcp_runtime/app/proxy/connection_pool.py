@@ -1,4 +1,4 @@
-"""The connections of requests without a session: many requests share one, and those with questions have one alone."""
+"""The connections of requests without a session: many requests share one, others have one for themselves."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ class ConnectionPool:
     async def connection(self, ctx: ServerContext) -> AsyncGenerator[Upstream]:
         """Yield a connection for a request. Raises JSONRPCError if there is none in time."""
         capabilities = session_capabilities(ctx)
-        alone = f"{META}logLevel" in ctx.meta or any(name in capabilities for name in _INPUT_REQUESTS)
+        exclusive = f"{META}logLevel" in ctx.meta or any(name in capabilities for name in _INPUT_REQUESTS)
         user = "" if ctx.user is None else ctx.user.key
-        key = user, json.dumps(capabilities, sort_keys=True), alone
-        if not alone:
+        key = user, json.dumps(capabilities, sort_keys=True), exclusive
+        if not exclusive:
             async with self._shared_connection(key, ctx) as upstream:
                 yield upstream
             return
@@ -183,7 +183,7 @@ class ConnectionPool:
 
     def _expire(self) -> None:
         since = asyncio.get_running_loop().time() - _IDLE_SECONDS
-        expired = [upstream for _, upstream, left in self._idle if left <= since]
+        expired = [upstream for _, upstream, time in self._idle if time <= since]
         self._idle = [item for item in self._idle if item[1] not in expired]
         for upstream in expired:
             self._close(upstream)

@@ -155,7 +155,7 @@ class LinkPool:
                 is_stateful = not link.translation.up_is_stateless
                 if self._is_single or not (
                     (link.is_held and (holds or is_stateful))
-                    or (holds and (link.was_left or (is_stateful and link.users)))
+                    or (holds and (link.is_abandoned or (is_stateful and link.users)))
                 ):
                     link.users += 1
                     link.is_held = link.is_held or holds
@@ -197,7 +197,7 @@ class LinkPool:
         else:
             link.users -= 1
             link.is_held = link.is_held and not held
-        if link.was_left and not link.users + link.listeners and link in self._links:
+        if link.is_abandoned and not link.users + link.listeners and link in self._links:
             self._pools.discard(link)
         self._pools.released()
 

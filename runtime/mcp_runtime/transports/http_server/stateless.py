@@ -225,18 +225,24 @@ class StatelessHandler:
         self._reading = None
 
     async def _refresh_tool_headers(self, dispatcher: Dispatcher) -> None:
-        schemas, now = self._revision.http.tool_schemas, self._loop.time()
+        schemas = self._revision.http.tool_schemas
         if schemas is not None:
-            self._paths = await self._read_tool_headers(schemas, dispatcher)
-        self._headers_expire = now + _HEADERS_FRESH_SECONDS
+            paths = await self._read_tool_headers(schemas, dispatcher)
+            self._paths = self._paths if paths is None else paths
+        self._headers_expire = self._loop.time() + _HEADERS_FRESH_SECONDS  # A list may take longer than that.
 
-    async def _read_tool_headers(self, row: Request[Any], dispatcher: Dispatcher) -> dict[str, HeaderPaths]:
-        """Return the header declarations by tool name, from all pages of the server's own list of tools."""
+    async def _read_tool_headers(self, row: Request[Any], dispatcher: Dispatcher) -> dict[str, HeaderPaths] | None:
+        """Return the header declarations by tool name, from all pages of the server's own list of tools.
+
+        None if the list cannot be had now, so that those that were read before remain.
+        """
         paths_by_tool: dict[str, HeaderPaths] = {}
         meta: dict[str, Any] = {f"{META}protocolVersion": self._revision.id, f"{META}clientCapabilities": {}}
         params: dict[str, Any] = {"_meta": meta}
         for _ in range(_MAX_PAGES):
             page = await self._list_tools(RequestMessage(0, row.method, params), dispatcher)
+            if page is None:
+                return None
             for items in page.values():
                 for item in items if is_list(items) else ():
                     if is_object(item) and "inputSchema" in item and (paths := _tool_headers(item)):
@@ -246,15 +252,15 @@ class StatelessHandler:
             params = {"_meta": meta, "cursor": page["nextCursor"]}
         return paths_by_tool
 
-    async def _list_tools(self, message: RequestMessage, dispatcher: Dispatcher) -> dict[str, Any]:
-        """Return the list of tools that the handler of this server returns; empty if it fails."""
+    async def _list_tools(self, message: RequestMessage, dispatcher: Dispatcher) -> dict[str, Any] | None:
+        """Return the list of tools that the handler of this server returns; None if it fails."""
         responder = StatelessResponder(self._connection, UNAUTHENTICATED)
         request = self._connection.receive_message(message)
         if isinstance(request, RequestReceived):
             await responder.serve(run_request_handler(self._connection, request, dispatcher.handle, responder))
         response = from_json(responder.response) if responder.response is not None else None
         result = response.get("result") if is_object(response) else None
-        return result if is_object(result) else {}
+        return result if is_object(result) else None
 
 
 def _tool_headers(tool: dict[str, Any]) -> HeaderPaths:

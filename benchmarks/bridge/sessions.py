@@ -1,7 +1,7 @@
 """The memory of a bridge whose 1,000 sessions over HTTP share 10 processes: while they open, over rounds of calls, and
-after they have ended, twice.
+after they have ended, twice. With --own, each session has a process of its own, and 10 sessions are open at a time.
 
-    python benchmarks/bridge/sessions.py [--sessions 1000] [--rounds 5]
+    python benchmarks/bridge/sessions.py [--sessions 1000] [--rounds 5] [--own]
 
 Each call has a text of its own, which its response must have. The figures are printed: they stand in docs/bridge.md.
 """
@@ -23,6 +23,7 @@ from http_load import post  # noqa: E402
 from peers import ROOT, environment  # noqa: E402
 
 CONNECTIONS: Final = 20
+PROCESSES: Final = 10
 
 
 async def calls(child: Bridge, client: HttpClient, places: Sequence[tuple[int, list[str]]]) -> None:
@@ -62,6 +63,18 @@ async def measure(child: Bridge, sessions: int, rounds: int) -> None:
         show(f"{cycle} time, after all sessions have ended")
 
 
+async def measure_own(child: Bridge, sessions: int) -> None:
+    """Open and end sessions with processes of their own, and print the MiB of the bridge ten times."""
+    for number in range(0, sessions, PROCESSES):
+        headers = await asyncio.gather(*(opened(child.port) for _ in range(PROCESSES)))
+        await one_round(child, headers, number)
+        count = number + PROCESSES
+        if count % max(sessions // 10, 1) == 0:
+            print(f"{count:,} sessions, {PROCESSES} of them open: {child.memory('VmRSS'):.1f} MiB", flush=True)
+        for own in headers:
+            await end(child, own)
+
+
 async def one_round(child: Bridge, headers: Sequence[list[str]], number: int) -> int:
     """Make a call in each session, several at a time, and return the number of the next one."""
     clients = [await HttpClient.connect(child.port) for _ in range(CONNECTIONS)]
@@ -77,12 +90,16 @@ def main() -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--own", action="store_true")
     options = parser.parse_args()
     own = environment("ours-http", "--editable", f"{ROOT}[http]")
     echo = (own, HERE.parent / "servers" / "stdio_bare_server.py")
-    command = (own, "-m", "mcp_runtime.bridge", "--http", "127.0.0.1:PORT", "--shared", "10", "--", *echo)
-    with Bridge(command) as child:
-        asyncio.run(measure(child, options.sessions, options.rounds))
+    shared = () if options.own else ("--shared", str(PROCESSES))
+    with Bridge((own, "-m", "mcp_runtime.bridge", "--http", "127.0.0.1:PORT", *shared, "--", *echo)) as child:
+        if options.own:
+            asyncio.run(measure_own(child, options.sessions))
+        else:
+            asyncio.run(measure(child, options.sessions, options.rounds))
 
 
 main()

@@ -16,6 +16,7 @@ from ..http.addresses import parse_address
 from .bridge_service import Bridge
 from .relay.bridge_state import BridgeSettings
 from .upstream.bridge_targets import Target, target_of_entry
+from .upstream.pools import MAX_LINKS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from .loss_report import print_report
 
             return print_report(target, options.bindings, options.revision or ())
-        settings = BridgeSettings(options.timeout, options.shared, options.idle, is_single=options.http is None)
+        settings = BridgeSettings(
+            options.timeout, options.shared, options.idle, options.http is None, _connections(options)
+        )
         _serve(Bridge(target, options.bindings, settings), options)
     except KeyboardInterrupt:
         return 130  # The exit code of shells for SIGINT.
@@ -46,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--allow-host", action="append", dest="hosts", help="a value of the Host header to accept")
     parser.add_argument("--allow-origin", action="append", dest="origins", help="an origin of web pages to accept")
     parser.add_argument("--shared", type=int, default=0, help="connections that all sessions share; 0: none is shared")
+    parser.add_argument("--connections", type=int, help="connections of clients without sessions, with --http")
     parser.add_argument("--idle", type=float, help="seconds after which an unused connection to the server ends")
     parser.add_argument("--timeout", type=float, help="seconds that one request may take")
     parser.add_argument("--report", action="store_true", help="print what the revisions cannot represent, and exit")
@@ -60,6 +64,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="a variable of the command")
     parser.add_argument("words", nargs="*", help="a URL, or the words of a command")
     return parser
+
+
+def _connections(options: argparse.Namespace) -> int:
+    """Return the number of connections of clients without sessions. Raises LocalError."""
+    number: int | None = options.connections
+    if number is None:
+        return MAX_LINKS
+    if number < 1 or options.http is None:
+        raise LocalError("--connections is a number above 0, for clients over HTTP: pass --http too")
+    return number
 
 
 def _target(options: argparse.Namespace) -> Target:

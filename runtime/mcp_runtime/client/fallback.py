@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from ..errors import HTTPStatusError, RemoteJSONRPCError, RequestTimeoutError
+from ..protocol.jsonrpc import INTERNAL_ERROR
 from ..protocol.models import is_list, is_object
 from ..protocol.revision import Notification, Revision
 from ..session.interfaces import Candidate, RequestTransport
@@ -65,6 +66,8 @@ def legacy_candidates(
     if isinstance(error, RequestTimeoutError):
         return stateful
     code = error.code if isinstance(error, RemoteJSONRPCError) else 0
+    if not stateful and code == INTERNAL_ERROR:
+        raise error  # The server has failed, which says nothing about its versions.
     if not stateful or may_know_other_lifecycle(error.status, code, revision):
         return stateful
     versions = supported_versions(error)

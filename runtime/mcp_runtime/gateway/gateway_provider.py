@@ -80,19 +80,24 @@ class GatewayProvider(Provider):
         """Return the prompts of all servers."""
         return await self._named("prompts", ctx)
 
+    async def _located(self, kind: str, field: str, ctx: ServerContext) -> list[Any]:
+        """Return definitions with prefixed URIs; one with a URI of another server is left out, and logged."""
+        owners, shown = dict[str, GatedUpstream](), list[Any]()
+        for upstream, item in await self._listed(kind, ctx):
+            outside = add_prefix(upstream.settings.prefix, getattr(item, field))
+            if owners.setdefault(outside, upstream) is not upstream:
+                _log.error("alarm: %r has %r, a URI of %r: left out", upstream, outside, owners[outside])
+                continue
+            shown.append(item.model_copy(update={field: outside}))
+        return shown
+
     async def list_resources(self, ctx: ServerContext) -> Sequence[Any]:
         """Return the resources of all servers."""
-        return [
-            item.model_copy(update={"uri": add_prefix(upstream.settings.prefix, item.uri)})
-            for upstream, item in await self._listed("resources", ctx)
-        ]
+        return await self._located("resources", "uri", ctx)
 
     async def list_resource_templates(self, ctx: ServerContext) -> Sequence[Any]:
         """Return the resource templates of all servers."""
-        return [
-            item.model_copy(update={"uri_template": add_prefix(upstream.settings.prefix, item.uri_template)})
-            for upstream, item in await self._listed("resource_templates", ctx)
-        ]
+        return await self._located("resource_templates", "uri_template", ctx)
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 

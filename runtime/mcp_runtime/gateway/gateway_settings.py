@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
+from ..app.proxy.connection_pool import MAX_CONNECTIONS
 from ..bindings.hosts.configuration import entry_text
 from ..errors import LocalError
 from ..protocol.models import is_object
@@ -19,7 +20,7 @@ _TARGET: Final = ("command", "args", "env", "cwd", "url", "headers", "type")
 _LISTS: Final = ("allow", "deny")
 _NUMBERS: Final = ("rate", "timeout")
 _FLAGS: Final = ("cache", "resources", "prompts")
-_UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_FLAGS, "prefix", "tools", "exchange")
+_UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_FLAGS, "prefix", "tools", "exchange", "connections")
 _EXCHANGE: Final = ("token_endpoint", "client_id", "client_secret", "audience", "scope")
 _TOOL: Final = ("name", "description", "hidden", "arguments")
 _GATEWAY: Final = ("name", "audit", "lock", "health", "metrics", "page")
@@ -63,7 +64,7 @@ class UpstreamSettings(Record):
     """One server behind a gateway: how it is reached, and what clients may use of it."""
 
     __slots__ = ("entry", "prefix", "allow", "deny", "rate", "timeout", "cache", "resources", "prompts", "tools",
-                 "exchange")  # fmt: skip
+                 "exchange", "connections")  # fmt: skip
 
     def __init__(self, name: str, table: Mapping[str, Any]) -> None:
         self.entry = {key: table[key] for key in _TARGET if key in table}
@@ -72,6 +73,7 @@ class UpstreamSettings(Record):
         self.deny: list[str] = table.get("deny", [])
         self.rate: float | None = table.get("rate")
         self.timeout: float | None = table.get("timeout")
+        self.connections: int = table.get("connections", MAX_CONNECTIONS)
         self.cache: bool = table.get("cache", False)
         self.resources: bool = table.get("resources", True)
         self.prompts: bool = table.get("prompts", True)
@@ -80,8 +82,8 @@ class UpstreamSettings(Record):
 
     @property
     def target(self) -> tuple[object, ...]:
-        """How the server is reached, and as whom."""
-        return self.entry, self.exchange
+        """How the server is reached, as whom, and with how many connections."""
+        return self.entry, self.exchange, self.connections
 
     def allows(self, tool: str) -> bool:
         """Return True if clients may use a tool; the name is that of the server."""
@@ -166,6 +168,9 @@ def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
         value = table.get(key, 1)
         if type(value) not in (int, float) or not value > 0:
             raise LocalError(f"{where}: {place} {key} is a number above 0: write {key} = 10")
+    connections = table.get("connections", 1)
+    if type(connections) is not int or connections < 1:
+        raise LocalError(f"{where}: {place} connections is a whole number above 0: write connections = 16")
     for key in _FLAGS:
         if type(table.get(key, True)) is not bool:
             raise LocalError(f"{where}: {place} {key} is true or false: write {key} = false")

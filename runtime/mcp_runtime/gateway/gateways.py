@@ -80,7 +80,7 @@ class Gateway:
             except ImportError as error:
                 raise LocalError(f"exchange needs {error.name}: pip install 'mcp-generated[auth,http]'") from None
             exchange = TokenExchange(entry_text(settings.entry["url"], "url"), settings.exchange.with_variables())
-        revision, users = self.app.server_class.revision, UserConnections(name, make, exchange)
+        users, revision = UserConnections(name, make, exchange, settings.connections), self.app.server_class.revision
         return GatedUpstream(name, settings, factory, users, revision, self._audit, lock)
 
     def _upstreams(self, settings: GatewaySettings) -> dict[str, GatedUpstream]:

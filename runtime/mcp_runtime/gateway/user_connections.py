@@ -23,16 +23,19 @@ _MAX_USERS: Final = 1000  # Users with connections of their own; those of the on
 class UserConnections:
     """The connections to one server. With a token exchange, no user has those of another."""
 
-    def __init__(self, name: str, make: Callable[[Any], ClientFactory], exchange: TokenExchange | None) -> None:
+    def __init__(
+        self, name: str, make: Callable[[Any], ClientFactory], exchange: TokenExchange | None, limit: int
+    ) -> None:
         """Create the connections; none is open.
 
         Args:
             name: The name of the server, for messages.
             make: Returns what makes clients, with an authorization of httpx2 or None.
-            exchange: Gets tokens for the users. Default None: the credentials of the settings are those of all users.
+            exchange: Gets tokens for the users; None if the credentials of the settings are those of all users.
+            limit: The number of connections of requests without a session: of all users, or with an exchange of each.
         """
-        self._name, self._make, self._exchange = name, make, exchange
-        self._shared = Connections(name, make(None))
+        self._name, self._make, self._exchange, self._limit = name, make, exchange, limit
+        self._shared = Connections(name, make(None), limit)
         self._users: OrderedDict[str, tuple[UserToken, Connections]] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -57,7 +60,7 @@ class UserConnections:
         entry = self._users.get(user.key)
         if entry is None:
             own = UserToken(self._exchange)
-            entry = self._users[user.key] = own, Connections(self._name, self._make(own))
+            entry = self._users[user.key] = own, Connections(self._name, self._make(own), self._limit)
         self._users.move_to_end(user.key)
         entry[0].use(token, user.expires_at)  # It was verified: only then a request has a user.
         if len(self._users) > _MAX_USERS:

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from support.auth.certificates import self_signed
 from support.processes import exit_code_within
 
 PROGRAM = """
@@ -48,7 +50,7 @@ def running(tmp_path: Path, lines: str) -> Iterator[tuple[subprocess.Popen[str],
 
 
 def url_in(line: str) -> str:
-    match = re.fullmatch(r"listening at (http://\S+)( .*)?\n", line)
+    match = re.fullmatch(r"listening at (https?://\S+)( .*)?\n", line)
     assert match is not None, line
     return match[1]
 
@@ -58,6 +60,33 @@ def test_the_url_is_written_and_serves(tmp_path: Path, lines: str) -> None:
     with running(tmp_path, lines) as (_, line):
         response = httpx2.post(url_in(line), json=PING, headers=HEADERS)
         assert response.json()["result"]["serverInfo"]["name"] == "counter"
+
+
+FILES = "{'ssl_certfile': folder + '/cert.pem', 'ssl_keyfile': folder + '/key.pem'}"
+FACTORY = """
+import ssl
+
+def context(config, default):
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.load_cert_chain(folder + "/cert.pem", folder + "/key.pem")
+    return made
+"""
+TLS = {
+    "files": f"app.run('http', port=0, uvicorn={FILES})",
+    "files and workers": f"if __name__ == '__main__': app.run('http', port=0, workers=2, uvicorn={FILES})",
+    "a context": f"{FACTORY}\napp.run('http', port=0, uvicorn={{'ssl_context_factory': context}})",
+}
+
+
+@pytest.mark.parametrize("kind", TLS)
+def test_the_url_of_a_server_with_a_certificate_is_https(tmp_path: Path, kind: str) -> None:
+    certificate, _ = self_signed(tmp_path)
+    with running(tmp_path, f"folder = {str(tmp_path)!r}\n{TLS[kind]}") as (_, line):
+        url = url_in(line)
+        assert url.startswith("https://127.0.0.1:")
+        trusted = ssl.create_default_context(cafile=str(certificate))
+        trusted.check_hostname = False
+        assert httpx2.post(url, json=PING, headers=HEADERS, verify=trusted).status_code == 200
 
 
 def test_settings_of_the_app_say_where_it_listens(tmp_path: Path) -> None:

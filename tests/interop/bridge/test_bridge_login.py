@@ -75,11 +75,14 @@ async def test_a_login_is_kept_for_the_next_process(server: str, tmp_path: Path)
 
 
 @pytest.mark.deadline(90)
-async def test_a_login_that_is_denied_fails_the_request_and_shows_no_secret(server: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("revisions", ["all", ["2025-06-18"], ["2026-07-28"]], ids=str)
+async def test_a_login_that_is_denied_says_so_and_shows_no_secret(server: str, tmp_path: Path, revisions: Any) -> None:
     login = Login(tmp_path, server, "deny")
     with pytest.raises(RemoteJSONRPCError) as error:
-        async with connect(login.command(), revisions=["2025-06-18"]) as client:
+        async with connect(login.command(), revisions=revisions) as client:
             await client.call_tool("list_notes", {})
-    assert "access_denied" in error.value.message and "the upstream of the bridge failed" in error.value.message
+    origin = server.removesuffix("/mcp")
+    assert f"the upstream of the bridge failed: the login was denied at {origin} (access_denied)" in error.value.message
+    assert "log in again, and allow the access" in error.value.message
     secrets = [word.partition("=")[2] for word in login.log.read_text().partition("?")[2].split("&")]
     assert login.logins >= 1 and not any(len(word) > 16 and word in error.value.message for word in secrets)

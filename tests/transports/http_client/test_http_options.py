@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from support.auth.certificates import self_signed
 from support.http.raw_server import (
     STREAM,
     Got,
@@ -84,29 +84,8 @@ def test_a_proxy_is_asked_for_everything() -> None:
 # ---- TLS ------------------------------------------------------------------------------------------------------------
 
 
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """A certificate for this machine that nobody has signed but itself, and its key."""
-    x509 = pytest.importorskip("cryptography.x509")
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    signed = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem, format, none = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    (folder / "cert.pem").write_bytes(signed.public_bytes(pem))
-    (folder / "key.pem").write_bytes(key.private_bytes(pem, format, none))
-    return folder / "cert.pem", folder / "key.pem"
-
-
 def test_a_certificate_is_checked_against_those_that_were_given(tmp_path: Path) -> None:
-    certificate_path, key = certificate(tmp_path)
+    certificate_path, key = self_signed(tmp_path)
     serving_with = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving_with.load_cert_chain(certificate_path, key)
 

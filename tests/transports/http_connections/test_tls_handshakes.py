@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.auth.certificates import self_signed
 from support.http.slow_connections import ClockedServer, RawSocket, echo, server
 
 pytestmark = pytest.mark.deadline(1000)  # On the clock that tests set forward.
@@ -17,18 +17,7 @@ pytestmark = pytest.mark.deadline(1000)  # On the clock that tests set forward.
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate that nobody has signed but itself, and its key."""
-    x509 = pytest.importorskip("cryptography.x509")
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    folder, key, now = tmp_path_factory.mktemp("tls"), ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    ends = now + timedelta(days=1)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, ends)
-    pem, form, none = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    (folder / "certificate").write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(pem))
-    (folder / "key").write_bytes(key.private_bytes(pem, form, none))
-    return folder / "certificate", folder / "key"
+    return self_signed(tmp_path_factory.mktemp("tls"))
 
 
 def context() -> ssl.SSLContext:

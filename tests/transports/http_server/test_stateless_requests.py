@@ -10,7 +10,8 @@ from support.clock import settle
 from support.endpoints import STATELESS, Rev, among, server_of
 from support.http.asgi_client import Answer, Web, web
 
-from mcp_runtime.errors import ConnectionClosedError
+from mcp_runtime.errors import ConnectionClosedError, JSONRPCError
+from mcp_runtime.transports.http_server import stateless
 
 
 def call(client: Web, name: str) -> Answer:
@@ -167,3 +168,50 @@ async def test_a_notification_is_handled_behind_its_answer_and_nothing_can_be_sa
         go.set()
         await asyncio.wait_for(done.wait(), 10)
     assert ids == [7]
+
+
+@among(STATELESS)
+async def test_calls_at_the_same_time_read_the_tools_once_and_as_the_same_client(rev: Rev) -> None:
+    states: dict[str, list[Any]] = {"list": [], "call": []}
+
+    async def list_tools(ctx: Any, params: Any) -> Any:
+        states["list"].append(ctx.connection_state)
+        await asyncio.sleep(0)
+        return rev.t.ListToolsResult(tools=[])
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        states["call"].append(ctx.connection_state)
+        return rev.text("done")
+
+    async with web(rev, server_of(rev, list_tools=list_tools, call_tool=call_tool)) as client:
+        for answer in [call(client, "x") for _ in range(20)]:
+            assert (await answer.whole()).status == 200
+    assert len(states["list"]) == 1 and len(states["call"]) == 20
+    assert {*map(id, states["list"])} == {*map(id, states["call"])}, "whoever reads them needs no further connection"
+
+
+@among(STATELESS)
+async def test_arguments_have_to_agree_with_headers_even_while_the_tools_cannot_be_listed(
+    rev: Rev, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stateless, "_HEADERS_FRESH_SECONDS", 0.05)
+    schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+    listed: list[bool] = []
+
+    async def list_tools(ctx: Any, params: Any) -> Any:
+        listed.append(not listed)
+        if not listed[-1]:
+            raise JSONRPCError(-32603, "not now")
+        return rev.t.ListToolsResult(tools=[rev.t.Tool.model_validate({"name": "x", "inputSchema": schema})])
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        return rev.text("done")
+
+    body = rev.request(1, "tools/call", {"name": "x", "arguments": {"region": "here"}})
+    async with web(rev, server_of(rev, list_tools=list_tools, call_tool=call_tool)) as client:
+        for _ in range(3):
+            wrong = await client.answered(body=body, headers={"mcp-param-region": "there"})
+            right = await client.answered(body=body, headers={"mcp-param-region": "here"})
+            assert (wrong.status, right.status) == (400, 200)
+            await asyncio.sleep(0.06)
+    assert listed[:2] == [True, False], "the list was read again, and failed"

@@ -25,6 +25,7 @@ _OPTIONS: Final = (
     click.option("--login", is_flag=True, help="Log in with a browser if the server requires it."),
     click.option("--tokens", type=FILE, metavar="FILE", help="A file to store the tokens of the login in."),
     click.option("--shared", type=click.IntRange(min=0), help="Connections that all sessions share. Default: 0, none."),
+    click.option("--connections", type=click.IntRange(min=1), help="Those of clients without sessions. Default: 16."),
     click.option("--idle", type=click.FloatRange(min=0, min_open=True), help="Seconds until an unused one ends."),
     click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds that a request may take."),
     click.option("--report", is_flag=True, help="Print what cannot pass, and exit."),

@@ -1,36 +1,45 @@
-"""The connections of a proxy to its target: one for each session of a client."""
+"""The connections of a proxy to its target: one for each session of a client, and those of requests without one."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from typing import Any, cast
+from contextlib import AbstractAsyncContextManager
+from typing import cast
 from weakref import WeakKeyDictionary
 
 from ...server.context import ConnectionState, ServerContext
 from ...server.dispatcher import ServerDispatcher
+from .connection_pool import MAX_CONNECTIONS, ConnectionPool, is_open
 from .forwarded_calls import SuspendedCalls
 from .front import SessionFront
 from .target_connection import Upstream
 from .targets import ClientFactory
 
 
+class _NoSession:
+    """Stands for the session of all requests of versions with a handshake that are served without sessions."""
+
+
 class Connections:
     """The connections to one target while an app is served, and the calls that wait for their clients."""
 
-    def __init__(self, proxy: str, factory: ClientFactory) -> None:
+    def __init__(self, proxy: str, factory: ClientFactory, limit: int = MAX_CONNECTIONS) -> None:
         """Create the connections; none is open.
 
         Args:
             proxy: The name of the proxy, for messages.
             factory: Makes the clients.
+            limit: The number of connections of requests without a session.
         """
         self.suspended = SuspendedCalls(proxy)
         self._proxy, self._factory = proxy, factory
-        self._of_sessions: WeakKeyDictionary[ConnectionState, asyncio.Task[Upstream]] = WeakKeyDictionary()
+        self._of_sessions: WeakKeyDictionary[ConnectionState | _NoSession, asyncio.Task[Upstream]] = WeakKeyDictionary()
+        self._no_session = _NoSession()
         self._open: set[Upstream] = set()
         self._closing: set[asyncio.Task[None]] = set()
+        self._pool = ConnectionPool(
+            proxy, limit, lambda ctx: self._opened(None, ctx), self._close_later, self.suspended.end_oldest
+        )
 
     async def of_session(self, ctx: ServerContext) -> Upstream:
         """Return the connection of a client's session; all requests without sessions share one.
@@ -38,33 +47,31 @@ class Connections:
         Raises JSONRPCError if the target cannot be reached.
         """
         state = ctx.connection_state
-        opening = self._of_sessions.get(state)
-        if opening is None or (opening.done() and not _is_open(opening)):
-            if opening is None:
+        has_session = not is_sessionless(state)
+        key = state if has_session else self._no_session
+        opening = self._of_sessions.get(key)
+        if opening is None or (opening.done() and not is_open(opening)):
+            if opening is None and has_session:
                 state.on_detach += (lambda: self._end_session(state),)
-            elif not opening.cancelled() and opening.exception() is None:
+            elif opening is not None and not opening.cancelled() and opening.exception() is None:
                 self._close_later(opening.result())
-            front = SessionFront(cast(ServerDispatcher, state))
-            opening = self._of_sessions[state] = asyncio.create_task(self._opened(front, ctx))
+            front = SessionFront(cast(ServerDispatcher, state)) if has_session else None
+            opening = self._of_sessions[key] = asyncio.create_task(self._opened(front, ctx))
         return await asyncio.shield(opening)
 
-    @asynccontextmanager
-    async def of_request(self, ctx: ServerContext) -> AsyncGenerator[Upstream]:
-        """Open a connection for one request, and close it at the end."""
-        upstream = await self._opened(None, ctx)
-        try:
-            yield upstream
-        finally:
-            self._close_later(upstream)
+    def of_request(self, ctx: ServerContext) -> AbstractAsyncContextManager[Upstream]:
+        """Return a connection for one request without a session, which requests share where nothing could be mixed."""
+        return self._pool.connection(ctx)
 
     def existing(self, state: ConnectionState) -> Upstream | None:
         """Return the connection of a session if it is open."""
         opening = self._of_sessions.get(state)
-        return opening.result() if opening is not None and _is_open(opening) else None
+        return opening.result() if opening is not None and is_open(opening) else None
 
     async def close(self) -> None:
         """Close all connections, and wait until they are closed."""
         await self.suspended.close()
+        await self._pool.close()
         opening = [task for task in self._of_sessions.values() if not task.done()]
         for task in opening:
             task.cancel()
@@ -92,15 +99,16 @@ class Connections:
         if not opening.cancelled() and opening.exception() is None:
             self._close_later(opening.result())
 
-    def _close_later(self, upstream: Upstream) -> None:
-        if upstream in self._open:
-            self._open.discard(upstream)
-            task = asyncio.ensure_future(upstream.close())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+    def _close_later(self, upstream: Upstream) -> asyncio.Task[None] | None:
+        if upstream not in self._open:
+            return None
+        self._open.discard(upstream)
+        task = asyncio.create_task(upstream.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+        return task
 
 
-def _is_open(opening: asyncio.Task[Upstream]) -> bool:
-    """Return True if the connection is open."""
-    is_opened: Any = opening.done() and not opening.cancelled() and opening.exception() is None
-    return bool(is_opened) and opening.result().is_open
+def is_sessionless(state: ConnectionState) -> bool:
+    """Return True for a request of a version with a handshake that is served without a session (`stateless_http`)."""
+    return state.session_id is None and not state.is_stateless

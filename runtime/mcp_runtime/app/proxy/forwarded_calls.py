@@ -16,6 +16,7 @@ from ...session.options import Progress
 from .front import send_input_request
 
 _MAX_SECONDS: Final = 1800.0  # Seconds that a call waits for the next round of its client.
+_MIN_SECONDS: Final = 60.0  # Seconds that it waits in any case, even if others need its connection.
 _MAX_CALLS: Final = 1000  # Calls that wait for the next round; the oldest one is cancelled.
 
 
@@ -139,6 +140,14 @@ class SuspendedCalls:
         call.timer = asyncio.get_running_loop().call_later(_MAX_SECONDS, self._drop, id)
         if len(self._calls) > _MAX_CALLS:
             self._drop(next(iter(self._calls)))
+
+    def end_oldest(self) -> None:
+        """End the call that has waited longest, because another one needs its connection."""
+        id, call = next(iter(self._calls.items()), (None, None))
+        if id is not None and call is not None and call.timer is not None:
+            began = call.timer.when() - _MAX_SECONDS
+            if asyncio.get_running_loop().time() - began >= _MIN_SECONDS:
+                self._drop(id)
 
     def _drop(self, id: str) -> None:
         call = self._calls.pop(id, None)

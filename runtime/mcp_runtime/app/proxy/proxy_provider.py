@@ -14,7 +14,7 @@ from ...protocol.revision import META, Request, Revision
 from ...server.context import ServerContext
 from ..components.prefixes import strip_prefix
 from ..providers.provider import Provider
-from .connections import Connections
+from .connections import Connections, is_sessionless
 from .forwarded_calls import ForwardedCall
 from .target_connection import Upstream
 from .targets import ClientFactory
@@ -137,7 +137,9 @@ class ProxyProvider(Provider):
         prefixes: tuple[str, ...],
         call_next: Callable[[ServerContext, Any], Awaitable[Any]],
     ) -> Any:
-        """Pass the log level, subscriptions and changes of roots to the target."""
+        """Pass the log level, subscriptions and changes of roots to the target, unless the client has no session."""
+        if is_sessionless(ctx.connection_state):
+            return await call_next(ctx, params)
         connections = self._connections(ctx)
         if name == "subscriptions_listen":
             return await self._listen(ctx, params, prefixes, call_next)

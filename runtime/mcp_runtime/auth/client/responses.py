@@ -122,6 +122,11 @@ def parse_authorization_response(url: str, request: AuthorizationRequest) -> str
         raise AuthorizationError(f"the authorization response comes from another issuer than {issuer}")
     if "error" in params:
         error = params["error"] if _ERROR.fullmatch(params["error"]) else "an unknown error"
+        if error == "access_denied":
+            raise AuthorizationError(
+                f"the login was denied at {issuer} ({error}): log in again, and allow the access, or ask who runs"
+                " that server to allow it for this user"
+            )
         raise AuthorizationError(f"{issuer} did not authorize the client: {error}")
     if not params.get("code"):
         raise AuthorizationError("the authorization response has no code")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -12,7 +11,7 @@ from ..translation.losses import LossCounter
 from ..upstream.bridge_targets import Connector, Target
 from ..upstream.link import Link
 from ..upstream.opening import ClientDetails, Opener
-from ..upstream.pools import LinkPool
+from ..upstream.pools import MAX_LINKS, LinkPools
 
 _SWEEPS: Final = 4  # How often links are looked at in the time that they may be idle.
 
@@ -42,15 +41,21 @@ class BridgeSettings(Record):
 
     `timeout` is the seconds that a call may take, None without limit. `shared` is the number of connections that
     sessions share, 0 if each has its own. `idle` is the seconds after which an unused connection ends. `is_single` is
-    True if there is one client.
+    True if there is one client. `connections` is the number of connections of requests without sessions.
     """
 
-    __slots__ = ("timeout", "shared", "idle", "is_single")
+    __slots__ = ("timeout", "shared", "idle", "is_single", "connections")
 
     def __init__(
-        self, timeout: float | None = None, shared: int = 0, idle: float | None = None, is_single: bool = False
+        self,
+        timeout: float | None = None,
+        shared: int = 0,
+        idle: float | None = None,
+        is_single: bool = False,
+        connections: int = MAX_LINKS,
     ) -> None:
         self.timeout, self.shared, self.idle, self.is_single = timeout, shared, idle, is_single
+        self.connections = connections
 
 
 class BridgeState:
@@ -61,7 +66,7 @@ class BridgeState:
         self.settings = settings
         self.losses = LossCounter()
         self.opener = Opener(Connector(target), package, self.losses)
-        self.pools: dict[Hashable, LinkPool] = {}
+        self.pools = LinkPools(settings.connections, self.close_later)
         self.links: set[Link] = set()
         self.shared: SharedConnections | None = None
         self._closing: set[asyncio.Task[None]] = set()
@@ -77,21 +82,18 @@ class BridgeState:
         while True:
             await asyncio.sleep(idle / _SWEEPS)
             since = loop.time() - idle
-            for key, pool in list(self.pools.items()):
-                for link in pool.idle(since):
-                    self.close_later(link)
-                if pool.is_empty:
-                    del self.pools[key]
+            self.pools.close_idle(since)
             for link in [link for link in self.links if link.last_used < since and not link.running]:
                 if not link.users:
                     self.close_later(link)
 
-    def close_later(self, link: Link) -> None:
+    def close_later(self, link: Link) -> asyncio.Task[None]:
         """Close a link in a task of its own."""
         self.links.discard(link)
         task = asyncio.get_running_loop().create_task(link.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+        return task
 
     async def close(self) -> None:
         """Close all connections, and wait until all processes have ended."""
@@ -99,8 +101,7 @@ class BridgeState:
             self._sweeper.cancel()
             with suppress(asyncio.CancelledError):
                 await self._sweeper
-        for pool in self.pools.values():
-            await pool.close()
+        await self.pools.close()
         if self.shared is not None:
             await self.shared.close()
         for link in list(self.links):

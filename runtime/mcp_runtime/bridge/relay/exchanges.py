@@ -12,6 +12,7 @@ from ...protocol.models import is_object
 from ..upstream.link import Call
 
 _SECONDS: Final = 300.0  # Seconds that a client has to answer.
+_MIN_SECONDS: Final = 60.0  # Seconds that it has in any case, even if others need its connection.
 _MAX_SUSPENDED: Final = 1000  # Calls that wait for input at the same time; the oldest is cancelled.
 
 
@@ -83,6 +84,13 @@ class SuspendedExchanges:
         if entry is not None:
             entry[1].cancel()
             entry[0].task.cancel()
+
+    def end_oldest(self) -> None:
+        """End the call that has waited longest, because another one needs its connection."""
+        for state, (_, timer) in self._entries.items():
+            if asyncio.get_running_loop().time() - (timer.when() - _SECONDS) >= _MIN_SECONDS:
+                self._expire(state)
+            return
 
     def take(self, state: object, owner: object) -> Exchange | None:
         """Return the exchange of a state, and remove it; None for a state of the upstream itself.

@@ -46,6 +46,8 @@ class RequestRelay(RelayBase):
         self._suspended = SuspendedExchanges()
         self._listeners: set[Listener] = set()
         self._listening: dict[asyncio.Task[Any], None] = {}
+        self._failure: JSONRPCError | None = None  # Why the only client got no connection when it discovered.
+        state.pools.end_waiting = self._suspended.end_oldest
 
     @property
     def lifecycle(self) -> Stateless:
@@ -77,7 +79,12 @@ class RequestRelay(RelayBase):
         def gets_messages(link: Link) -> bool:
             return _LEVEL in meta or (bool(meta[_CAPABILITIES]) and not link.translation.up_is_stateless)
 
-        link = await pool.acquire(gets_messages)
+        try:
+            link = await pool.acquire(gets_messages)
+        except JSONRPCError as error:
+            self._failure = error if self.state.settings.is_single else None
+            raise
+        self._failure = None
         release = partial(pool.release, link, held=gets_messages(link))
         if input_required_fields(self.revision, method) and not link.translation.up_is_stateless:
             return await self._call(link, Call(channel, id, method), params, release)
@@ -94,6 +101,8 @@ class RequestRelay(RelayBase):
         """Return the `_meta` of a request. Raises JSONRPCError if it lacks what each request has."""
         meta = params.get("_meta")
         if not is_object(meta) or not isinstance(meta.get(_VERSION), str) or not is_object(meta.get(_CAPABILITIES)):
+            if self._failure is not None:
+                raise self._failure  # The client tries a handshake, because discovery has failed.
             raise JSONRPCError(INVALID_PARAMS, f"_meta needs {_VERSION} and {_CAPABILITIES} ({self.revision.id})")
         if meta[_VERSION] != self.revision.id:
             code = int(self.revision.constants["UNSUPPORTED_PROTOCOL_VERSION"])
@@ -107,20 +116,13 @@ class RequestRelay(RelayBase):
         key: Hashable = (
             (id(self),) if settings.is_single else (_owner(channel), json.dumps(capabilities, sort_keys=True))
         )
-        pool = self.state.pools.get(key)
-        if pool is None:
-            info = meta.get(_INFO)
-            client = ClientDetails(
-                self.revision, capabilities, info if is_object(info) else {"name": "", "version": ""}
-            )
+        info, owner = meta.get(_INFO), _owner(channel)
+        client = ClientDetails(self.revision, capabilities, info if is_object(info) else {"name": "", "version": ""})
 
-            owner = _owner(channel)
+        def make() -> asyncio.Future[Link]:
+            return asyncio.ensure_future(open_link(self.state.opener, client, self, owner))
 
-            def make() -> asyncio.Future[Link]:
-                return asyncio.ensure_future(open_link(self.state.opener, client, self, owner))
-
-            pool = self.state.pools[key] = LinkPool(make, settings.is_single)
-        return pool
+        return self.state.pools.of(key, make, settings.is_single)
 
     async def _pass(self, link: Link, call: Call, params: dict[str, Any]) -> Any:
         """Return the result of an upstream that has no sessions either."""

@@ -68,6 +68,7 @@ class Link:
         self.users = 0
         self.listeners = 0
         self.is_held = False  # A request runs that messages of the upstream may belong to.
+        self.is_abandoned = False  # A request that messages may belong to ended before the upstream had answered it.
         self.is_http = False
         self.last_used = 0.0
         self.level: Any = None  # The level of log messages that was set last for a request.
@@ -126,7 +127,11 @@ class Link:
             result: Any = await session.send_request(row, params, options, request_id=id)
         except RemoteJSONRPCError as error:
             raise self.translation.error(FROM_CLIENT, method, error) from None
+        except asyncio.CancelledError:
+            self.is_abandoned = self.is_abandoned or self.is_held
+            raise
         except RequestTimeoutError as error:
+            self.is_abandoned = self.is_abandoned or self.is_held
             raise JSONRPCError(INTERNAL_ERROR, str(error)) from None
         except (ConnectionClosedError, RemoteError) as error:
             raise upstream_error(error) from None

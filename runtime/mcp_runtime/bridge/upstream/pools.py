@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Final
 
 from ...errors import JSONRPCError, MCPError
+from ...protocol.jsonrpc import INTERNAL_ERROR
 from ..translation.revision_translation import Translation
 from .link import Link, LinkEvents, upstream_error
 from .opening import ClientDetails, Opener
 
-_MAX_LINKS: Final = 16  # Connections of one client that sends requests at the same time.
+MAX_LINKS: Final = 16
+_MAX_POOLS: Final = 1000  # Pools after which the empty ones are forgotten: clients choose their capabilities.
+_WAIT_SECONDS: Final = 60.0  # Seconds that a request waits for a link.
+_LOOK_SECONDS: Final = 0.5  # How often a request that waits looks for calls that wait for their clients.
 
 
 async def open_link(opener: Opener, client: ClientDetails, events: LinkEvents, owner: str = "") -> Link:
@@ -28,6 +33,82 @@ async def open_link(opener: Opener, client: ClientDetails, events: LinkEvents, o
     return link
 
 
+class LinkPools:
+    """The links of all clients without sessions: a bounded number, by owner and capabilities."""
+
+    def __init__(self, limit: int, close: Callable[[Link], asyncio.Task[None]]) -> None:
+        """Create pools without links; `close` closes a link in a task."""
+        self._limit, self._close = limit, close
+        self._pools: dict[Hashable, LinkPool] = {}
+        self._closing = 0
+        self._released = asyncio.Event()
+        self.end_waiting: Callable[[], None] = lambda: None
+        """Called while requests wait for a link, to end a call whose client does not answer."""
+
+    def of(self, key: Hashable, make: Callable[[], asyncio.Future[Link]], is_single: bool) -> LinkPool:
+        """Return the links of an owner with some capabilities; `make` opens one."""
+        pool = self._pools.get(key)
+        if pool is None:
+            if len(self._pools) >= _MAX_POOLS:
+                self._pools = {key: pool for key, pool in self._pools.items() if not pool.is_empty}
+            pool = self._pools[key] = LinkPool(self, make, is_single)
+        return pool
+
+    async def has_place(self) -> bool:
+        """Return True if a pool may open a link, instead of one that nothing uses; else wait for a release.
+
+        Raises JSONRPCError after a time without a release.
+        """
+        if self._closing + sum(pool.size for pool in self._pools.values()) < self._limit:
+            return True
+        unused = [(link.last_used, id(link), link) for pool in self._pools.values() for link in pool.unused]
+        if unused:
+            await asyncio.wait([self.discard(min(unused)[2])])
+            return False
+        self._released.clear()
+        for _ in range(round(_WAIT_SECONDS / _LOOK_SECONDS)):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._released.wait()
+                return False
+            self.end_waiting()
+        raise JSONRPCError(
+            INTERNAL_ERROR,
+            f"all {self._limit} connections of the bridge were in use for {_WAIT_SECONDS:g} s: set connections to a"
+            " higher number",
+        )
+
+    def released(self) -> None:
+        """Let requests that wait look for a link again."""
+        self._released.set()
+
+    def discard(self, link: Link) -> asyncio.Task[None]:
+        """Close a link; its place is free when it is closed."""
+        for pool in self._pools.values():
+            pool.remove(link)
+        self._closing += 1
+        closing = self._close(link)
+        closing.add_done_callback(self._closed)
+        return closing
+
+    def _closed(self, _: object) -> None:
+        self._closing -= 1
+        self.released()
+
+    def close_idle(self, since: float) -> None:
+        """Close the links that nothing has used since a time."""
+        for key, pool in list(self._pools.items()):
+            for link in [link for link in pool.unused if link.last_used < since]:
+                self.discard(link)
+            if pool.is_empty:
+                del self._pools[key]
+
+    async def close(self) -> None:
+        """Close all links."""
+        for pool in self._pools.values():
+            await pool.close()
+
+
 class LinkPool:
     """The links of clients with the same owner and the same capabilities.
 
@@ -35,13 +116,32 @@ class LinkPool:
     link: no other one that they may belong to runs over it. Where `is_single`, the pool has one client, and one link.
     """
 
-    def __init__(self, make: Callable[[], asyncio.Future[Link]], is_single: bool) -> None:
-        """Create a pool; `make` opens a link."""
-        self._make = make
+    def __init__(self, pools: LinkPools, make: Callable[[], asyncio.Future[Link]], is_single: bool) -> None:
+        """Create one of some pools; `make` opens a link."""
+        self._pools, self._make = pools, make
         self._is_single = is_single
         self._links: list[Link] = []
         self._opening: asyncio.Future[Link] | None = None
-        self._released = asyncio.Event()
+        self._waiting = 0
+
+    @property
+    def size(self) -> int:
+        """The number of links that are open, or are being opened."""
+        return sum(link.is_open for link in self._links) + (self._opening is not None)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the pool has no links, and no request needs one."""
+        return not self.size and not self._waiting
+
+    @property
+    def unused(self) -> list[Link]:
+        """The open links that no request and no subscription uses."""
+        return [link for link in self._links if link.is_open and not link.users + link.listeners]
+
+    def remove(self, link: Link) -> None:
+        """Forget a link."""
+        self._links = [item for item in self._links if item is not link]
 
     async def acquire(self, gets_messages: Callable[[Link], bool]) -> Link:
         """Return an open link for a request, until `release`. Raises JSONRPCError.
@@ -54,16 +154,13 @@ class LinkPool:
                 holds = gets_messages(link) and not self._is_single
                 is_stateful = not link.translation.up_is_stateless
                 if self._is_single or not (
-                    (link.is_held and (holds or is_stateful)) or (holds and is_stateful and link.users)
+                    (link.is_held and (holds or is_stateful))
+                    or (holds and (link.is_abandoned or (is_stateful and link.users)))
                 ):
                     link.users += 1
                     link.is_held = link.is_held or holds
                     return link
-            if len(self._links) < (1 if self._is_single else _MAX_LINKS):
-                await self._open()
-            else:
-                self._released.clear()
-                await self._released.wait()
+            await self._open()
 
     async def first(self) -> Link:
         """Return the first open link, for a subscription: it gets what its filter includes."""
@@ -74,7 +171,14 @@ class LinkPool:
         return self._links[0]
 
     async def _open(self) -> None:
-        """Open a further link; requests that need one at the same time wait for the same."""
+        """Open a further link if there is a place; requests that need one at the same time wait for the same."""
+        if self._opening is None and not self._is_single:
+            self._waiting += 1
+            try:
+                if not await self._pools.has_place():
+                    return
+            finally:
+                self._waiting -= 1
         if self._opening is None:
             self._opening = self._make()
             self._opening.add_done_callback(self._opened)
@@ -93,18 +197,9 @@ class LinkPool:
         else:
             link.users -= 1
             link.is_held = link.is_held and not held
-        self._released.set()
-
-    def idle(self, since: float) -> list[Link]:
-        """Return the links that nothing has used since a time, and remove them."""
-        idle = [link for link in self._links if not link.users + link.listeners and link.last_used < since]
-        self._links = [link for link in self._links if link not in idle]
-        return idle
-
-    @property
-    def is_empty(self) -> bool:
-        """True if the pool has no links, and opens none."""
-        return not self._links and self._opening is None
+        if link.is_abandoned and not link.users + link.listeners and link in self._links:
+            self._pools.discard(link)
+        self._pools.released()
 
     async def close(self) -> None:
         """Close all links."""

@@ -43,6 +43,7 @@ _DRAIN_SECONDS: Final = 1  # Seconds for responses to complete after SIGINT or S
 _WORKER_DRAIN_SECONDS: Final = 10  # The same for one of several workers: the others serve meanwhile.
 _LEAVE_SECONDS: Final = 0.5  # Seconds for requests to arrive on connections that were accepted before.
 _TURNS_OF_ACCEPTING: Final = 2  # Iterations of the event loop in which it accepts all connections that wait.
+_TLS: Final = ("ssl_certfile", "ssl_keyfile", "ssl_context_factory")  # Settings of uvicorn with which it uses TLS.
 _NEEDS_UVICORN: Final = "a server over HTTP needs uvicorn: pip install 'mcp-generated[http]'"
 _OTHERS: Final = f"{__package__}.other_servers.other_server"
 _EXIT_SECONDS: Final = 0.75  # Further seconds after which the process exits whatever its handlers do.
@@ -91,8 +92,8 @@ def _supervise(workers: int, host: str, **settings: Any) -> None:
     check_program()
     store, listener = settings.get("store", "memory"), _listen_or_exit(host, settings.get("port", 8000))
     _warn_about_hosts(host, settings.get("hosts"))
-    urls = _urls(listener, host, settings.get("path", "/mcp"), settings)
     uvicorn: dict[str, Any] = settings.get("uvicorn") or {}
+    urls = _urls(listener, host, settings.get("path", "/mcp"), settings, uvicorn)
     drain: float | None = uvicorn.get("timeout_graceful_shutdown", _WORKER_DRAIN_SECONDS)
     grace = math.inf if drain is None else drain + 2 * _EXIT_SECONDS
     with listener:
@@ -164,7 +165,7 @@ def _prepare(
     application = MCPASGIApp(servers, path=path, shared=shared, **settings)
     drain = _DRAIN_SECONDS if shared is None else _WORKER_DRAIN_SECONDS
     listener = _listen_or_exit(host, port) if place is None else place.listener
-    urls = _urls(listener, host, path, settings)
+    urls = _urls(listener, host, path, settings, uvicorn)
     if server != "uvicorn":
         serve: Any = load(_OTHERS).OtherServer(server, application, shared is not None, drain)
         serve.on_start = partial(_begin, place, urls)
@@ -269,8 +270,11 @@ def _warn_about_hosts(host: str, hosts: object) -> None:
         )
 
 
-def _urls(listener: socket.socket, host: str, path: str, settings: Mapping[str, Any]) -> list[str]:
-    address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+def _urls(
+    listener: socket.socket, host: str, path: str, settings: Mapping[str, Any], uvicorn: Mapping[str, Any] | None
+) -> list[str]:
+    scheme = "https" if any((uvicorn or {}).get(name) for name in _TLS) else "http"
+    address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
     return [f"{address}{endpoint}" for endpoint in (path, *(["/sse"] if settings.get("legacy_sse") else []))]
 
 

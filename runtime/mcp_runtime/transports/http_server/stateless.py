@@ -68,6 +68,7 @@ class StatelessHandler:
         self._tool_call = None if calls is None else calls.method
         self._paths: dict[str, HeaderPaths] = {}
         self._headers_expire = float("-inf")
+        self._reading: asyncio.Task[None] | None = None  # Reads the tools, once for all calls that wait for it.
 
     session_count = 0
 
@@ -83,7 +84,7 @@ class StatelessHandler:
             return self._serve_after(self._start(), post)
         if isinstance(message, RequestMessage) and message.method == self._tool_call:
             if self._loop.time() > self._headers_expire:
-                return self._serve_after(self._load_tool_headers(), post)
+                return self._serve_after(self._load_tool_headers(self._dispatcher), post)
             if self._paths and (error := self._check_parameter_headers(head.headers, message.params)) is not None:
                 return send_error(send, error, message.id)
         event, responder = self._connection.receive_message(message), self._responder_class(
@@ -190,6 +191,8 @@ class StatelessHandler:
         await self._wait_for_handlers(_DRAIN_SECONDS)
         for responder in self._running:
             responder.cancel()
+        if self._reading is not None:
+            self._reading.cancel()
         await self._wait_for_handlers(_CANCEL_SECONDS)
         for responder in self._running:
             responder.client_disconnected(self)
@@ -211,20 +214,35 @@ class StatelessHandler:
         code = int(self._revision.constants.get("HEADER_MISMATCH", INVALID_REQUEST))
         return None if mismatch is None else HTTPError(400, mismatch, code)
 
-    async def _load_tool_headers(self) -> None:
-        """Read the header declarations of the server's tools."""
-        schemas, now = self._revision.http.tool_schemas, self._loop.time()
-        if schemas is not None:
-            self._paths = await self._read_tool_headers(schemas, await self._lifespan.state())
-        self._headers_expire = now + _HEADERS_FRESH_SECONDS
+    async def _load_tool_headers(self, dispatcher: Dispatcher) -> None:
+        """Read the header declarations of the server's tools; calls at the same time wait for the same."""
+        if self._reading is None:
+            self._reading = self._loop.create_task(self._refresh_tool_headers(dispatcher))
+            self._reading.add_done_callback(self._tools_read)
+        await asyncio.shield(self._reading)
 
-    async def _read_tool_headers(self, row: Request[Any], state: Any) -> dict[str, HeaderPaths]:
-        """Return the header declarations by tool name, from all pages of the server's own list of tools."""
+    def _tools_read(self, _: object) -> None:
+        self._reading = None
+
+    async def _refresh_tool_headers(self, dispatcher: Dispatcher) -> None:
+        schemas = self._revision.http.tool_schemas
+        if schemas is not None:
+            paths = await self._read_tool_headers(schemas, dispatcher)
+            self._paths = self._paths if paths is None else paths
+        self._headers_expire = self._loop.time() + _HEADERS_FRESH_SECONDS  # A list may take longer than that.
+
+    async def _read_tool_headers(self, row: Request[Any], dispatcher: Dispatcher) -> dict[str, HeaderPaths] | None:
+        """Return the header declarations by tool name, from all pages of the server's own list of tools.
+
+        None if the list cannot be had now, so that those that were read before remain.
+        """
         paths_by_tool: dict[str, HeaderPaths] = {}
         meta: dict[str, Any] = {f"{META}protocolVersion": self._revision.id, f"{META}clientCapabilities": {}}
         params: dict[str, Any] = {"_meta": meta}
         for _ in range(_MAX_PAGES):
-            page = await self._list_tools(RequestMessage(0, row.method, params), state)
+            page = await self._list_tools(RequestMessage(0, row.method, params), dispatcher)
+            if page is None:
+                return None
             for items in page.values():
                 for item in items if is_list(items) else ():
                     if is_object(item) and "inputSchema" in item and (paths := _tool_headers(item)):
@@ -234,16 +252,15 @@ class StatelessHandler:
             params = {"_meta": meta, "cursor": page["nextCursor"]}
         return paths_by_tool
 
-    async def _list_tools(self, message: RequestMessage, state: Any) -> dict[str, Any]:
-        """Return the list of tools that the handler of this server returns; empty if it fails."""
-        dispatcher = self._service.dispatcher(state)
+    async def _list_tools(self, message: RequestMessage, dispatcher: Dispatcher) -> dict[str, Any] | None:
+        """Return the list of tools that the handler of this server returns; None if it fails."""
         responder = StatelessResponder(self._connection, UNAUTHENTICATED)
         request = self._connection.receive_message(message)
         if isinstance(request, RequestReceived):
             await responder.serve(run_request_handler(self._connection, request, dispatcher.handle, responder))
         response = from_json(responder.response) if responder.response is not None else None
         result = response.get("result") if is_object(response) else None
-        return result if is_object(result) else {}
+        return result if is_object(result) else None
 
 
 def _tool_headers(tool: dict[str, Any]) -> HeaderPaths:

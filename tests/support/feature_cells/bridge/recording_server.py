@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 VERSION = "2026-07-28"
 
@@ -16,6 +16,7 @@ class Recording(BaseHTTPRequestHandler):
     """A server of the newest revision that notes the heads of requests; `elsewhere` is the URL of another one."""
 
     heads: list[dict[str, str]]
+    tools: ClassVar[list[dict[str, Any]]] = []
     elsewhere: str = ""
     url: str = ""
 
@@ -31,7 +32,7 @@ class Recording(BaseHTTPRequestHandler):
         link = {"type": "resource_link", "uri": self.elsewhere, "name": "link"}
         content = [link] if message.get("params", {}).get("name") == "link" else []
         result: dict[str, Any] = {"resultType": "complete", "content": content, "ttlMs": 0, "cacheScope": "private"}
-        result |= {"supportedVersions": [VERSION], "capabilities": {"tools": {}}, "tools": []}
+        result |= {"supportedVersions": [VERSION], "capabilities": {"tools": {}}, "tools": self.tools}
         body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
         self.send_response(200)
         self.send_header("content-type", "application/json")

@@ -21,9 +21,14 @@ _LEASE_SECONDS: Final = 10.0  # Seconds without a sign of life after which a tas
 _RECONNECT_SECONDS: Final = 1.0  # Seconds between two attempts to reach Redis.
 _ANSWER_SECONDS: Final = 3.0  # Seconds for Redis to answer.
 _MAX_RUNNING: Final = 100  # Tasks that run at the same time in one worker.
-_RUN: Final = "run_task"  # The name of the function that docket calls.
+_RUN: Final = "mcp_run_task"  # The name of the function that docket calls.
 
 Run = Callable[[str], Awaitable[float | None]]
+
+
+def _is_of_others(record: logging.LogRecord) -> bool:
+    """Return False for a record of docket that a task begins again: why it does is logged here."""
+    return f"{_RUN}(" not in record.getMessage()
 
 
 class DocketQueue:
@@ -42,6 +47,7 @@ class DocketQueue:
         self._docket: Any = import_module("docket")
         # A pattern of Redis may not have characters with a meaning.
         self._queue: Any = self._docket.Docket(name=f"mcp:{quote(name, safe='')}", url=url, execution_ttl=timedelta(0))
+        logging.getLogger("docket.dependencies").addFilter(_is_of_others)  # A second time changes nothing.
         self._run, self._leave = run, leave
         self._ending = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
@@ -70,12 +76,12 @@ class DocketQueue:
         """Return the function that docket calls, which is repeated as often as it requests that."""
         every_time: Any = self._docket.Retry(attempts=None, delay=timedelta(seconds=_RECONNECT_SECONDS))
 
-        async def run_task(id: str, retry: Any = every_time) -> None:
+        async def mcp_run_task(id: str, retry: Any = every_time) -> None:
             seconds = await self._run(id)
             if seconds is not None:
                 retry.after(timedelta(seconds=seconds))
 
-        return run_task
+        return mcp_run_task
 
     async def _serve(self, opened: asyncio.Future[None]) -> None:
         """Run the worker of docket, whose context variables have to be set and reset in one asyncio task."""

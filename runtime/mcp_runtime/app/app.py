@@ -212,7 +212,8 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
 
             kinds = (TaskServerMixin, *kinds)
             options["extensions"].append(load_extension(self.server_class.revision, "tasks"))
-            options["tasks"], members["_task_options"] = self._tasks, staticmethod(self._task_options)
+            options["tasks"] = self._tasks
+            members |= {"_task_options": staticmethod(self._task_options), "_task_of": staticmethod(self._task_of)}
         else:
             self._registry.answers_as_json = not self._extensions and not self._server_options["cache_hints"]
         server = cast(type[ServerT], type("Served", kinds, members))
@@ -279,6 +280,12 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
     def _task_options(self) -> list[TaskOptions]:
         tools = (tool for app in self._all_apps() for tool in app._registry.all_versions("tools"))
         return [tool.task for tool in tools if tool.task is not None]
+
+    def _task_of(self, name: str) -> TaskOptions | None:
+        try:
+            return self._registry.find_tool(name)[1].task
+        except LocalError:
+            return None
 
     def _all_apps(self) -> list[BaseApp[Any]]:
         return [self, *(inner for app in self._mounted for inner in app._all_apps())]

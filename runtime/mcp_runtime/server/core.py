@@ -184,6 +184,10 @@ class ServerCore(Endpoint):
         """Return the queue of tasks that may run at any worker; None if there are no such tasks."""
         return None
 
+    def _tasks_of_clients(self, converter: Any) -> Any:
+        """Return the handlers of tasks of a version in which clients request them; None if there are none."""
+        return None
+
     async def _announce(
         self, row: Notification, params: Params, options: RequestOptions | None, keywords: NoKeywords | None = None
     ) -> None:

@@ -42,7 +42,7 @@ class RepeatableServer:
         async with asyncio.timeout(30), httpx2.AsyncClient(timeout=10) as web:
             while True:
                 try:
-                    answer = (await web.post(self.url, content=body, headers=headers)).json()
+                    answer = (await web.post(self.url, json=body, headers=headers)).json()
                 except httpx2.TransportError:
                     await asyncio.sleep(0.05)
                     continue

@@ -48,6 +48,8 @@ class DeferrableCall(ChannelProxy):
         except JSONRPCError as error:
             self._refusal = error
         self._is_possible = self._refusal is None and isinstance(channel, MultiRoundTripRequest)
+        if ctx._task_request is not None:  # pyright: ignore[reportPrivateUsage]
+            self._is_possible = True
         self._create_task, self._hand_over = create_task, hand_over
         self._task: TaskExecution | None = None
         self._work: asyncio.Future[Any] | None = None

@@ -7,16 +7,18 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import BaseModel
+from pydantic_core import from_json
 
 from ..._lazy import load
 from ...bindings.server import BaseServer
 from ...errors import JSONRPCError, LocalError
-from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
-from ...protocol.models import is_object, plain_of, validator
+from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize
+from ...protocol.models import PreSerialized, is_object, plain_of, validator
 from ...protocol.revision import InterimResult, Notification, Request
 from ...server.context import ServerContext
 from ...server.input_requests import require_client_capabilities
@@ -47,6 +49,8 @@ class TaskServerMixin(BaseServer):
 
     _task_options: Callable[[], Iterable[TaskOptions]] = staticmethod(tuple)
     """Returns the options that functions of the server declare; those of an app are its tools."""
+    _task_of: Callable[[str], TaskOptions | None] = staticmethod(lambda name: None)
+    """Returns the options of the tool with a name; None if its calls become no tasks."""
     _queue: RepeatableTasks | None = None
 
     def __init__(
@@ -74,6 +78,7 @@ class TaskServerMixin(BaseServer):
         self._status_notification: Notification = rows["on_task_status"]  # type: ignore[assignment]
         self._rows = rows
         self._required_capability = next(gate.capability for gate in rows["get_task"].requirements)
+        self._deferrable = deferrable
         for row in deferrable:
             if row.method in self._handlers:
                 self._handlers[row.method] = self._deferrable_handler(row, self._handlers[row.method])
@@ -81,6 +86,12 @@ class TaskServerMixin(BaseServer):
     def _wrap_handlers(self, rate_limits: Any) -> None:
         self._bare_handlers = dict(self._handlers)  # A call that begins again has passed limits and checks already.
         super()._wrap_handlers(rate_limits)
+
+    def _tasks_of_clients(self, converter: Any) -> Any:
+        from .requested_tasks import RequestedTasks
+
+        tasks = RequestedTasks(self, converter, self._deferrable[0])
+        return tasks if tasks.is_possible else None
 
     # ---- repeatable tasks --------------------------------------------------------------------------------------------
 
@@ -182,9 +193,23 @@ class TaskServerMixin(BaseServer):
         async def answer(ctx: ServerContext, params: Any) -> Any:
             check = partial(require_client_capabilities, self.revision, ctx.capabilities, [self._required_capability])
             call = DeferrableCall(ctx, check, partial(self._create_task, ctx, row), partial(self._hand_over, ctx, row))
-            return await call.run(lambda: handler(ctx, params))
+            result = await call.run(lambda: handler(ctx, params))
+            if ctx._task_request is None:
+                return result
+            from .requested_tasks import TaskCreated
+
+            raise TaskCreated(await self._requested_record(ctx, row, result))
 
         return answer
+
+    async def _requested_record(self, ctx: ServerContext, row: Request[Any], result: Any) -> TaskRecord:
+        """Return the record of a call that has become a task, or that has ended before, as after wrong arguments."""
+        if (id := getattr(result, "task_id", None)) is not None:
+            return await self._require_record(ctx, id)
+        plain = from_json(serialize(result.value if type(result) is PreSerialized else result))
+        record = replace(self._new_record(ctx, TaskOptions()), status="completed", detail={"result": plain})
+        await _added(self._store_of().add(record))
+        return record
 
     async def _create_task(
         self, ctx: ServerContext, row: Request[Any], options: TaskOptions, work: asyncio.Future[Any]
@@ -210,7 +235,10 @@ class TaskServerMixin(BaseServer):
         return _create_task_result(row, record)
 
     def _new_record(self, ctx: ServerContext, options: TaskOptions) -> TaskRecord:
-        now = time.time()
+        now, requested = time.time(), ctx._task_request
+        ttl = options.ttl
+        if requested is not None and requested.ttl is not None:
+            ttl = requested.ttl / 1000 if ttl is None else min(ttl, requested.ttl / 1000)
         return TaskRecord(
             id=secrets.token_urlsafe(24),
             owner=self.principal(ctx),
@@ -218,7 +246,7 @@ class TaskServerMixin(BaseServer):
             status="working",
             created=now,
             updated=now,
-            ttl=options.ttl,
+            ttl=ttl,
             poll_interval=options.poll_interval,
         )
 

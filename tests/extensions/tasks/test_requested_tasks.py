@@ -9,7 +9,8 @@ import pytest
 
 from mcp_generated import App, Context, JSONRPCError, TaskOptions
 from mcp_generated.v2025_06_18 import Client as EarlierClient
-from mcp_generated.v2025_11_25 import Client, types as t
+from mcp_generated.v2025_11_25 import Client
+from mcp_generated.v2025_11_25 import types as t
 from mcp_runtime.errors import ProtocolViolationError, RemoteJSONRPCError
 
 RELATED = "io.modelcontextprotocol/related-task"
@@ -70,7 +71,9 @@ def text(result: Any) -> str:
 async def test_a_server_declares_tasks_and_which_tools_have_them() -> None:
     async with Client.memory(make_app()) as client:
         declared = client.server.capabilities.to_dict()["tasks"]
-        support = {tool.name: tool.execution and tool.execution.task_support for tool in (await client.list_tools()).tools}
+        support = {
+            tool.name: tool.execution and tool.execution.task_support for tool in (await client.list_tools()).tools
+        }
     assert declared == {"cancel": {}, "requests": {"tools": {"call": {}}}}
     others = dict.fromkeys(("add", "order", "wait", "refuse"), "optional")
     assert support == {**others, "only": "required", "direct": None}

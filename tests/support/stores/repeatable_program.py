@@ -10,14 +10,27 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from mcp_generated import App, Context, TaskOptions, ToolError
+from mcp_generated.middleware import CallNext, MiddlewareContext
 from mcp_runtime.extensions.tasks.repeatable import docket_queue
 from mcp_runtime.transports.http_shared import worker
 
 LEASE = 1.0
-app = App("repeatable")
 log = Path(os.devnull)
+
+
+async def noting(context: MiddlewareContext, call_next: CallNext) -> Any:
+    """Middleware, which the exceptions of functions pass."""
+    try:
+        return await call_next(context)
+    except OSError as error:
+        note(f"passes {error}")
+        raise
+
+
+app = App("repeatable", middleware=[noting])
 
 
 def note(text: str) -> None:

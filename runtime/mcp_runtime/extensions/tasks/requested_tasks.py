@@ -68,7 +68,11 @@ class RequestedTasks:
 
     def handlers(self, converted: Mapping[str, Handler]) -> dict[str, Handler]:
         """Return the handlers of the version, by method."""
-        by_name: dict[str, Handler] = {"get_task": self._get, "get_task_payload": self._payload, "cancel_task": self._cancel}
+        by_name: dict[str, Handler] = {
+            "get_task": self._get,
+            "get_task_payload": self._payload,
+            "cancel_task": self._cancel,
+        }
         handlers = {**converted, **{self._rows[name].method: handler for name, handler in by_name.items()}}
         handlers[self._call.method] = self._with_task(converted[self._call.method])
         listing = self._rows["list_tools"].method

@@ -228,7 +228,9 @@ class TaskServerMixin(BaseServer):
         if self._origin._shared_store is None:
             return None
         if self._queue is None:
-            _log.error("a repeatable task needs its queue: add its tool before the app is served, or write store= as URL")
+            _log.error(
+                "a repeatable task needs its queue: add its tool before the app is served, or write store= as URL"
+            )
             raise JSONRPCError(INTERNAL_ERROR, "the task cannot be stored")
         record = self._new_record(ctx, options)
         await _added(self._queue.add(ctx, row, record, options))

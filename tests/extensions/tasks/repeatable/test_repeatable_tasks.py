@@ -86,7 +86,10 @@ async def test_a_function_that_fails_is_repeated_as_often_as_declared(server: Re
 
 @pytest.mark.deadline(60)
 async def test_the_last_failure_is_the_result(server: RepeatableServer) -> None:
-    assert await server.ended(await server.started("fail", name="ever", times=9)) == ("completed", "the tool 'fail' failed")
+    assert await server.ended(await server.started("fail", name="ever", times=9)) == (
+        "completed",
+        "the tool 'fail' failed",
+    )
     assert len(server.notes("begins ever")) == 3
 
 

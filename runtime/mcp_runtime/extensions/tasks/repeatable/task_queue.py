@@ -19,7 +19,7 @@ from ....server.dispatcher import ServerDispatcher
 from ....server.task_options import TaskOptions
 from ....session.negotiation import ready_candidate
 from ....stores.primitives import StoreUnavailableError
-from ....stores.retrying_store import RetryingStore, retry
+from ....stores.retrying_store import retry
 from ..execution import TaskExecution
 from ..shared_tasks import SharedTasks, seconds_of
 from ..store import TERMINAL_STATUSES, TaskRecord

@@ -35,12 +35,11 @@ def work_in_a_thread(token: str, seconds: float) -> str:
 
 
 @app.tool(task=OPTIONS)
-async def fail_once(token: str, seconds: float) -> str:
+def fail_once(token: str, seconds: float) -> str:
     """Fail when this runs for the first time."""
-    has_failed = f"fails {token}\n" in Path(os.environ["STORED"]).read_text()
     note(f"begins {token}")
-    await asyncio.sleep(seconds)
-    if not has_failed:
+    time.sleep(seconds)
+    if f"fails {token}\n" not in Path(os.environ["STORED"]).read_text():
         note(f"fails {token}")
         raise OSError("this was the first time")
     return token

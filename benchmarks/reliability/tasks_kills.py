@@ -3,11 +3,11 @@
     python benchmarks/reliability/tasks_kills.py [--instants N] [--seed N] [--from N] [--minutes N] [--record]
         [--go-on] [--workers N] [--clients N]
 
-Clients begin tasks of three functions: one that waits, one in a thread, and one that fails once and is repeated. Half of
-the clients have the tasks extension of 2026-07-28, the others the tasks of 2025-11-25. They poll each task at whichever
-worker accepts the connection, and cancel some. At seeded instants a worker gets SIGKILL or SIGTERM, or Redis (append-only
-file on) is restarted or killed. The program prints what was counted as JSON, and ends with 1 if a task was lost, had
-another result, had none in time, or began again after its client had seen it cancelled.
+Clients begin tasks of three functions: one that waits, one in a thread, and one that fails once and is repeated. Half
+of the clients have the tasks extension of 2026-07-28, the others the tasks of 2025-11-25. They poll each task at
+whichever worker accepts the connection, and cancel some. At seeded instants a worker gets SIGKILL or SIGTERM, or Redis
+(append-only file on) is restarted or killed. The program prints what was counted as JSON, and ends with 1 if a task was
+lost, had another result, had none in time, or began again after its client had seen it cancelled.
 """
 
 from __future__ import annotations

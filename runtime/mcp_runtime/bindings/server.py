@@ -216,8 +216,8 @@ def _candidates_of(server: ServerChoice) -> list[Candidate[ServerCore]]:
 def check_servers(
     function: str, servers: Sequence[object], transport: str = "", settings: Mapping[str, Any] = MappingProxyType({})
 ) -> None:
-    """Raise LocalError unless there are server objects, and nothing else, and one that needs another transport or another
-    store than these."""
+    """Raise LocalError unless there are server objects, and nothing else, and for one that needs another transport or
+    another store than these."""
     if not servers:
         raise LocalError(f"{function}() needs at least one server: write {function}(server)")
     for server in servers:

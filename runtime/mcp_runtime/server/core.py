@@ -178,7 +178,7 @@ class ServerCore(Endpoint):
         return {method: handler for method, handler in self._handlers.items() if method not in lifecycle_methods}
 
     def _check_place(self, function: str, transport: str, settings: Mapping[str, Any]) -> None:
-        """Raise LocalError if the handlers need another transport or another store. A server with tasks overrides it."""
+        """Raise LocalError if the handlers need another transport or another store, as some tasks do."""
 
     def _open_queue(self, store: str | Store) -> TaskQueue | None:
         """Return the queue of tasks that may run at any worker; None if there are no such tasks."""

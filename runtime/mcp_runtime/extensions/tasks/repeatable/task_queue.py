@@ -57,8 +57,9 @@ class RepeatableTasks:
             state: Returns what the lifespan of the server yields.
         """
         self._state = state
-        self._server._queue = self
+        await self._tasks().worker.subscribe()  # To cancellations and input responses.
         await self._queue.open()
+        self._server._queue = self
 
     async def close(self) -> None:
         """Run no more tasks: those that run here begin again at another worker."""

@@ -20,6 +20,7 @@ _log: Final = logging.getLogger(__name__)
 _LEASE_SECONDS: Final = 10.0  # Seconds without a sign of life after which a task begins again at another worker.
 _RECONNECT_SECONDS: Final = 1.0  # Seconds between two attempts to reach Redis.
 _ANSWER_SECONDS: Final = 3.0  # Seconds for Redis to answer.
+_END_SECONDS: Final = 3.0  # Seconds for the tasks of a worker that ends to be put back.
 _MAX_RUNNING: Final = 100  # Tasks that run at the same time in one worker.
 _RUN: Final = "mcp_run_task"  # The name of the function that docket calls.
 
@@ -46,7 +47,7 @@ class DocketQueue:
         """
         self._docket: Any = import_module("docket")
         # A pattern of Redis may not have characters with a meaning.
-        self._queue: Any = self._docket.Docket(name=f"mcp:{quote(name, safe='')}", url=url, execution_ttl=timedelta(0))
+        self._queue: Any = self._docket.Docket(name=f"mcp-tasks:{quote(name, safe='')}", url=url, execution_ttl=timedelta(0))
         logging.getLogger("docket.dependencies").addFilter(_is_of_others)  # A second time changes nothing.
         self._run, self._leave = run, leave
         self._ending = asyncio.Event()
@@ -70,7 +71,9 @@ class DocketQueue:
         """Run no more tasks, and leave Redis."""
         self._ending.set()
         if self._serving is not None:
-            await asyncio.wait([self._serving])
+            await asyncio.wait([self._serving], timeout=_END_SECONDS)
+            self._serving.cancel()  # Redis cannot be reached: others take its tasks after their leases.
+            await asyncio.wait([self._serving], timeout=_END_SECONDS)
 
     def _job(self) -> Callable[..., Awaitable[None]]:
         """Return the function that docket calls, which is repeated as often as it requests that."""

@@ -150,8 +150,8 @@ class RepeatableTasks:
     ) -> float | None:
         """Store the end of a run; return the seconds after which the task begins again, None if it has ended."""
         if work.cancelled():
-            if execution._cancel_reason is None:
-                return 0.0  # This worker ends.
+            if self._is_leaving and execution._cancel_reason is None:
+                return 0.0
             await execution.fail(asyncio.CancelledError())
         elif (error := work.exception()) is None:
             await execution.complete(work.result())

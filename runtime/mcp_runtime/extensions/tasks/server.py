@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from pydantic import BaseModel
 from pydantic_core import from_json
@@ -112,7 +112,7 @@ class TaskServerMixin(BaseServer):
             raise LocalError(f"{function}(): the store of repeatable tasks is store=: leave out tasks=")
 
     def _open_queue(self, store: str | Store) -> TaskQueue | None:
-        if not self._repeats_tasks() or not isinstance(store, str) or not _is_redis(store):
+        if not self._repeats_tasks() or not _is_redis(store):
             return None
         return cast("TaskQueue", load(f"{__package__}.repeatable.task_queue").RepeatableTasks(self, store))
 
@@ -296,7 +296,7 @@ def _create_task_result(row: Request[Any], record: TaskRecord) -> BaseModel:
     return validator(interim.result)({**record.to_wire(), interim.property: interim.value})
 
 
-def _is_redis(store: object) -> bool:
+def _is_redis(store: object) -> TypeGuard[str]:
     return isinstance(store, str) and store.startswith(("redis://", "rediss://", "unix://"))
 
 

@@ -29,11 +29,13 @@ _ENDED: Final = "the worker that ran this task has ended"
 
 
 class StoredTask(NamedTuple):
-    """A task as it is stored: the worker that runs it, "" for none, its record, and whether it may run twice."""
+    """A task as it is stored: the worker that runs it, "" for none, its record, whether it may run twice, and whether
+    the worker of such a task has to cancel it."""
 
     runner: str
     record: TaskRecord
     is_repeatable: bool
+    is_cancelled: bool = False
 
 
 class SharedTasks:
@@ -101,7 +103,7 @@ class SharedTasks:
 
     async def _put(self, task: StoredTask, expected: Expected = ANYTHING) -> bool:
         record = task.record
-        value = to_json([task.runner, asdict(record), task.is_repeatable])
+        value = to_json([task.runner, asdict(record), task.is_repeatable, task.is_cancelled])
         return await self.worker.store.put(self._key(record.id), value, seconds_of(record), expected)
 
     def _key(self, id: str) -> str:
@@ -123,11 +125,13 @@ class SharedTasks:
         """Let a repeatable task run here, from its beginning; return its record, None if it has ended or expired."""
 
         def claimed(task: StoredTask) -> StoredTask:
+            if task.is_cancelled:  # Its worker ended before it was cancelled there.
+                return task._replace(record=_cancelled(task.record))
             record = replace(task.record, status="working", updated=time.time(), message=None, detail={})
-            return StoredTask(self.worker.id, record, True)
+            return task._replace(runner=self.worker.id, record=record)
 
         task = await self.change(id, claimed)
-        return None if task is None else task.record
+        return None if task is None or task.is_cancelled else task.record
 
     async def release(self, id: str) -> None:
         """Let a repeatable task that ran here wait until it begins again."""
@@ -142,13 +146,12 @@ class SharedTasks:
             task = _read(value)
             if task.record.status in TERMINAL_STATUSES or not task.is_repeatable:
                 return
-            if (execution := self._executions.get(id)) is not None:
+            if task.runner == self.worker.id and (execution := self._executions.get(id)) is not None:
                 return execution.cancel("cancelled")
-            if task.runner not in ("", self.worker.id) and await self.worker.is_alive(task.runner):
-                return await self.send(task.runner, "cancel", task=id)
-            cancelled = replace(task.record, status="cancelled", updated=time.time(), message=CANCELLED, detail={})
-            if await self._put(task._replace(record=cancelled), value):
-                return
+            runs = task.runner not in ("", self.worker.id) and await self.worker.is_alive(task.runner)
+            changed = task._replace(is_cancelled=True) if runs else task._replace(record=_cancelled(task.record))
+            if await self._put(changed, value):
+                return await self.send(task.runner, "cancel", task=id) if runs else None
 
     # ---- tasks of other workers --------------------------------------------------------------------------------------
 
@@ -220,8 +223,12 @@ def seconds_of(record: TaskRecord) -> float:
     return _FOREVER if record.ttl is None else max(record.expires - time.time(), _ANSWER_PAUSE)
 
 
+def _cancelled(record: TaskRecord) -> TaskRecord:
+    return replace(record, status="cancelled", updated=time.time(), message=CANCELLED, detail={})
+
+
 def _read(value: bytes) -> StoredTask:
     """Return a stored task."""
-    runner, fields, is_repeatable = from_json(value)
+    runner, fields, is_repeatable, is_cancelled = from_json(value)
     fields["scopes"] = tuple(fields["scopes"])
-    return StoredTask(runner, TaskRecord(**fields), is_repeatable)
+    return StoredTask(runner, TaskRecord(**fields), is_repeatable, is_cancelled)

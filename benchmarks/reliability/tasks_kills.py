@@ -71,8 +71,8 @@ class TaskClient:
                 response = await self.post(method, params)
                 if response.status_code != 503:
                     answer = response.json()
-                    found: dict[str, Any] = answer["result"] if "result" in answer else {"error": answer["error"]}
-                    return found
+                    outcome: dict[str, Any] = answer["result"] if "result" in answer else {"error": answer["error"]}
+                    return outcome
             self.counts["requests sent again"] += 1
             await asyncio.sleep(0.2)
 

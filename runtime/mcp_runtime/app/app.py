@@ -23,7 +23,6 @@ from ..protocol.revision import Request
 from ..server.cache_hints import CacheHint
 from ..server.context import ServerContext
 from ..server.state_store import StateStore
-from ..server.task_options import TaskOptions
 from ..usage.keywords import checked
 from ..usage.rules import shown
 from .components.failures import ShownExceptions
@@ -207,13 +206,14 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             "extensions": [*self._extensions],
         }
         kinds: tuple[type[BaseServer], ...] = (self.server_class,)
-        if self._tasks is not None or self._task_options():
+        if self._tasks is not None or self._registry.task_options():
             from ..extensions.tasks import TaskServerMixin
 
             kinds = (TaskServerMixin, *kinds)
             options["extensions"].append(load_extension(self.server_class.revision, "tasks"))
             options["tasks"] = self._tasks
-            members |= {"_task_options": staticmethod(self._task_options), "_task_of": staticmethod(self._task_of)}
+            members["_task_options"] = staticmethod(self._registry.task_options)
+            members["_task_of"] = staticmethod(self._registry.task_of)
         else:
             self._registry.answers_as_json = not self._extensions and not self._server_options["cache_hints"]
         server = cast(type[ServerT], type("Served", kinds, members))
@@ -276,16 +276,6 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
 
     def _declares(self, kind: str) -> bool:
         return kind in self._declared or any(app._registry.has_any(kind) for app in self._all_apps())
-
-    def _task_options(self) -> list[TaskOptions]:
-        tools = (tool for app in self._all_apps() for tool in app._registry.all_versions("tools"))
-        return [tool.task for tool in tools if tool.task is not None]
-
-    def _task_of(self, name: str) -> TaskOptions | None:
-        try:
-            return self._registry.find_tool(name)[1].task
-        except LocalError:
-            return None
 
     def _all_apps(self) -> list[BaseApp[Any]]:
         return [self, *(inner for app in self._mounted for inner in app._all_apps())]

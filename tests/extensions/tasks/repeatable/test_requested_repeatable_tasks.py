@@ -70,7 +70,7 @@ async def test_a_function_that_fails_is_repeated(server: RepeatableServer) -> No
 
 @pytest.mark.deadline(90)
 async def test_the_official_client_uses_these_tasks(server: RepeatableServer) -> None:
-    seen = driven(python_peer("mcp==1.30.0"), "python_tasks.py", server.url)
+    seen = driven(python_peer("mcp==1.30.0"), "tasks/python_tasks.py", server.url)
     assert seen == {
         "version": "2025-11-25",
         "wait": ["completed", 60_000, "sdk-wait has ended"],

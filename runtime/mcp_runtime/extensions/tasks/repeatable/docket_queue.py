@@ -77,9 +77,9 @@ class DocketQueue:
 
     def _job(self) -> Callable[..., Awaitable[None]]:
         """Return the function that docket calls, which is repeated as often as it requests that."""
-        every_time: Any = self._docket.Retry(attempts=None, delay=timedelta(seconds=_RECONNECT_SECONDS))
+        repeated: Any = self._docket.Retry(attempts=None, delay=timedelta(seconds=_RECONNECT_SECONDS))
 
-        async def mcp_run_task(id: str, retry: Any = every_time) -> None:
+        async def mcp_run_task(id: str, retry: Any = repeated) -> None:
             seconds = await self._run(id)
             if seconds is not None:
                 retry.after(timedelta(seconds=seconds))

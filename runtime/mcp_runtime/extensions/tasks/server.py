@@ -293,7 +293,8 @@ async def _added(adding: Awaitable[None]) -> None:
 def _create_task_result(row: Request[Any], record: TaskRecord) -> BaseModel:
     interim = _create_task_type(row)
     assert interim is not None
-    return validator(interim.result)({**record.to_wire(), interim.property: interim.value})
+    created: BaseModel = validator(interim.result)({**record.to_wire(), interim.property: interim.value})
+    return created
 
 
 def _is_redis(store: object) -> TypeGuard[str]:

@@ -46,8 +46,8 @@ class DocketQueue:
             leave: Called at the end, when this worker gets no more tasks: those that run here have to return at once.
         """
         self._docket: Any = import_module("docket")
-        # A pattern of Redis may not have characters with a meaning.
-        self._queue: Any = self._docket.Docket(name=f"mcp-tasks:{quote(name, safe='')}", url=url, execution_ttl=timedelta(0))
+        name = f"mcp-tasks:{quote(name, safe='')}"  # docket uses it in a pattern, too.
+        self._queue: Any = self._docket.Docket(name=name, url=url, execution_ttl=timedelta(0))
         logging.getLogger("docket.dependencies").addFilter(_is_of_others)  # A second time changes nothing.
         self._run, self._leave = run, leave
         self._ending = asyncio.Event()

@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from pydantic_core import from_json
 
@@ -22,9 +22,6 @@ from ...session.options import RequestOptions
 from ...versions.channel import ConvertingChannel
 from ...versions.converter import MessageConverter
 from .store import TERMINAL_STATUSES, TaskRecord
-
-if TYPE_CHECKING:
-    from .server import TaskServerMixin
 
 _RELATED: Final = f"{META}related-task"
 _NO_TIMEOUT: Final = RequestOptions(timeout=None)  # A user may take long to answer.
@@ -51,8 +48,9 @@ class TaskCreated(BaseException):
 class RequestedTasks:
     """The handlers of one protocol version with such tasks."""
 
-    def __init__(self, server: TaskServerMixin, converter: MessageConverter, call: Any) -> None:
-        """Create the handlers; `call` is the row of the request that may become a task."""
+    def __init__(self, server: Any, converter: MessageConverter, call: Any) -> None:
+        """Create the handlers of a server, a `TaskServerMixin`; `call` is the row of the request that may become a
+        task."""
         self._server, self._converter, self._call = server, converter, call
         self._rows = {row.name: row for row in converter.wire_revision.table(converter.receives).values()}
 

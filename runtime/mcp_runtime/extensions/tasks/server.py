@@ -30,7 +30,6 @@ from .store import TERMINAL_STATUSES, InMemoryTaskStore, TaskRecord, TaskStore
 if TYPE_CHECKING:
     from ...session.interfaces import TaskQueue
     from ...stores.primitives import Store
-    from .repeatable.task_queue import RepeatableTasks
     from .shared_tasks import RemoteExecution, SharedTasks
 
 _log: Final = logging.getLogger(__name__)
@@ -51,7 +50,8 @@ class TaskServerMixin(BaseServer):
     """Returns the options that functions of the server declare; those of an app are its tools."""
     _task_of: Callable[[str], TaskOptions | None] = staticmethod(lambda name: None)
     """Returns the options of the tool with a name; None if its calls become no tasks."""
-    _queue: RepeatableTasks | None = None
+    _queue: Any = None
+    """The `RepeatableTasks` of this worker, whose folder imports this one; None without a queue."""
 
     def __init__(
         self, *, tasks: TaskStore | None = None, max_result_bytes: int = _MAX_RESULT_BYTES, **settings: Any

@@ -8,13 +8,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ....errors import JSONRPCError
 from ....protocol.connection import Connection
 from ....protocol.events import RequestReceived
 from ....protocol.jsonrpc import INTERNAL_ERROR
 from ....protocol.revision import Request
+from ....server.context import ServerContext
 from ....server.dispatcher import ServerDispatcher
 from ....server.task_options import TaskOptions
 from ....session.negotiation import ready_candidate
@@ -25,10 +26,6 @@ from ..shared_tasks import SharedTasks, seconds_of
 from ..store import TERMINAL_STATUSES, TaskRecord
 from .docket_queue import DocketQueue
 from .job_channel import JobChannel, RepeatableCall
-
-if TYPE_CHECKING:
-    from ....server.context import ServerContext
-    from ..server import TaskServerMixin
 
 _log: Final = logging.getLogger(__name__)
 
@@ -42,8 +39,8 @@ _LOST: Final = f"the workers that ran this task have ended {_MAX_LOST_RUNS} time
 class RepeatableTasks:
     """The repeatable tasks of one server at one worker."""
 
-    def __init__(self, server: TaskServerMixin, url: str) -> None:
-        """Create the tasks of a server, whose queue is in a Redis."""
+    def __init__(self, server: Any, url: str) -> None:
+        """Create the tasks of a server, a `TaskServerMixin`, whose queue is in a Redis."""
         self._server = server
         self._queue = DocketQueue(url, server.name, self.run, self.leave)
         self._state: Callable[[], Awaitable[Any]]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from pydantic import BaseModel
@@ -88,6 +89,8 @@ class TaskServerMixin(BaseServer):
         super()._wrap_handlers(rate_limits)
 
     def _tasks_of_clients(self, converter: Any) -> Any:
+        if find_spec(f"{__package__}.requested_tasks") is None:  # It is in mcp-generated-extras.
+            return None
         from .requested_tasks import RequestedTasks
 
         tasks = RequestedTasks(self, converter, self._deferrable[0])

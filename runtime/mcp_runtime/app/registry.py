@@ -112,9 +112,8 @@ class Registry(ProvidedItems):
         except (JSONRPCError, InvalidMessageError):
             raise
         except Exception as error:
-            if ctx._raises_failures and not isinstance(
-                error, self.shown_exceptions
-            ):  # pyright: ignore[reportPrivateUsage]
+            begins_again = ctx._raises_failures  # pyright: ignore[reportPrivateUsage]
+            if begins_again and not isinstance(error, self.shown_exceptions):
                 raise
             message = failures.message(error, self.shown_exceptions, f"the tool {params.name!r}")
             return self._t.CallToolResult(content=[self._t.TextContent(text=message)], is_error=True)

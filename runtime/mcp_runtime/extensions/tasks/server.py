@@ -38,6 +38,10 @@ _log: Final = logging.getLogger(__name__)
 _MAX_RESULT_BYTES: Final = 1024 * 1024
 
 
+def _no_task(name: str) -> TaskOptions | None:
+    return None
+
+
 class TaskServerMixin(BaseServer):
     """A mixin for a generated server with the tasks extension: `await ctx.as_task()` in a handler responds with a task
     while the handler continues.
@@ -49,7 +53,7 @@ class TaskServerMixin(BaseServer):
 
     _task_options: Callable[[], Iterable[TaskOptions]] = staticmethod(tuple)
     """Returns the options that functions of the server declare; those of an app are its tools."""
-    _task_of: Callable[[str], TaskOptions | None] = staticmethod(lambda name: None)
+    _task_of: Callable[[str], TaskOptions | None] = staticmethod(_no_task)
     """Returns the options of the tool with a name; None if its calls become no tasks."""
     _queue: Any = None
     """The `RepeatableTasks` of this worker, whose folder imports this one; None without a queue."""
@@ -197,7 +201,7 @@ class TaskServerMixin(BaseServer):
             check = partial(require_client_capabilities, self.revision, ctx.capabilities, [self._required_capability])
             call = DeferrableCall(ctx, check, partial(self._create_task, ctx, row), partial(self._hand_over, ctx, row))
             result = await call.run(lambda: handler(ctx, params))
-            if ctx._task_request is None:
+            if ctx._task_request is None:  # pyright: ignore[reportPrivateUsage]
                 return result
             from .requested_tasks import TaskCreated
 
@@ -240,7 +244,7 @@ class TaskServerMixin(BaseServer):
         return _create_task_result(row, record)
 
     def _new_record(self, ctx: ServerContext, options: TaskOptions) -> TaskRecord:
-        now, requested = time.time(), ctx._task_request
+        now, requested = time.time(), ctx._task_request  # pyright: ignore[reportPrivateUsage]
         ttl = options.ttl
         if requested is not None and requested.ttl is not None:
             ttl = requested.ttl / 1000 if ttl is None else min(ttl, requested.ttl / 1000)

@@ -61,9 +61,10 @@ class RepeatableCall:
 
     def auth(self, record: TaskRecord) -> RequestAuth:
         """Return the authentication of the request."""
-        user = (
-            None if self.user is None else AuthenticatedUser(**{**self.user, "scopes": frozenset(self.user["scopes"])})
-        )
+        user = None
+        if self.user is not None:
+            fields: dict[str, Any] = {**self.user, "scopes": frozenset(self.user["scopes"])}
+            user = AuthenticatedUser(**fields)
         auth = _StoredAuth(user)
         auth.stored_key, auth.checked_scopes = record.owner, frozenset(record.scopes)
         return auth

@@ -119,7 +119,7 @@ class RepeatableTasks:
         dispatcher = ServerDispatcher([ready_candidate(server.revision, server)], server, await self._state())
         dispatcher.identify(None)
         dispatcher.client_info = call.client_info
-        request = RequestReceived(record.id, row, type(server)._read_params(row)(call.params))
+        request = RequestReceived(record.id, row, server._read_params(row)(call.params))
         ctx = server.context(dispatcher, channel, request)
         ctx._deferral = channel
         ctx._raises_failures = call.failures < call.retries

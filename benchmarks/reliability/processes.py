@@ -1,4 +1,4 @@
-"""The processes of kills.py: a Redis that is restarted, and a server whose workers are killed."""
+"""The processes of kills.py and tasks_kills.py: a Redis that is restarted, and a server whose workers are killed."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ class RedisServer:
 
 
 class LoadServer:
-    """The processes of load_server.py."""
+    """The processes of a server, by default those of load_server.py."""
 
-    def __init__(self, store: str, workers: int, stored: Path) -> None:
-        """Remember the store, the number of workers and the file of stored messages; `start` starts the workers."""
-        self.store, self.workers, self.stored = store, workers, stored
+    def __init__(self, store: str, workers: int, stored: Path, program: str = "load_server.py") -> None:
+        """Remember the store, the number of workers and the file of what they note; `start` starts the workers."""
+        self.store, self.workers, self.stored, self._program = store, workers, stored, program
         self.url = ""
         self._ages: dict[int, float] = {}
 
     async def start(self) -> None:
         """Start the server, and wait until it serves."""
-        command = [sys.executable, str(HERE / "load_server.py"), self.store, str(self.workers)]
+        command = [sys.executable, str(HERE / self._program), self.store, str(self.workers)]
         self._log = Path(os.environ.get("KILLS_LOG", os.devnull))
         self._log.write_bytes(b"")
         self.stored.touch()

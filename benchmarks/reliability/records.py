@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "reliability"
-PROGRAMS = ("kills", "offsets", "soak")
+PROGRAMS = ("kills", "offsets", "soak", "tasks_kills")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

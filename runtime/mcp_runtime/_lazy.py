@@ -23,6 +23,7 @@ _EXTRAS: Final = {
     "mcp_runtime.app.openapi.route_maps": ("an app of an API", "openapi"),
     "mcp_runtime.app.openapi.converted_apps": ("an app of an API", "openapi"),
     "mcp_runtime.gateway": ("a gateway", "cli"),
+    "mcp_runtime.extensions.tasks.repeatable": ("a repeatable task", "docket"),
     "mcp_runtime.stores.redis_store": ("a store in Redis", "redis"),
     **dict.fromkeys(
         (f"mcp_runtime.extensions.skills.{module}" for module in ("client", "entry", "provider", "server")),

@@ -206,12 +206,14 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             "extensions": [*self._extensions],
         }
         kinds: tuple[type[BaseServer], ...] = (self.server_class,)
-        if self._has_tasks():
+        if self._tasks is not None or self._registry.task_options():
             from ..extensions.tasks import TaskServerMixin
 
             kinds = (TaskServerMixin, *kinds)
             options["extensions"].append(load_extension(self.server_class.revision, "tasks"))
             options["tasks"] = self._tasks
+            members["_task_options"] = staticmethod(self._registry.task_options)
+            members["_task_of"] = staticmethod(self._registry.task_of)
         else:
             self._registry.answers_as_json = not self._extensions and not self._server_options["cache_hints"]
         server = cast(type[ServerT], type("Served", kinds, members))
@@ -274,10 +276,6 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
 
     def _declares(self, kind: str) -> bool:
         return kind in self._declared or any(app._registry.has_any(kind) for app in self._all_apps())
-
-    def _has_tasks(self) -> bool:
-        tools = (tool for app in self._all_apps() for tool in app._registry.all_versions("tools"))
-        return self._tasks is not None or any(tool.task is not None for tool in tools)
 
     def _all_apps(self) -> list[BaseApp[Any]]:
         return [self, *(inner for app in self._mounted for inner in app._all_apps())]

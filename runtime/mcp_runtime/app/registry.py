@@ -11,6 +11,7 @@ from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.wire.core_records import as_model
 from ..server.context import ServerContext
 from ..server.lists import paginate
+from ..server.task_options import TaskOptions
 from .components.catalog import ListKind as ListKind
 from .components.failures import ShownExceptions, ToolFailures
 from .components.json_answers import ResultTypes
@@ -111,6 +112,9 @@ class Registry(ProvidedItems):
         except (JSONRPCError, InvalidMessageError):
             raise
         except Exception as error:
+            begins_again = ctx._raises_failures  # pyright: ignore[reportPrivateUsage]
+            if begins_again and not isinstance(error, self.shown_exceptions):
+                raise
             message = failures.message(error, self.shown_exceptions, f"the tool {params.name!r}")
             return self._t.CallToolResult(content=[self._t.TextContent(text=message)], is_error=True)
         finally:
@@ -292,6 +296,18 @@ class Registry(ProvidedItems):
             return inner.find_tool(rest, version)
         names = ", ".join(repr(definition.name) for definition in self.all("tools")) or "none"
         raise LocalError(f"there is no tool {name!r}; the tools are {names}")
+
+    def task_options(self) -> list[TaskOptions]:
+        """Return the options of the tools of this app and of mounted ones whose calls become tasks."""
+        tools = (tool for registry in self.all_registries() for tool in registry.all_versions("tools"))
+        return [tool.task for tool in tools if tool.task is not None]
+
+    def task_of(self, name: str) -> TaskOptions | None:
+        """Return the options of a tool; None if its calls become no tasks, and if there is no such tool."""
+        try:
+            return self.find_tool(name)[1].task
+        except LocalError:
+            return None
 
     def all_versions(self, kind: ListKind) -> Iterator[Any]:
         """Yield all versions of what this app itself has in a list."""

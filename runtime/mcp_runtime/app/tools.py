@@ -152,7 +152,10 @@ class Tool:
         shown_exceptions: ShownExceptions,
         constants: Mapping[str, Any] | None,
     ) -> Any:
-        """Return the result of a call that has raised an exception; raise it again if middleware gets it."""
+        """Return the result of a call that has raised an exception; raise it again if middleware gets it, and if the
+        call begins again."""
+        if ctx._raises_failures and not isinstance(error, shown_exceptions):  # pyright: ignore[reportPrivateUsage]
+            raise error
         failures = ctx._failures  # pyright: ignore[reportPrivateUsage]
         if failures is not None:
             failures.add(error, shown_exceptions, self._description)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from ..aio.trio_programs.trio_tasks import is_trio_task
@@ -75,6 +76,7 @@ class BaseServer(ServerCore):
         """
         kind = check_run(transport, settings)
         check_revisions("run", revisions, self.revision)
+        self._check_place("run", kind, settings)
         _run(_services(self, revisions), kind, **settings)
 
     @overload
@@ -91,6 +93,7 @@ class BaseServer(ServerCore):
         """
         kind = check_run(transport, settings, "run_async")
         check_revisions("run_async", revisions, self.revision)
+        self._check_place("run_async", kind, settings)
         if is_trio_task():
             from ..aio.trio_programs.asyncio_thread import run_in_asyncio_thread
 
@@ -133,6 +136,7 @@ class BaseServer(ServerCore):
         """
         check_asgi(settings)
         check_revisions("asgi", revisions, self.revision)
+        self._check_place("asgi", "http", settings)
         return _asgi(_services(self, revisions), settings)
 
     async def serve(self, transport: Transport) -> None:
@@ -159,7 +163,7 @@ def run(*servers: ServerChoice, transport: str = "stdio", **settings: Any) -> No
     Raises LocalError for an unknown transport, and TypeError for an unknown keyword.
     """
     kind = check_run(transport, settings)
-    check_servers("run", servers)
+    check_servers("run", servers, kind, settings)
     _run(services_of(servers), kind, **settings)
 
 
@@ -185,7 +189,7 @@ def asgi_app(*servers: ServerChoice, **settings: Unpack[ASGISettings]) -> MCPASG
     Raises TypeError for an unknown keyword, and LocalError for a wrong value.
     """
     check_asgi(settings)
-    check_servers("asgi_app", servers)
+    check_servers("asgi_app", servers, "http", settings)
     return _asgi(services_of(servers), settings)
 
 
@@ -209,13 +213,19 @@ def _candidates_of(server: ServerChoice) -> list[Candidate[ServerCore]]:
     return server_candidates(server.as_server())
 
 
-def check_servers(function: str, servers: Sequence[object]) -> None:
-    """Raise LocalError unless there are server objects, and nothing else."""
+def check_servers(
+    function: str, servers: Sequence[object], transport: str = "", settings: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    """Raise LocalError unless there are server objects, and nothing else, and for one that needs another transport or
+    another store than these."""
     if not servers:
         raise LocalError(f"{function}() needs at least one server: write {function}(server)")
     for server in servers:
         if not isinstance(server, (ServerCore, Servable)) and not hasattr(server, "revision_id"):
             raise LocalError(f"{function}() needs the object of an App or a Server, not {shown(server)}")
+        core = server.as_server() if isinstance(server, Servable) else server
+        if transport and isinstance(core, ServerCore):
+            core._check_place(function, transport, settings)  # pyright: ignore[reportPrivateUsage]
 
 
 def _services(server: ServerCore, revisions: RevisionChoice) -> list[Candidate[Service]]:

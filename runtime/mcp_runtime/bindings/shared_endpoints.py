@@ -33,7 +33,8 @@ def share_endpoint(
         return None
     if (metrics := metrics_module("metered_store")) is not None:
         opened = metrics.MeteredStore(opened)
-    endpoint = SharedEndpoint(opened, ServerSharing(origin), origin.name)
+    queue = origin._open_queue(store)  # pyright: ignore[reportPrivateUsage]
+    endpoint = SharedEndpoint(opened, ServerSharing(origin), origin.name, queue)
     if auth is not None and hasattr(auth, "share"):  # Users may have written their own.
         auth.share(endpoint.worker.store, endpoint.worker.key("dpop"))
     return endpoint

@@ -136,6 +136,8 @@ class ServerContext(VisibilityControl, Context):
     # What an app stores for a request: the exceptions of tools that middleware gets, and whether the request came
     # through the app that another one is mounted in.
     _failures: Any = None
+    _task_request: Any = None  # That of a client of a version in which calls request to become tasks.
+    _raises_failures = False  # Whether exceptions of functions are raised, because the call begins again.
     _is_mounted = False
 
     def __init__(

@@ -27,6 +27,7 @@ from .subscriptions import SubscriptionBus
 
 if TYPE_CHECKING:
     from ..encryption import KeyRing
+    from ..session.interfaces import TaskQueue
     from ..stores.primitives import Store
 
 
@@ -175,6 +176,17 @@ class ServerCore(Endpoint):
             )
         lifecycle_methods = {row.method for row in lifecycle_rows if row is not None}
         return {method: handler for method, handler in self._handlers.items() if method not in lifecycle_methods}
+
+    def _check_place(self, function: str, transport: str, settings: Mapping[str, Any]) -> None:
+        """Raise LocalError if the handlers need another transport or another store, as some tasks do."""
+
+    def _open_queue(self, store: str | Store) -> TaskQueue | None:
+        """Return the queue of tasks that may run at any worker; None if there are no such tasks."""
+        return None
+
+    def _tasks_of_clients(self, converter: Any) -> Any:
+        """Return the handlers of tasks of a version in which clients request them; None if there are none."""
+        return None
 
     async def _announce(
         self, row: Notification, params: Params, options: RequestOptions | None, keywords: NoKeywords | None = None

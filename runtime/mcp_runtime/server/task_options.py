@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Final, Protocol
 
 from ..errors import LocalError
@@ -13,7 +14,13 @@ _MIN_SECONDS = 0.001  # The wire format has whole milliseconds.
 _NUMBER: Final = Rule(is_number, "a number of seconds")
 
 
-@checked_fields(rules={"ttl": _NUMBER.or_none(), "poll_interval": _NUMBER, "immediately": FLAG, "required": FLAG})
+_TIMES: Final = Rule(
+    lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0, "how often, such as 3"
+)
+_FLAGS: Final = dict.fromkeys(("immediately", "required", "repeatable"), FLAG)
+
+
+@checked_fields(rules={"ttl": _NUMBER.or_none(), "poll_interval": _NUMBER, "retries": _TIMES, **_FLAGS})
 class TaskOptions(FrozenRecord):
     """The options of calls that become tasks, on a server with the tasks extension.
 
@@ -23,16 +30,23 @@ class TaskOptions(FrozenRecord):
         immediately: Whether the call becomes a task before the handler runs. If False, the handler decides with
             `ctx.as_task()`.
         required: Whether to reject clients that do not support tasks. If False, they get the result itself.
+        repeatable: Whether the function may run twice: its tasks run by a queue in Redis, and one whose worker is
+            killed begins again at another worker. It needs the extra `docket`.
+        retries: How often a repeatable task begins again whose function has raised an exception: 1, 2, 4 … 64 seconds
+            later. Exceptions whose text the client gets, such as ToolError, are results.
 
-    Raises LocalError for seconds less than 0.001.
+    Raises LocalError for seconds less than 0.001, for options that contradict each other, and without the package that
+    repeatable tasks need.
     """
 
-    __slots__ = ("ttl", "poll_interval", "immediately", "required")
+    __slots__ = ("ttl", "poll_interval", "immediately", "required", "repeatable", "retries")
 
     ttl: float | None
     poll_interval: float
     immediately: bool
     required: bool
+    repeatable: bool
+    retries: int
 
     def __init__(
         self,
@@ -41,10 +55,26 @@ class TaskOptions(FrozenRecord):
         poll_interval: float = 1.0,
         immediately: bool = True,
         required: bool = False,
+        repeatable: bool = False,
+        retries: int = 0,
     ) -> None:
         if poll_interval < _MIN_SECONDS or (ttl is not None and ttl < _MIN_SECONDS):
             raise LocalError("the ttl and the poll_interval of a task are at least 0.001 seconds")
-        self._set(ttl=ttl, poll_interval=poll_interval, immediately=immediately, required=required)
+        _check_repeatable(repeatable, retries, immediately)
+        moments = {"ttl": ttl, "poll_interval": poll_interval}
+        self._set(**moments, immediately=immediately, required=required, repeatable=repeatable, retries=retries)
+
+
+def _check_repeatable(repeatable: bool, retries: int, immediately: bool) -> None:
+    if retries and not repeatable:
+        raise LocalError(
+            f"TaskOptions(): only a function that may run twice has retries: write TaskOptions(repeatable=True, "
+            f"retries={retries})"
+        )
+    if repeatable and not immediately:
+        raise LocalError("TaskOptions(): a repeatable task begins before its function: leave out immediately=False")
+    if repeatable and find_spec("docket") is None:
+        raise LocalError("TaskOptions(): repeatable=True needs docket: pip install 'mcp-generated[docket]'")
 
 
 class Deferrable(Protocol):

@@ -257,6 +257,18 @@ class SessionSharing(Protocol):
         ...
 
 
+class TaskQueue(Protocol):
+    """The queue of tasks that may run at any worker."""
+
+    async def open(self, state: Callable[[], Awaitable[Any]]) -> None:
+        """Run tasks from now on; `state` returns what the lifespan of the server yields."""
+        ...
+
+    async def close(self) -> None:
+        """Run no more tasks, and let others begin again at other workers."""
+        ...
+
+
 class Service(Protocol):
     """A server of one protocol version, as transports drive it. Services that adapt the same server have the same
     `origin`, and share its lifespan."""

@@ -26,6 +26,7 @@ class ServerAdapter(ServerCore):
         self._server = server
         read_params = type(server)._read_params
         self._converter = MessageConverter(server.revision, self.revision, self._receives, read_params)
+        self._requested_tasks = server._tasks_of_clients(self._converter)
         super().__init__(name=server.name, version=server.version, instructions=server.instructions)
         self.info = server.info
         self.lifespan = server.lifespan  # type: ignore[method-assign]
@@ -57,13 +58,17 @@ class ServerAdapter(ServerCore):
             state = wire_context._connection_state  # pyright: ignore[reportPrivateUsage]
             context = self._server.context(state, channel, message)
             context._mrtr = wire_context._mrtr  # pyright: ignore[reportPrivateUsage]
+            context._task_request = wire_context._task_request  # pyright: ignore[reportPrivateUsage]
             return context
 
         handlers = self._server._handlers  # pyright: ignore[reportPrivateUsage]
-        return convert_handlers(self._converter, handlers, make_context)
+        converted = convert_handlers(self._converter, handlers, make_context)
+        return converted if self._requested_tasks is None else self._requested_tasks.handlers(converted)
 
     def _declared_capabilities(self, message: Any, name: str) -> Any:
-        return self._converter.wire_capabilities(self._server.capabilities)
+        capabilities = self._converter.wire_capabilities(self._server.capabilities)
+        requested = self._requested_tasks
+        return capabilities if requested is None else {**capabilities, "tasks": requested.capability()}
 
 
 @cache

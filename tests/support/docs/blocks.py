@@ -7,6 +7,7 @@ An HTML comment directly above a Python block controls how it runs:
 * `<!-- test: continues -->` runs the block after the one above it, in the same folder and the same namespace;
   `continues=server.py` does so after the block that wrote that file.
 * `<!-- test: context=client -->` provides the names of `contexts.client` to the block.
+* `<!-- test: needs=docket -->` skips the chain where that module is not installed.
 
 Every block without a comment has to run by itself. A ```text block below a Python block is its expected output, in
 which `…` matches any text.
@@ -31,6 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 from support.docs import contexts
 from support.ports import free_port
 
@@ -90,6 +92,8 @@ def chains() -> list[list[Block]]:
 
 def run_chain(chain: list[Block], folder: Path) -> None:
     """Run the blocks of a chain in a folder. Raises AssertionError if a block fails or prints something else."""
+    for name in (block.options["needs"] for block in chain if "needs" in block.options):
+        pytest.importorskip(name, reason=f"{name} is not installed")
     namespace: dict[str, Any] = {"__name__": "docs"}
     with _inside(folder):
         for block in chain:

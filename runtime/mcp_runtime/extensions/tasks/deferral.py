@@ -22,6 +22,11 @@ from .execution import TaskExecution
 _log: Final = logging.getLogger(__name__)
 
 CreateTask = Callable[[TaskOptions, asyncio.Future[Any]], Awaitable[tuple[TaskExecution, BaseModel]]]
+HandOver = Callable[[TaskOptions], Awaitable[BaseModel | None]]
+
+
+class _HandedOver(asyncio.CancelledError):
+    """Ends a handler here: it begins again where the queue lets it run."""
 
 
 class DeferrableCall(ChannelProxy):
@@ -31,7 +36,9 @@ class DeferrableCall(ChannelProxy):
     the tasks extension, and clients of other revisions, get the result without a task.
     """
 
-    def __init__(self, ctx: ServerContext, check: Callable[[], None], create_task: CreateTask) -> None:
+    def __init__(
+        self, ctx: ServerContext, check: Callable[[], None], create_task: CreateTask, hand_over: HandOver
+    ) -> None:
         """Replace the channel of a context; `check` raises JSONRPCError if the client lacks the tasks capability."""
         channel = ctx._channel  # pyright: ignore[reportPrivateUsage]
         super().__init__(channel)
@@ -41,7 +48,9 @@ class DeferrableCall(ChannelProxy):
         except JSONRPCError as error:
             self._refusal = error
         self._is_possible = self._refusal is None and isinstance(channel, MultiRoundTripRequest)
-        self._create_task = create_task
+        if ctx._task_request is not None:  # pyright: ignore[reportPrivateUsage]
+            self._is_possible = True
+        self._create_task, self._hand_over = create_task, hand_over
         self._task: TaskExecution | None = None
         self._work: asyncio.Future[Any] | None = None
         self._created: asyncio.Future[BaseModel] = asyncio.get_running_loop().create_future()
@@ -67,6 +76,8 @@ class DeferrableCall(ChannelProxy):
     async def _run(self, handle: Callable[[], Awaitable[Any]]) -> Any:
         try:
             result = await handle()
+        except _HandedOver:
+            return None
         except BaseException as error:
             if self._task is None:
                 raise
@@ -83,6 +94,9 @@ class DeferrableCall(ChannelProxy):
             )
         if self._is_possible and self._task is None:
             assert self._work is not None, "`run` starts the handler"
+            if options.repeatable and (created := await self._hand_over(options)) is not None:
+                self._created.set_result(created)
+                raise _HandedOver("another worker may run this call")
             self._task, created = await self._create_task(options, self._work)
             self._created.set_result(created)
         return self._is_possible

@@ -28,6 +28,7 @@ CancelReason = Literal["cancelled", "expired"]
 SaveRecord = Callable[[TaskRecord], Awaitable[None]]
 
 _STATUS_RATE: Final = RateLimit(per_second=50, burst=200)
+CANCELLED: Final = "cancelled by the client"
 _EXPIRED: Final = "the task has expired"
 _ENDING: Final = "the server ended before the task did"
 
@@ -70,7 +71,8 @@ class TaskExecution:
         self._save_lock = asyncio.Lock()
         self._status_rate = TokenBucket(_STATUS_RATE)
         if record.ttl is not None:
-            timer = asyncio.get_running_loop().call_later(record.ttl, self.cancel, "expired")
+            seconds = max(record.expires - time.time(), 0)
+            timer = asyncio.get_running_loop().call_later(seconds, self.cancel, "expired")
             work.add_done_callback(lambda _: timer.cancel())
 
     # ---- input requests ---------------------------------------------------------------------------------------------
@@ -151,7 +153,7 @@ class TaskExecution:
         """Record the exception of the handler."""
         match error:
             case asyncio.CancelledError() if self._cancel_reason == "cancelled":
-                await self._transition("cancelled", "cancelled by the client")
+                await self._transition("cancelled", CANCELLED)
             case asyncio.CancelledError():
                 await self._record_error(INTERNAL_ERROR, _EXPIRED if self._cancel_reason == "expired" else _ENDING)
             case JSONRPCError(code=code, message=message, data=data):

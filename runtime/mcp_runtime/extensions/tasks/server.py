@@ -6,16 +6,20 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from pydantic import BaseModel
+from pydantic_core import from_json
 
+from ..._lazy import load
 from ...bindings.server import BaseServer
 from ...errors import JSONRPCError, LocalError
-from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
-from ...protocol.models import is_object, plain_of, validator
+from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize
+from ...protocol.models import PreSerialized, is_object, plain_of, validator
 from ...protocol.revision import InterimResult, Notification, Request
 from ...server.context import ServerContext
 from ...server.input_requests import require_client_capabilities
@@ -25,11 +29,17 @@ from .execution import TaskExecution
 from .store import TERMINAL_STATUSES, InMemoryTaskStore, TaskRecord, TaskStore
 
 if TYPE_CHECKING:
+    from ...session.interfaces import TaskQueue
+    from ...stores.primitives import Store
     from .shared_tasks import RemoteExecution, SharedTasks
 
 _log: Final = logging.getLogger(__name__)
 
 _MAX_RESULT_BYTES: Final = 1024 * 1024
+
+
+def _no_task(name: str) -> TaskOptions | None:
+    return None
 
 
 class TaskServerMixin(BaseServer):
@@ -40,6 +50,13 @@ class TaskServerMixin(BaseServer):
     task required. The handler ends with the connection that created the
     task; over HTTP, with the server.
     """
+
+    _task_options: Callable[[], Iterable[TaskOptions]] = staticmethod(tuple)
+    """Returns the options that functions of the server declare; those of an app are its tools."""
+    _task_of: Callable[[str], TaskOptions | None] = staticmethod(_no_task)
+    """Returns the options of the tool with a name; None if its calls become no tasks."""
+    _queue: Any = None
+    """The `RepeatableTasks` of this worker, whose folder imports this one; None without a queue."""
 
     def __init__(
         self, *, tasks: TaskStore | None = None, max_result_bytes: int = _MAX_RESULT_BYTES, **settings: Any
@@ -66,9 +83,45 @@ class TaskServerMixin(BaseServer):
         self._status_notification: Notification = rows["on_task_status"]  # type: ignore[assignment]
         self._rows = rows
         self._required_capability = next(gate.capability for gate in rows["get_task"].requirements)
+        self._deferrable = deferrable
         for row in deferrable:
             if row.method in self._handlers:
                 self._handlers[row.method] = self._deferrable_handler(row, self._handlers[row.method])
+
+    def _wrap_handlers(self, rate_limits: Any) -> None:
+        self._bare_handlers = dict(self._handlers)  # A call that begins again has passed limits and checks already.
+        super()._wrap_handlers(rate_limits)
+
+    def _tasks_of_clients(self, converter: Any) -> Any:
+        if find_spec(f"{__package__}.requested_tasks") is None:  # It is in mcp-generated-extras.
+            return None
+        from .requested_tasks import RequestedTasks
+
+        tasks = RequestedTasks(self, converter, self._deferrable[0])
+        return tasks if tasks.is_possible else None
+
+    # ---- repeatable tasks --------------------------------------------------------------------------------------------
+
+    def _repeats_tasks(self) -> bool:
+        return any(options.repeatable for options in self._task_options())
+
+    def _check_place(self, function: str, transport: str, settings: Mapping[str, Any]) -> None:
+        if not self._repeats_tasks():
+            return
+        place = f'write {function}("http", store="redis://localhost")'
+        if function in ("asgi", "asgi_app"):
+            place = f'write {function}(…, store="redis://localhost")'
+        if transport == "stdio":
+            raise LocalError(f"{function}(): a repeatable task goes on at another worker, which stdio has not: {place}")
+        if not _is_redis(settings.get("store")):
+            raise LocalError(f"{function}(): a repeatable task needs a Redis that all workers share: {place}")
+        if self._has_own_store:
+            raise LocalError(f"{function}(): the store of repeatable tasks is store=: leave out tasks=")
+
+    def _open_queue(self, store: str | Store) -> TaskQueue | None:
+        if not self._repeats_tasks() or not _is_redis(store):
+            return None
+        return cast("TaskQueue", load(f"{__package__}.repeatable.task_queue").RepeatableTasks(self, store))
 
     # ---- requests about tasks ----------------------------------------------------------------------------------------
 
@@ -146,42 +199,73 @@ class TaskServerMixin(BaseServer):
 
         async def answer(ctx: ServerContext, params: Any) -> Any:
             check = partial(require_client_capabilities, self.revision, ctx.capabilities, [self._required_capability])
-            call = DeferrableCall(ctx, check, partial(self._create_task, ctx, row))
-            return await call.run(lambda: handler(ctx, params))
+            call = DeferrableCall(ctx, check, partial(self._create_task, ctx, row), partial(self._hand_over, ctx, row))
+            result = await call.run(lambda: handler(ctx, params))
+            if ctx._task_request is None:  # pyright: ignore[reportPrivateUsage]
+                return result
+            from .requested_tasks import TaskCreated
+
+            raise TaskCreated(await self._requested_record(ctx, row, result))
 
         return answer
+
+    async def _requested_record(self, ctx: ServerContext, row: Request[Any], result: Any) -> TaskRecord:
+        """Return the record of a call that has become a task, or that has ended before, as after wrong arguments."""
+        if (id := getattr(result, "task_id", None)) is not None:
+            return await self._require_record(ctx, id)
+        plain = from_json(serialize(result.value if type(result) is PreSerialized else result))
+        record = replace(self._new_record(ctx, TaskOptions()), status="completed", detail={"result": plain})
+        await _added(self._store_of().add(record))
+        return record
 
     async def _create_task(
         self, ctx: ServerContext, row: Request[Any], options: TaskOptions, work: asyncio.Future[Any]
     ) -> tuple[TaskExecution, BaseModel]:
         """Create the task of a running handler; return its execution and the result that announces it to the client."""
-        now = time.time()
-        record = TaskRecord(
+        record = self._new_record(ctx, options)
+        await _added(self._store_of().add(record))
+        execution = self._new_execution(ctx, row, record, work)
+        ctx.connection_state.background_tasks.add(work)
+        work.add_done_callback(partial(self._execution_done, execution))
+        return execution, _create_task_result(row, record)
+
+    async def _hand_over(self, ctx: ServerContext, row: Request[Any], options: TaskOptions) -> BaseModel | None:
+        """Let a worker run the call as a repeatable task; return the result that announces the task to the client. None
+        if this server has no other workers: in memory, and in tests."""
+        if self._origin._shared_store is None:
+            return None
+        if self._queue is None:
+            _log.error(
+                "a repeatable task needs its queue: add its tool before the app is served, or write store= as URL"
+            )
+            raise JSONRPCError(INTERNAL_ERROR, "the task cannot be stored")
+        record = self._new_record(ctx, options)
+        await _added(self._queue.add(ctx, row, record, options))
+        return _create_task_result(row, record)
+
+    def _new_record(self, ctx: ServerContext, options: TaskOptions) -> TaskRecord:
+        now, requested = time.time(), ctx._task_request  # pyright: ignore[reportPrivateUsage]
+        ttl = options.ttl
+        if requested is not None and requested.ttl is not None:
+            ttl = requested.ttl / 1000 if ttl is None else min(ttl, requested.ttl / 1000)
+        return TaskRecord(
             id=secrets.token_urlsafe(24),
             owner=self.principal(ctx),
             scopes=_checked_scopes(ctx),
             status="working",
             created=now,
             updated=now,
-            ttl=options.ttl,
+            ttl=ttl,
             poll_interval=options.poll_interval,
         )
-        try:
-            await self._store_of().add(record)
-        except LocalError as error:
-            raise JSONRPCError(INTERNAL_ERROR, str(error)) from None
-        except Exception:
-            _log.exception("the task store failed to add a task")
-            raise JSONRPCError(INTERNAL_ERROR, "the task cannot be stored") from None
+
+    def _new_execution(
+        self, ctx: ServerContext, row: Request[Any], record: TaskRecord, work: asyncio.Future[Any]
+    ) -> TaskExecution:
         save = partial(self._save, ctx)
         settings = record, row, self.revision, ctx.capabilities, self._max_result_bytes, save, work
-        execution = TaskExecution(*settings, scopes=partial(_checked_scopes, ctx))
-        self._executions[record.id] = execution
-        ctx.connection_state.background_tasks.add(work)
-        work.add_done_callback(partial(self._execution_done, execution))
-        interim = _create_task_type(row)
-        assert interim is not None
-        return execution, validator(interim.result)({**record.to_wire(), interim.property: interim.value})
+        execution = self._executions[record.id] = TaskExecution(*settings, scopes=partial(_checked_scopes, ctx))
+        return execution
 
     def _execution_done(self, execution: TaskExecution, work: asyncio.Future[Any]) -> None:
         """Forget the execution of a task that has ended, unless its record could not be saved."""
@@ -200,6 +284,28 @@ class TaskServerMixin(BaseServer):
             ctx.connection_state.background_tasks.add(
                 asyncio.ensure_future(self._subscription_bus.publish(self._status_notification, params))
             )
+
+
+async def _added(adding: Awaitable[None]) -> None:
+    """Add a task to a store. Raises JSONRPCError if that fails."""
+    try:
+        await adding
+    except LocalError as error:
+        raise JSONRPCError(INTERNAL_ERROR, str(error)) from None
+    except Exception:
+        _log.exception("the task store failed to add a task")
+        raise JSONRPCError(INTERNAL_ERROR, "the task cannot be stored") from None
+
+
+def _create_task_result(row: Request[Any], record: TaskRecord) -> BaseModel:
+    interim = _create_task_type(row)
+    assert interim is not None
+    created: BaseModel = validator(interim.result)({**record.to_wire(), interim.property: interim.value})
+    return created
+
+
+def _is_redis(store: object) -> TypeGuard[str]:
+    return isinstance(store, str) and store.startswith(("redis://", "rediss://", "unix://"))
 
 
 def _create_task_type(row: Request[Any]) -> InterimResult | None:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
@@ -15,10 +15,10 @@ from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from ...protocol.models import format_validation_error, validator
 from ...protocol.revision import InputRequest, Revision
-from ...stores.primitives import Store
+from ...stores.primitives import ANYTHING, Expected, Store
 from ...stores.retrying_store import RetryingStore
 from ...transports.http_shared.worker import Worker
-from .execution import CancelReason, TaskExecution
+from .execution import CANCELLED, CancelReason, TaskExecution
 from .store import TERMINAL_STATUSES, TaskRecord
 
 _FOREVER: Final = 7 * 86_400.0  # Seconds for which a task without a time to live is stored.
@@ -28,8 +28,19 @@ _ANSWER_PAUSE: Final = 0.01
 _ENDED: Final = "the worker that ran this task has ended"
 
 
+class StoredTask(NamedTuple):
+    """A task as it is stored: the worker that runs it, "" for none, its record, whether it may run twice, and whether
+    the worker of such a task has to cancel it."""
+
+    runner: str
+    record: TaskRecord
+    is_repeatable: bool
+    is_cancelled: bool = False
+
+
 class SharedTasks:
-    """The tasks of all workers, as a store of one of them. The handler of a task runs where its call was served."""
+    """The tasks of all workers, as a store of one of them. The handler of a task runs where its call was served, and
+    that of a repeatable one at any worker."""
 
     def __init__(
         self, store: Store, namespace: str, revision: Revision, executions: Mapping[str, TaskExecution]
@@ -43,65 +54,121 @@ class SharedTasks:
             executions: The tasks whose handlers run here, by their ids.
         """
         self.source = store
-        self._worker = Worker(store.store if isinstance(store, RetryingStore) else store, f"{namespace}:{revision.id}")
+        self.worker = Worker(store.store if isinstance(store, RetryingStore) else store, f"{namespace}:{revision.id}")
         self._rows = {row.method: row for row in revision.rows if isinstance(row, InputRequest)}
         self._executions = executions
         self._created: dict[str, TaskRecord] = {}
-        self._worker.on("responses", self._on_responses)
-        self._worker.on("cancel", self._on_cancel)
+        self.worker.on("responses", self._on_responses)
+        self.worker.on("cancel", self._on_cancel)
 
     # ---- as a task store ---------------------------------------------------------------------------------------------
 
-    async def add(self, record: TaskRecord) -> None:
+    async def add(self, record: TaskRecord, is_repeatable: bool = False) -> None:
         """Store a new task until it expires. Raises LocalError if this worker has too many tasks."""
         now = time.time()
         self._created = {id: created for id, created in self._created.items() if created.expires > now}
         owned = sum(created.owner == record.owner for created in self._created.values()) if record.owner else 0
         if len(self._created) >= _MAX_TASKS or owned >= _MAX_TASKS_OF_OWNER:
             raise LocalError(f"there are {len(self._created)} tasks already, {owned} of this user; try again later")
-        await self._worker.subscribe()
+        await self.worker.subscribe()
         self._created[record.id] = record
-        await self._put(record, self._worker.id)
+        await self._put(StoredTask("" if is_repeatable else self.worker.id, record, is_repeatable))
 
     async def get(self, id: str) -> TaskRecord | None:
         """Return the task with this id, None if it does not exist or has expired; it has failed if its worker ended."""
-        value = await self._worker.store.get(self._key(id))
+        value = await self.worker.store.get(self._key(id))
         if value is None:
             return None
-        runner, record = _read(value)
-        if record.status in TERMINAL_STATUSES or await self._worker.is_alive(runner):
+        task = _read(value)
+        record = task.record
+        if record.status in TERMINAL_STATUSES or task.is_repeatable or await self.worker.is_alive(task.runner):
             return record
         error = {"code": INTERNAL_ERROR, "message": _ENDED}
         failed = replace(record, status="failed", updated=time.time(), message=_ENDED, detail={"error": error})
-        await self._put(failed, runner)
+        await self._put(task._replace(record=failed))
         return failed
 
     async def update(self, record: TaskRecord) -> None:
-        """Replace the record of a task; do nothing if it does not exist any more."""
-        if await self._worker.store.get(self._key(record.id)) is not None:
-            await self._worker.retry(lambda: self._put(record, self._worker.id))
+        """Replace the record of a task; do nothing if it does not exist any more, or if another worker runs it now."""
+        value = await self.worker.retry(lambda: self.worker.store.get(self._key(record.id)))
+        if value is None:
+            return
+        if _read(value).is_repeatable:
+            await self.worker.retry(lambda: self.change(record.id, lambda task: self._updated(task, record)))
+        else:
+            await self.worker.retry(lambda: self._put(StoredTask(self.worker.id, record, False)))
 
-    async def _put(self, record: TaskRecord, runner: str) -> None:
-        seconds = _FOREVER if record.ttl is None else max(record.expires - time.time(), _ANSWER_PAUSE)
-        await self._worker.store.put(self._key(record.id), to_json([runner, asdict(record)]), seconds)
+    def _updated(self, task: StoredTask, record: TaskRecord) -> StoredTask | None:
+        return task._replace(record=record) if task.runner == self.worker.id else None
+
+    async def _put(self, task: StoredTask, expected: Expected = ANYTHING) -> bool:
+        record = task.record
+        value = to_json([task.runner, asdict(record), task.is_repeatable, task.is_cancelled])
+        return await self.worker.store.put(self._key(record.id), value, seconds_of(record), expected)
 
     def _key(self, id: str) -> str:
-        return self._worker.key("task", id)
+        return self.worker.key("task", id)
+
+    # ---- repeatable tasks --------------------------------------------------------------------------------------------
+
+    async def change(self, id: str, change: Callable[[StoredTask], StoredTask | None]) -> StoredTask | None:
+        """Replace a task by what a function returns for it, and return that, unless it has ended or expired, or the
+        function returns None. Raises StoreUnavailableError."""
+        while (value := await self.worker.store.get(self._key(id))) is not None:
+            task = _read(value)
+            changed = None if task.record.status in TERMINAL_STATUSES else change(task)
+            if changed is None or await self._put(changed, value):
+                return changed
+        return None
+
+    async def claim(self, id: str) -> TaskRecord | None:
+        """Let a repeatable task run here, from its beginning; return its record, None if it has ended or expired."""
+
+        def claimed(task: StoredTask) -> StoredTask:
+            if task.is_cancelled:  # Its worker ended before it was cancelled there.
+                return task._replace(record=_cancelled(task.record))
+            record = replace(task.record, status="working", updated=time.time(), message=None, detail={})
+            return task._replace(runner=self.worker.id, record=record)
+
+        task = await self.change(id, claimed)
+        return None if task is None or task.is_cancelled else task.record
+
+    async def release(self, id: str) -> None:
+        """Let a repeatable task that ran here wait until it begins again."""
+        await self.worker.retry(lambda: self.change(id, self._released))
+
+    def _released(self, task: StoredTask) -> StoredTask | None:
+        return task._replace(runner="") if task.runner == self.worker.id else None
+
+    async def _cancel_repeatable(self, id: str) -> None:
+        """Cancel a repeatable task: at the worker that runs it, or else before it begins."""
+        while (value := await self.worker.store.get(self._key(id))) is not None:
+            task = _read(value)
+            if task.record.status in TERMINAL_STATUSES or not task.is_repeatable:
+                return
+            if task.runner == self.worker.id and (execution := self._executions.get(id)) is not None:
+                return execution.cancel("cancelled")
+            runs = task.runner not in ("", self.worker.id) and await self.worker.is_alive(task.runner)
+            changed = task._replace(is_cancelled=True) if runs else task._replace(record=_cancelled(task.record))
+            if await self._put(changed, value):
+                return await self.send(task.runner, "cancel", task=id) if runs else None
 
     # ---- tasks of other workers --------------------------------------------------------------------------------------
 
     async def elsewhere(self, id: str) -> RemoteExecution | None:
         """Return the execution of a task at another worker; None if there is no such task."""
-        value = await self._worker.store.get(self._key(id))
-        return None if value is None else RemoteExecution(self, id, *_read(value))
+        value = await self.worker.store.get(self._key(id))
+        return None if value is None else RemoteExecution(self, _read(value))
 
     async def send(self, runner: str, kind: str, **fields: Any) -> None:
         """Send a message to the worker of a task, which gets it once."""
-        await self._worker.deliver(runner, kind, **fields)
+        await self.worker.deliver(runner, kind, **fields)
 
-    def cancel(self, runner: str, id: str) -> None:
+    def cancel(self, task: StoredTask) -> None:
         """Cancel a task at its worker."""
-        self._worker.spawn(self.send(runner, "cancel", task=id))
+        id = task.record.id
+        cancelling = self._cancel_repeatable(id) if task.is_repeatable else self.send(task.runner, "cancel", task=id)
+        self.worker.spawn(cancelling)
 
     def check(self, record: TaskRecord, responses: Mapping[str, Any]) -> dict[str, Any]:
         """Return the responses that a task waits for. Raises JSONRPCError for one that does not match its request."""
@@ -118,39 +185,50 @@ class SharedTasks:
 
     def _on_responses(self, fields: dict[str, Any]) -> None:
         if (execution := self._executions.get(fields["task"])) is not None:
-            self._worker.spawn(execution.resolve_inputs(fields["responses"]))
+            self.worker.spawn(execution.resolve_inputs(fields["responses"]))
 
     def _on_cancel(self, fields: dict[str, Any]) -> None:
         if (execution := self._executions.get(fields["task"])) is not None:
             execution.cancel("cancelled")
+        else:  # It ran here until lately.
+            self.worker.spawn(self._cancel_repeatable(fields["task"]))
 
 
 class RemoteExecution:
     """A task whose handler runs at another worker."""
 
-    def __init__(self, tasks: SharedTasks, id: str, runner: str, record: TaskRecord) -> None:
-        self._tasks, self._id, self._runner, self._record = tasks, id, runner, record
+    def __init__(self, tasks: SharedTasks, task: StoredTask) -> None:
+        self._tasks, self._task = tasks, task
 
     async def resolve_inputs(self, responses: Mapping[str, Any]) -> None:
         """Pass responses of the client to the worker; see `TaskExecution.resolve_inputs`."""
-        awaited = self._tasks.check(self._record, responses)
+        id, awaited = self._task.record.id, self._tasks.check(self._task.record, responses)
         if not awaited:
             return
-        await self._tasks.send(self._runner, "responses", task=self._id, responses=awaited)
+        await self._tasks.send(self._task.runner, "responses", task=id, responses=awaited)
         until = time.monotonic() + _ANSWER_SECONDS
         while time.monotonic() < until:
-            record = await self._tasks.get(self._id)
+            record = await self._tasks.get(id)
             if record is None or not record.detail.get("inputRequests", {}).keys() & awaited.keys():
                 return
             await asyncio.sleep(_ANSWER_PAUSE)
 
     def cancel(self, reason: CancelReason) -> None:
         """Cancel the handler."""
-        self._tasks.cancel(self._runner, self._id)
+        self._tasks.cancel(self._task)
 
 
-def _read(value: bytes) -> tuple[str, TaskRecord]:
-    """Return the worker of a task, and its record."""
-    runner, fields = from_json(value)
+def seconds_of(record: TaskRecord) -> float:
+    """Return the seconds for which what belongs to a task is stored."""
+    return _FOREVER if record.ttl is None else max(record.expires - time.time(), _ANSWER_PAUSE)
+
+
+def _cancelled(record: TaskRecord) -> TaskRecord:
+    return replace(record, status="cancelled", updated=time.time(), message=CANCELLED, detail={})
+
+
+def _read(value: bytes) -> StoredTask:
+    """Return a stored task."""
+    runner, fields, is_repeatable, is_cancelled = from_json(value)
     fields["scopes"] = tuple(fields["scopes"])
-    return runner, TaskRecord(**fields)
+    return StoredTask(runner, TaskRecord(**fields), is_repeatable, is_cancelled)

@@ -155,13 +155,10 @@ class MCPASGIApp:
             for server in servers
             if server.revision.id in self._revisions.stateless
         }
-        self._sessions = SessionStore(
-            event_store or InMemoryEventStore(),
-            limits.max_sessions,
-            limits.session_idle_timeout,
-            limits.retry_interval,
-            limits.handshake_timeout,
-        )
+        waits = (limits.session_idle_timeout, limits.retry_interval, limits.handshake_timeout)
+        self._sessions = SessionStore(event_store or InMemoryEventStore(), limits.max_sessions, *waits)
+        if self._shared is not None:
+            self._shared.bind(self._lifespans[id(servers[-1].origin)])
         stateful = [server for server in servers if server.revision.id in self._revisions.stateful]
         parts = (stateful, self._lifespans, self._sessions, self._keep_alive, session_responder)
         if self._shared is not None and handler_class is StatefulHandler:

@@ -21,6 +21,10 @@ class EndpointSharing(Protocol):
 
     is_open: bool
 
+    def bind(self, lifespan: SharedLifespan) -> None:
+        """Use the lifespan of the server, before the endpoint starts."""
+        ...
+
     def stateful(
         self,
         servers: Sequence[Service],

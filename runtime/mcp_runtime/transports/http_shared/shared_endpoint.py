@@ -9,7 +9,7 @@ from typing import Final
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...http.asgi import Send
-from ...session.interfaces import Candidate, Service, SessionSharing
+from ...session.interfaces import Candidate, Service, SessionSharing, TaskQueue
 from ...stores.primitives import Store, StoreUnavailableError
 from ...stores.retrying_store import retry
 from ..http_server.http_limits import HTTPLimits
@@ -29,21 +29,27 @@ _POLL_SECONDS: Final = 15.0  # Seconds between two looks for changes whose hints
 class SharedEndpoint:
     """The worker of an endpoint, and the handlers that share its sessions with the other workers."""
 
-    def __init__(self, store: Store, sharing: SessionSharing, name: str) -> None:
+    def __init__(self, store: Store, sharing: SessionSharing, name: str, queue: TaskQueue | None = None) -> None:
         """Create the worker of a server.
 
         Args:
             store: The store of all workers.
             sharing: What the server shares.
             name: The name of the server, which it has in all workers.
+            queue: The tasks of the server that may run at any worker. Default None: there are none.
         """
         self.worker = Worker(store, name)
-        self._sharing = sharing
+        self._sharing, self._queue = sharing, queue
+        self._lifespan: SharedLifespan
         self._changes = ChangeLog(self.worker, sharing)
         self._keys = SharedKeys(self.worker)
         self._opening: asyncio.Task[None] | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self.is_open = False
+
+    def bind(self, lifespan: SharedLifespan) -> None:
+        """Use the lifespan of the server."""
+        self._lifespan = lifespan
 
     def stateful(
         self,
@@ -112,6 +118,8 @@ class SharedEndpoint:
         await self.worker.subscribe()
         await self._changes.open()
         await self._use_keys()
+        if self._queue is not None:
+            await self._queue.open(self._lifespan.state)
         self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
         self.is_open = True
 
@@ -134,5 +142,7 @@ class SharedEndpoint:
         """Store what is still to be stored, and leave the store."""
         if self._refreshing is not None:
             self._refreshing.cancel()
+        if self._queue is not None:
+            await self._queue.close()
         self._sharing.leave(self.worker.store)
         await self.worker.close()

@@ -49,6 +49,15 @@ def test_nothing_is_lost_when_workers_are_killed_and_redis_goes_away(store: str)
 
 
 @pytest.mark.deadline(120)
+@pytest.mark.skipif(find_spec("docket") is None, reason="docket is not installed (pip install pydocket)")
+@pytest.mark.parametrize("store", STORES[1:])
+def test_no_repeatable_task_is_lost_when_workers_are_killed(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEASE", "1")
+    counted = report("tasks_kills.py", "--instants", "4", "--seed", "1", "--clients", "4", "--workers", "3")
+    assert sum(counted["injected"].values()) == 4 and counted["counts"]["tasks completed"] > 0
+
+
+@pytest.mark.deadline(120)
 @pytest.mark.parametrize("store", STORES)
 def test_a_stream_that_is_cut_at_any_byte_is_resumed_whole(store: str) -> None:
     counted = report("offsets.py", "--store", store, "--injections", "150", "--first", "300")

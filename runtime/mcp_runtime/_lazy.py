@@ -29,6 +29,10 @@ _EXTRAS: Final = {
         (f"mcp_runtime.extensions.skills.{module}" for module in ("client", "entry", "provider", "server")),
         ("skills", "skills"),
     ),
+    **dict.fromkeys(
+        (f"mcp_generated.extensions.skills.{module}" for module in ("client", "methods", "server", "sync", "types")),
+        ("skills", "skills"),
+    ),
 }
 _DISTRIBUTIONS: Final = {"cli": "mcp-generated-codegen"}  # By extra; those of other extras are in mcp-generated-extras.
 

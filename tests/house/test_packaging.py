@@ -77,7 +77,8 @@ def test_what_one_distribution_leaves_out_another_has() -> None:
         project(folder)["tool"]["hatch"]["build"]["hooks"]["custom"]["checkout"] for folder in ("codegen", "extras")
     ]
     added = {path: place for table in tables for path, place in table.items()}
-    assert {f"..{path}" for path in excluded} == {path for path in added if path.startswith(("../runtime/", "../generated/"))}
+    of_base = ("../runtime/", "../generated/")
+    assert {f"..{path}" for path in excluded} == {path for path in added if path.startswith(of_base)}
     assert all(path.endswith(place.partition("/")[2]) for path, place in added.items())
     hook = (ROOT / "codegen" / "hatch_build.py").read_bytes()
     assert (ROOT / "extras" / "hatch_build.py").read_bytes() == hook

@@ -11,7 +11,7 @@ from ...aio.eager import task_starter
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...errors import JSONRPCError
-from ...http.asgi import Receive, Send, Sending, disconnect_task, id_of, respond, send_error
+from ...http.asgi import Receive, Send, Sending, disconnection, id_of, respond, send_error
 from ...http.client_keys import address_of, client_key
 from ...http.headers import SESSION_ID, Headers, HTTPError, Raw
 from ...http.server_rules import resume_position
@@ -219,7 +219,7 @@ class SharedStatefulHandler(StatefulHandler):
             await stream.take_over()
         # No await from here until the connection is attached: the next one would be replaced by this one.
         primed = replica.session.connection.revision.http.priming_event
-        client = disconnect_task(receive, auth.expires_in)
+        client = disconnection(receive, auth.expires_in)
         return send_stream(stream, client, send, self._keep_alive, after=after, priming_event=primed)
 
     async def _listen(self, replica: SessionReplica, after: int | None, change: str) -> int:

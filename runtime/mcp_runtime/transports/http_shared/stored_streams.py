@@ -12,13 +12,13 @@ from typing import Any, Final
 from pydantic_core import from_json, to_json
 
 from ...aio.keepalive import KeepAliveTimer
+from ...http.asgi import PartedResponse
 from ...protocol import jsonrpc
 from ...protocol.jsonrpc import INTERNAL_ERROR, Id
 from ...protocol.models import is_object
-from ...protocol.sse import encode
 from ...stores.primitives import STREAM_LIMIT, StoreUnavailableError
 from ..http_server.event_store import InMemoryEventStore
-from ..http_server.streams import RETRY, SSEStream, Write
+from ..http_server.streams import RETRY, SSEStream
 from .stream_claims import StreamClaim, position_of
 from .worker import Worker
 
@@ -48,7 +48,7 @@ class StoredStream(SSEStream):
     """
 
     __slots__ = ("_worker", "_ttl", "_is_writer", "_prepare", "_unstored", "_recent", "_stored", "_storing", "_ending",
-                 "_dropped", "_claim", "_scopes", "_is_registered", "requests", "__weakref__")  # fmt: skip
+                 "_scheduled", "_dropped", "_claim", "_scopes", "_is_registered", "requests", "__weakref__")  # fmt: skip
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None) -> None:
         """Create the local end of a stream.
@@ -60,14 +60,14 @@ class StoredStream(SSEStream):
             retry: Milliseconds after which the client reconnects.
             prepare: Called before messages are stored, at the worker that writes. Default None: this one only reads.
         """
-        super().__init__(_NO_EVENTS, retry=retry)
-        self.id = id
+        super().__init__(_NO_EVENTS, retry=retry, id=id)
         self._worker, self._ttl, self._prepare = worker, ttl, prepare
         self._is_writer = prepare is not None
         self._unstored: list[bytes] = []
         self._recent: list[tuple[int, bytes]] = []  # Stored messages that the attached connection still gets.
         self._stored = 0
         self._storing: asyncio.Task[Any] | None = None
+        self._scheduled: asyncio.Handle | None = None  # Begins to store, unless the connection does so before.
         self._ending = self._dropped = False
         self._claim: StreamClaim | None = None  # That of the last connection that has taken the stream over here.
         self._scopes: frozenset[str] = _NO_SCOPES
@@ -114,27 +114,61 @@ class StoredStream(SSEStream):
 
     def _add(self, entry: bytes) -> None:
         self._unstored.append(entry)
-        if self._storing is None:
-            self._storing = self._worker.spawn(self._store_all())
+        if self._storing is None and self._scheduled is None:
+            self._worker.unstored.add(self)
+            self._begin_storing()
+
+    def _begin_storing(self) -> None:
+        """Store the messages of this turn of the event loop in the next one."""
+        self._scheduled = asyncio.get_running_loop().call_soon(self._store_in_task)
+
+    def _store_in_task(self) -> None:
+        self._scheduled = None
+        self._storing = self._worker.spawn(self._store_all())
 
     async def _store_all(self) -> None:
         try:
             while self._unstored:
-                batch, self._unstored = self._unstored, []
-                await self._worker.retry(partial(self._store_prepared, batch))
-                self._make_room()
-                if self._attached is not None:
-                    self._look()
-                else:
-                    self._recent.clear()
-                    self.finished = self._ending
-                    if self._was_attached:
-                        await self._send_to_holder("news")
+                await self._store_next()
+        finally:
+            self._storing = None
+            self._worker.unstored.discard(self)
+
+    async def _store_here(self, scheduled: asyncio.Handle) -> None:
+        """Store the messages in the task of the connection: it waits for them, and another one would take time.
+
+        If it is cancelled meanwhile, another task stores them; what is stored already is not stored twice.
+        """
+        scheduled.cancel()
+        batch = self._unstored
+        try:
+            await self._store_next()
+        except asyncio.CancelledError:
+            self._unstored[:0] = batch
+            raise
+        finally:
+            self._scheduled = None
+            if self._unstored:
+                self._store_in_task()
+            else:
+                self._worker.unstored.discard(self)
+
+    async def _store_next(self) -> None:
+        """Store the messages that wait, and let them be sent."""
+        batch, self._unstored = self._unstored, []
+        try:
+            await self._worker.retry(partial(self._store_prepared, batch))
         except StoreUnavailableError:
             self._give_up()
             raise
-        finally:
-            self._storing = None
+        self._make_room()
+        if self._attached is not None:
+            self._look()
+            return
+        self._recent.clear()
+        self.finished = self._ending
+        if self._was_attached:
+            await self._send_to_holder("news")
 
     async def _store_prepared(self, batch: list[bytes]) -> None:
         if self._prepare is not None:
@@ -273,7 +307,7 @@ class StoredStream(SSEStream):
     async def pump(
         self,
         connection: object,
-        write: Write,
+        response: PartedResponse,
         keep_alive: KeepAliveTimer,
         after: int | None = None,
         priming_event: bool = False,
@@ -284,36 +318,36 @@ class StoredStream(SSEStream):
         if self._attached is not connection:
             return  # Another one has the stream already.
         try:
-            await super().pump(connection, write, keep_alive, after, priming_event)
+            await super().pump(connection, response, keep_alive, after, priming_event)
         except StoreUnavailableError as error:
             # The connection ends; its client resumes the stream, here or at another worker.
             _log.warning("a stream was closed, because its messages cannot be read: %s", error)
             self.release(connection)
 
-    async def _send_from(self, connection: object, write: Write, cursor: int) -> int:
+    async def _send_from(self, connection: object, response: PartedResponse, cursor: int) -> int:
         while self._attached is connection and not self._dropped:
-            entries = await self._next_entries(cursor)
-            if not entries:
+            entries = await self._next_entries(response, cursor)
+            if not entries or self._attached is not connection:
                 break
-            for number, message in entries:
-                if message == _END:
-                    self.finished = True
-                    return cursor
-                if number > cursor + 1:
-                    _log.warning("%d messages of a resumed stream are not stored any more", number - cursor - 1)
-                await write(encode(message, id=self.event_id(number)))
-                if self._attached is not connection:
-                    return cursor
-                cursor = self._delivered = number
-                self._delivered_size = self.size if number == self.last else self._delivered_size + len(message)
-                self._make_room()
+            ends = entries[-1][1] == _END
+            if messages := entries[:-1] if ends else entries:
+                cursor = await self._send_messages(connection, response, cursor, messages, ends)
+            if ends and self._attached is connection:
+                self.finished = True
+                break
         return cursor
 
-    async def _next_entries(self, cursor: int) -> list[tuple[int, bytes]]:
-        """Return the next messages: those that this worker has just stored, or else those of the store."""
+    async def _next_entries(self, response: PartedResponse, cursor: int) -> list[tuple[int, bytes]]:
+        """Return the next messages: those that this worker stores or has just stored, or else those of the store."""
         if self._is_writer and cursor >= self._stored:
-            return []
+            if not self._ending:  # Otherwise there will soon be the rest, which is then sent with the head.
+                await response.flush()
+            if self._scheduled is not None:
+                await self._store_here(self._scheduled)
+            if cursor >= self._stored:
+                return []
         recent, self._recent = [entry for entry in self._recent if entry[0] > cursor], []
         if recent and recent[0][0] == cursor + 1:
             return recent
+        await response.flush()
         return await self._worker.read(self.id, cursor, PAGE)

@@ -71,7 +71,7 @@ async def respond(send: Send, status: int, body: bytes = b"", headers: Raw = ())
 
 
 class PartedResponse:
-    """A response with status 200 that is sent in parts. What is added goes out together, the head with the first part."""
+    """A response with status 200 that is sent in parts: the head and what is added go out together."""
 
     __slots__ = ("_send", "_headers", "_parts", "_size")
 

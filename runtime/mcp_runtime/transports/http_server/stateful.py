@@ -116,8 +116,8 @@ class StatefulHandler:
     def _is_crowded(self, client: ClientKey) -> bool:
         return self._counts.total >= _MAX_RUNNING and self._counts.is_full(client)
 
-    def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
-        """Serve a GET: send the standalone stream, or resume the stream that `Last-Event-ID` names."""
+    async def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
+        """Return the response to a GET: send the standalone stream, or resume the stream that `Last-Event-ID` names."""
         http_session, position = self._sessions.find(headers[SESSION_ID], auth.owner), resume_position(headers)
         if http_session is None:
             return send_error(send, UNKNOWN_SESSION)

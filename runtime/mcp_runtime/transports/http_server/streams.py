@@ -23,6 +23,7 @@ RETRY: Final = 500  # Milliseconds after which a client reconnects to a stream w
 _FULL: Final = 256  # Undelivered messages above which `drain` waits.
 _FULL_BYTES: Final = 1 << 20  # Undelivered bytes above which `drain` waits.
 
+
 class SSEStream:
     """One stream of numbered messages. A new connection replaces the attached one, so that no message is sent twice."""
 
@@ -137,6 +138,8 @@ class SSEStream:
             after: Number of the message to send from. Default None: the last one that was sent.
             priming_event: Begin with an event without data, whose id tells the client where to resume.
         """
+        if priming_event:
+            await self._begin()
         cursor = self._delivered if after is None else min(after, self.last)
         if priming_event:
             response.add(encode(b"", id=self.event_id(cursor), retry=self._retry))
@@ -167,6 +170,9 @@ class SSEStream:
             response.add(b"retry: %d\n\n" % self._retry)
             self._closed_connection = False
         self.release(connection)
+
+    async def _begin(self) -> None:
+        """Do what has to be done before the client gets an id to resume with."""
 
     def event_id(self, number: int) -> str:
         """Return the id of an event, which a client sends as `Last-Event-ID`."""

@@ -27,8 +27,9 @@ from ..http_server.stateful import TOO_MANY, UNKNOWN_SESSION, StatefulHandler
 from ..http_server.stream_response import send_stream
 from .change_log import ChangeLog
 from .forwarding import MessageForwarding
+from .local_replicas import Replicas
 from .refusals import refuse
-from .session_replicas import Replicas, ReplicatedSession, SessionReplica
+from .session_replicas import ReplicatedSession, SessionReplica
 from .stored_streams import StoredStream
 from .worker import Worker
 
@@ -190,13 +191,12 @@ class SharedStatefulHandler(StatefulHandler):
 
     # ---- streams -----------------------------------------------------------------------------------------------------
 
-    async def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> None:
-        """Serve a GET: send the standalone stream, or resume the stream that `Last-Event-ID` names."""
+    async def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
+        """Return the response to a GET: send the standalone stream, or resume the one that `Last-Event-ID` names."""
         try:
-            responding = await self._attach(headers, auth, receive, send)
+            return await self._attach(headers, auth, receive, send)
         except StoreUnavailableError as error:
-            return await refuse(send, error)
-        await responding
+            return refuse(send, error)
 
     async def _attach(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
         position = resume_position(headers)
@@ -273,9 +273,8 @@ class SharedStatefulHandler(StatefulHandler):
 
     async def _stop(self, replica: SessionReplica, has_ended: bool) -> None:
         replica.has_ended = has_ended
-        if replica.on_end is not None:
-            replica.on_end()
         if replica.session is not None:
+            replica.dispatcher.detach()
             if not has_ended:
                 replica.replicated.fail_running(_LEAVING)
             await replica.session.stop()

@@ -167,7 +167,7 @@ class StandaloneStream(StoredStream):
         self.last = self._stored
         self._was_attached = True  # Another worker may have the connection.
 
-    async def _send_from(self, connection: object, response: PartedResponse, cursor: int) -> int:
+    async def _send_stored(self, connection: object, response: PartedResponse, cursor: int) -> int:
         listener = self._listener
         assert listener is not None, "an attached connection has a listener"
         await response.flush()

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
-from ...aio.keepalive import KeepAliveTimer
 from ...http.asgi import PartedResponse
 from ...protocol import jsonrpc
 from ...protocol.jsonrpc import INTERNAL_ERROR, Id
@@ -29,6 +28,7 @@ _ORPHANED: Final = "the worker that ran this call has ended; it may have run in 
 PAGE: Final = 64  # Entries that are read at once.
 _MAX_UNSTORED: Final = 256  # Messages above which `drain` waits.
 _NO_EVENTS: Final = InMemoryEventStore()
+_NOTHING: Final[list[bytes]] = []  # One object, which is not changed: very many streams have nothing to store.
 _NO_SCOPES: Final[frozenset[str]] = frozenset()  # One object: an empty frozenset has 216 bytes.
 _FINISHED_SECONDS: Final = 300.0  # Seconds for which a finished stream can be resumed.
 
@@ -47,8 +47,8 @@ class StoredStream(SSEStream):
     detach its own. The writer sends a hint to the worker with the connection when there is more to read.
     """
 
-    __slots__ = ("_worker", "_ttl", "_is_writer", "_prepare", "_unstored", "_recent", "_stored", "_storing", "_ending",
-                 "_scheduled", "_dropped", "_claim", "_scopes", "_is_registered", "requests", "__weakref__")  # fmt: skip
+    __slots__ = ("_worker", "_ttl", "_is_writer", "_prepare", "_unstored", "_recent", "_stored", "_storing",
+                 "_scheduled", "_ending", "_dropped", "_claim", "_scopes", "_is_registered", "requests", "__weakref__")  # fmt: skip
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None) -> None:
         """Create the local end of a stream.
@@ -63,8 +63,8 @@ class StoredStream(SSEStream):
         super().__init__(_NO_EVENTS, retry=retry, id=id)
         self._worker, self._ttl, self._prepare = worker, ttl, prepare
         self._is_writer = prepare is not None
-        self._unstored: list[bytes] = []
-        self._recent: list[tuple[int, bytes]] = []  # Stored messages that the attached connection still gets.
+        self._unstored = _NOTHING
+        self._recent: Sequence[tuple[int, bytes]] = ()  # Stored messages that the attached connection still gets.
         self._stored = 0
         self._storing: asyncio.Task[Any] | None = None
         self._scheduled: asyncio.Handle | None = None  # Begins to store, unless the connection does so before.
@@ -95,7 +95,7 @@ class StoredStream(SSEStream):
     def drop(self) -> None:
         """End the stream, and delete its messages."""
         self._ending = self._dropped = self.finished = True
-        self._unstored.clear()
+        self._unstored = _NOTHING
         self._attached = None
         self._notify()
         if self._is_writer:
@@ -113,6 +113,8 @@ class StoredStream(SSEStream):
             self._worker.spawn(self._send_to_holder("close"))
 
     def _add(self, entry: bytes) -> None:
+        if self._unstored is _NOTHING:
+            self._unstored = []
         self._unstored.append(entry)
         if self._storing is None and self._scheduled is None:
             self._worker.unstored.add(self)
@@ -144,7 +146,7 @@ class StoredStream(SSEStream):
         try:
             await self._store_next()
         except asyncio.CancelledError:
-            self._unstored[:0] = batch
+            self._unstored = [*batch, *self._unstored]
             raise
         finally:
             self._scheduled = None
@@ -155,7 +157,7 @@ class StoredStream(SSEStream):
 
     async def _store_next(self) -> None:
         """Store the messages that wait, and let them be sent."""
-        batch, self._unstored = self._unstored, []
+        batch, self._unstored = self._unstored, _NOTHING
         try:
             await self._worker.retry(partial(self._store_prepared, batch))
         except StoreUnavailableError:
@@ -165,7 +167,7 @@ class StoredStream(SSEStream):
         if self._attached is not None:
             self._look()
             return
-        self._recent.clear()
+        self._recent = ()
         self.finished = self._ending
         if self._was_attached:
             await self._send_to_holder("news")
@@ -189,7 +191,7 @@ class StoredStream(SSEStream):
         before = self._stored
         last = await self._worker.append(self.id, batch, self._ttl, before)
         if self._stored == before:  # Otherwise an attempt that seemed to have failed was faster.
-            self._recent.extend(enumerate(batch, before + 1))
+            self._recent = [*self._recent, *enumerate(batch, before + 1)]
             self._stored = last
 
     async def _send_to_holder(self, hint: str) -> None:
@@ -283,7 +285,7 @@ class StoredStream(SSEStream):
         """Detach the connection: another worker has one."""
         self._attached = None
         self._was_attached = True
-        self._recent.clear()
+        self._recent = ()
         self._make_room()
         self._notify()
         if self._stored:
@@ -300,31 +302,25 @@ class StoredStream(SSEStream):
     def release(self, connection: object) -> None:
         """Detach a connection."""
         if self._attached is connection:
-            self._recent.clear()
+            self._recent = ()
             self._worker.watched.discard(self)
         super().release(connection)
 
-    async def pump(
-        self,
-        connection: object,
-        response: PartedResponse,
-        keep_alive: KeepAliveTimer,
-        after: int | None = None,
-        priming_event: bool = False,
-    ) -> None:
-        """Send messages over an attached connection; see `SSEStream.pump`."""
-        if priming_event and self.requests and not self.last:
+    async def _begin(self) -> None:
+        if self.requests and not self.last:
             await self.register()
-        if self._attached is not connection:
-            return  # Another one has the stream already.
+
+    async def _send_from(self, connection: object, response: PartedResponse, cursor: int) -> int:
         try:
-            await super().pump(connection, response, keep_alive, after, priming_event)
+            return await self._send_stored(connection, response, cursor)
         except StoreUnavailableError as error:
             # The connection ends; its client resumes the stream, here or at another worker.
             _log.warning("a stream was closed, because its messages cannot be read: %s", error)
             self.release(connection)
+            return cursor
 
-    async def _send_from(self, connection: object, response: PartedResponse, cursor: int) -> int:
+    async def _send_stored(self, connection: object, response: PartedResponse, cursor: int) -> int:
+        """Send the messages after a number; see `SSEStream`. Raises StoreUnavailableError."""
         while self._attached is connection and not self._dropped:
             entries = await self._next_entries(response, cursor)
             if not entries or self._attached is not connection:
@@ -346,7 +342,7 @@ class StoredStream(SSEStream):
                 await self._store_here(self._scheduled)
             if cursor >= self._stored:
                 return []
-        recent, self._recent = [entry for entry in self._recent if entry[0] > cursor], []
+        recent, self._recent = [entry for entry in self._recent if entry[0] > cursor], ()
         if recent and recent[0][0] == cursor + 1:
             return recent
         await response.flush()

@@ -1,8 +1,8 @@
-"""Whole messages of uvicorn's connections with httptools: a request that has arrived, a response that is complete, and the
-parts of one that is not.
+"""Whole messages of uvicorn's connections with httptools: requests that have arrived, responses and parts of them.
 
 By way of ASGI, a small response is two messages, and two writes to the socket, each of which wakes the client. These
-functions do the same in one. A client that disconnects needs a task that receives; here it is a future. What is not ordinary they leave to uvicorn: `http.asgi` calls them, and falls back.
+functions do the same in one. To notice that a client disconnects takes a task that receives; here it is a future. What
+is not ordinary they leave to uvicorn: `http.asgi` calls them, and falls back.
 """
 
 from __future__ import annotations

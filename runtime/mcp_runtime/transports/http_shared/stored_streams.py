@@ -48,7 +48,8 @@ class StoredStream(SSEStream):
     """
 
     __slots__ = ("_worker", "_ttl", "_is_writer", "_prepare", "_unstored", "_recent", "_stored", "_storing",
-                 "_scheduled", "_ending", "_dropped", "_claim", "_scopes", "_is_registered", "requests", "__weakref__")  # fmt: skip
+                 "_scheduled", "_ending", "_dropped", "_claim", "_scopes", "_is_registered", "requests",
+                 "__weakref__")  # fmt: skip
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None) -> None:
         """Create the local end of a stream.

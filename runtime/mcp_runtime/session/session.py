@@ -42,7 +42,7 @@ class Session:
     `handle` runs the handler of a message and returns its result. `on_initialize` negotiates the version synchronously,
     for messages that follow immediately, and returns the result of `initialize`, or None if `handle` returns it."""
 
-    __slots__ = ("connection", "auth", "scope", "transport", "handle", "ended", "_on_initialize", "_requests",
+    __slots__ = ("connection", "auth", "scope", "transport", "handle", "ended", "_on_initialize", "_pending",
                  "running", "_handlers", "_message_size", "_loop", "_input_ended", "_closed", "_large",
                  "_request_transport")  # fmt: skip
 
@@ -61,7 +61,7 @@ class Session:
         self._request_transport = transport if isinstance(transport, RequestTransport) else None
         self.handle = handle
         self._on_initialize = on_initialize
-        self._requests: PendingRequests | None = None  # Few sessions of a server have sent one.
+        self._pending = PendingRequests()
         self.running: dict[Id, RunningRequest] = {}
         self._message_size, self.ended = 0, False
         self._large: LargeMessages | None = None  # The messages that wait, if a large one is being handled.
@@ -82,14 +82,7 @@ class Session:
     @property
     def is_busy(self) -> bool:
         """True if a handler runs, or a request waits for its response."""
-        return bool(self.running) or (self._requests is not None and len(self._requests) > 0)
-
-    @property
-    def _pending(self) -> PendingRequests:
-        """The requests that were sent, and have no response yet."""
-        if self._requests is None:
-            self._requests = PendingRequests()
-        return self._requests
+        return bool(self.running) or len(self._pending) > 0
 
     # ---- receiving --------------------------------------------------------------------------------------------------
 
@@ -181,8 +174,7 @@ class Session:
             case NotificationReceived():
                 self._handle_notification(event)
             case ResponseReceived():
-                if self._requests is not None:
-                    self._requests.resolve(event.id, event.outcome)
+                self._pending.resolve(event.id, event.outcome)
             case MessageRejected():
                 _log.debug("rejected: %s", event.reason)
                 if event.reply is not None:
@@ -237,8 +229,7 @@ class Session:
             _log.debug("the peer cancels %r: %r", notification.params.request_id, notification.params.reason)
             self.cancel_handler(notification.params.request_id, notification.params.reason)
         elif notification.row.method == lifecycle.progress.method:
-            if self._requests is not None:
-                self._requests.handle_progress(notification.params)
+            self._pending.handle_progress(notification.params)
         if self._handlers.is_full:
             begin = partial(self._run_notification_handler, notification)
             self._handlers.postpone(self.connection, notification, ignore_response, begin, self._message_size)
@@ -344,5 +335,4 @@ class Session:
         if not self.ended and self._closed is not None:
             self._closed.set_result(None)
         self.ended = True
-        if self._requests is not None:
-            self._requests.fail(self.transport.close_reason)
+        self._pending.fail(self.transport.close_reason)

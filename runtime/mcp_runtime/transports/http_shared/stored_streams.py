@@ -9,7 +9,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
 from ...http.asgi import PartedResponse
 from ...protocol import jsonrpc
@@ -18,7 +18,7 @@ from ...protocol.models import is_object
 from ...stores.primitives import STREAM_LIMIT, StoreUnavailableError
 from ..http_server.event_store import InMemoryEventStore
 from ..http_server.streams import RETRY, SSEStream
-from .stream_claims import StreamClaim, position_of
+from .stream_claims import StreamClaim, position_of, registration_of, store_registration
 from .worker import Worker
 
 _log: Final = logging.getLogger(__name__)
@@ -213,23 +213,14 @@ class StoredStream(SSEStream):
         """Store that the stream exists, and the scopes that its reader needs. It may be resumed before its first
         message."""
         self._scopes = frozenset() if self.auth is None else self.auth.checked_scopes
-        record = to_json([sorted(self._scopes), self.requests])
-        await self._worker.store.put(self._worker.key("registered", self.id), record, self._ttl)
+        await store_registration(self._worker, self.id, self._ttl, self._scopes, self.requests)
         self._is_registered = True
 
     async def required_scopes(self) -> list[str]:
         """Return the scopes that the request of this stream has needed."""
         if self._is_writer:
             return [] if self.auth is None else sorted(self.auth.checked_scopes)
-        return (await self._registration())[0]
-
-    async def _registration(self) -> tuple[list[str], list[Id]]:
-        """Return the scopes that the reader needs, and the ids of the requests that the stream answers."""
-        value = await self._worker.store.get(self._worker.key("registered", self.id))
-        if value is None:
-            return [], []
-        scopes, requests = from_json(value)
-        return scopes, requests
+        return (await registration_of(self._worker, self.id))[0]
 
     async def end_orphaned(self) -> None:
         """End the stream of a worker that has ended: its requests fail, unless they were answered before."""
@@ -238,7 +229,7 @@ class StoredStream(SSEStream):
             return self._notify()
         answers = [from_json(entry) for _, entry in entries]
         answered = [item["id"] for item in answers if is_object(item) and "method" not in item]
-        failed = [id for id in (await self._registration())[1] if id not in answered]
+        failed = [id for id in (await registration_of(self._worker, self.id))[1] if id not in answered]
         rest = [*(jsonrpc.error(id, INTERNAL_ERROR, _ORPHANED, None) for id in failed), _END]
         self.last = await self._worker.append(self.id, rest, _FINISHED_SECONDS, entries[-1][0] if entries else 0)
         self._notify()

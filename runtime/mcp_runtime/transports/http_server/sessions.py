@@ -108,7 +108,7 @@ class HTTPSession:
         return stream
 
     def _drop_streams(self, size: int) -> None:
-        """Drop the oldest finished streams; `size` is that of all."""
+        """Drop the oldest finished streams; `size` is that of all finished ones, or more if few are stored."""
         assert self._streams is not None
         for item in [*self._streams.values()]:
             if size <= _MAX_BYTES and len(self._streams) <= _MAX_STREAMS:

@@ -139,7 +139,9 @@ class SSEStream:
             priming_event: Begin with an event without data, whose id tells the client where to resume.
         """
         if priming_event:
-            await self._begin()
+            await self._begin(connection)
+            if self._attached is not connection:
+                return  # Another one has the stream already.
         cursor = self._delivered if after is None else min(after, self.last)
         if priming_event:
             response.add(encode(b"", id=self.event_id(cursor), retry=self._retry))
@@ -171,7 +173,7 @@ class SSEStream:
             self._closed_connection = False
         self.release(connection)
 
-    async def _begin(self) -> None:
+    async def _begin(self, connection: object) -> None:
         """Do what has to be done before the client gets an id to resume with."""
 
     def event_id(self, number: int) -> str:

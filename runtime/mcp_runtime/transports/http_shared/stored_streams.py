@@ -69,10 +69,9 @@ class StoredStream(SSEStream):
         self._stored = 0
         self._storing: asyncio.Task[Any] | None = None
         self._scheduled: asyncio.Handle | None = None  # Begins to store, unless the connection does so before.
-        self._ending = self._dropped = False
+        self._ending = self._dropped = self._is_registered = False
         self._claim: StreamClaim | None = None  # That of the last connection that has taken the stream over here.
         self._scopes: frozenset[str] = _NO_SCOPES
-        self._is_registered = False
         self.requests: Sequence[Id] = ()  # The ids of the requests that the stream answers.
 
     # ---- writing -----------------------------------------------------------------------------------------------------
@@ -126,8 +125,7 @@ class StoredStream(SSEStream):
         self._scheduled = asyncio.get_running_loop().call_soon(self._store_in_task)
 
     def _store_in_task(self) -> None:
-        self._scheduled = None
-        self._storing = self._worker.spawn(self._store_all())
+        self._scheduled, self._storing = None, self._worker.spawn(self._store_all())
 
     async def _store_all(self) -> None:
         try:
@@ -263,10 +261,9 @@ class StoredStream(SSEStream):
         """Look for "news", "release" the connection with a token for another one, or "close" it."""
         if hint == "news":
             self._look()
-        elif hint == "release":
-            if token == self._claimed:
-                self.detach()
-        elif self._attached is not None:
+        elif hint == "release" and token == self._claimed:
+            self.detach()
+        elif hint == "close" and self._attached is not None:
             self.close_connection()
 
     def _look(self) -> None:
@@ -298,9 +295,13 @@ class StoredStream(SSEStream):
             self._worker.watched.discard(self)
         super().release(connection)
 
-    async def _begin(self) -> None:
+    async def _begin(self, connection: object) -> None:
         if self.requests and not self.last:
-            await self.register()
+            try:
+                await self.register()
+            except StoreUnavailableError as error:
+                _log.warning("a stream was closed, because it cannot be stored: %s", error)
+                self.release(connection)
 
     async def _send_from(self, connection: object, response: PartedResponse, cursor: int) -> int:
         try:

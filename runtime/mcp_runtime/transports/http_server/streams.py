@@ -140,10 +140,8 @@ class SSEStream:
         """
         if priming_event:
             await self._begin(connection)
-            if self._attached is not connection:
-                return  # Another one has the stream already.
         cursor = self._delivered if after is None else min(after, self.last)
-        if priming_event:
+        if priming_event and self._attached is connection:
             response.add(encode(b"", id=self.event_id(cursor), retry=self._retry))
         while self._attached is connection:
             self._is_notified = False

@@ -64,9 +64,8 @@ class StoredStream(SSEStream):
         super().__init__(_NO_EVENTS, retry=retry, id=id)
         self._worker, self._ttl, self._prepare = worker, ttl, prepare
         self._is_writer = prepare is not None
-        self._unstored = _NOTHING
+        self._unstored, self._stored = _NOTHING, 0
         self._recent: Sequence[tuple[int, bytes]] = ()  # Stored messages that the attached connection still gets.
-        self._stored = 0
         self._storing: asyncio.Task[Any] | None = None
         self._scheduled: asyncio.Handle | None = None  # Begins to store, unless the connection does so before.
         self._ending = self._dropped = self._is_registered = False

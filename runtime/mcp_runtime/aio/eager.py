@@ -196,7 +196,7 @@ def _finish(coro: Coro, context: Context, waits_for: Any, error: BaseException |
     if error is not None and asyncio.isfuture(waits_for) and waits_for.cancel(*error.args):
         error = None
     while True:
-        if error is None:
+        if error is None and not (asyncio.isfuture(waits_for) and waits_for.done()):
             try:
                 yield waits_for
             except BaseException as raised:

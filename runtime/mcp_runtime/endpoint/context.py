@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, Final
 
 from ..aio.rate_limit import RateLimit, TokenBucket
@@ -63,7 +64,8 @@ class Context(Watched, Requester):
     def capabilities(self) -> Capabilities:
         """The capabilities that the peer has declared, as JSON."""
         declared = self.meta.get(f"{META}clientCapabilities")
-        return declared if is_object(declared) else self._require_channel().connection.remote_capabilities
+        # A copy: connections share what equal peers have declared.
+        return declared if is_object(declared) else deepcopy(self._require_channel().connection.remote_capabilities)
 
     @property
     def revision(self) -> Revision:

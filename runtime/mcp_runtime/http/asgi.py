@@ -17,27 +17,38 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Sending = Awaitable[None]  # A response that is still to be sent: the caller awaits it after its own frame has ended.
 _JSON: Final = (b"content-type", JSON.encode())
 
-# What returns the whole body of a request, and what writes a whole response, by the class of a server's object for one
-# request: `receive` and `send` of ASGI are its methods. Servers without an entry get the messages of ASGI.
+# What returns the whole body of a request, what writes a whole response, or a part of one with its head, and what tells
+# when the client disconnects, by the class of a server's object for one request: `receive` and `send` of ASGI are its
+# methods. Servers without an entry get the messages of ASGI.
 WHOLE_BODIES: Final[dict[type, Callable[[Any], bytes | None]]] = {}
 WHOLE_RESPONSES: Final[dict[type, Callable[[Any, int, bytes], bool]]] = {}
+RESPONSE_PARTS: Final[dict[type, Callable[[Any, Raw | None, bytes, bool], bool]]] = {}
+DISCONNECTIONS: Final[dict[type, Callable[[Any], asyncio.Future[None] | None]]] = {}
 
 _REST_SECONDS: Final = 1.0  # Seconds for which the rest of a refused body is received, and its bytes.
 _REST_BYTES: Final = 64 * 1024 * 1024
+_PART_BYTES: Final = 64 * 1024  # Bytes of a part of a response that are worth a copy.
 
 
 class ClientDisconnectError(Exception):
     """Raised if the client disconnects before its request is complete."""
 
 
-def disconnect_task(receive: Receive, max_seconds: float | None = None) -> asyncio.Task[None]:
-    """Start a task that ends when the client of a request disconnects, or after `max_seconds`."""
+def disconnection(receive: Receive, max_seconds: float | None = None) -> asyncio.Future[None]:
+    """Return a future that is done when the client of a request disconnects, or cancelled after `max_seconds`.
+
+    It is a task that receives, unless the server tells by itself: very many streams wait at the same time.
+    """
     loop = asyncio.get_running_loop()
-    task = loop.create_task(_wait_for_disconnect(receive))
+    request: object = getattr(receive, "__self__", None)
+    watch = DISCONNECTIONS.get(type(request))
+    future = None if watch is None else watch(request)
+    if future is None:
+        future = loop.create_task(_wait_for_disconnect(receive))
     if max_seconds is not None:
-        timer = loop.call_later(max_seconds, task.cancel)
-        task.add_done_callback(lambda _: timer.cancel())
-    return task
+        timer = loop.call_later(max_seconds, future.cancel)
+        future.add_done_callback(lambda _: timer.cancel())
+    return future
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:
@@ -57,6 +68,55 @@ async def respond(send: Send, status: int, body: bytes = b"", headers: Raw = ())
         head.extend(headers)
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
+
+
+class PartedResponse:
+    """A response with status 200 that is sent in parts: the head and what is added go out together."""
+
+    __slots__ = ("_send", "_headers", "_parts", "_size")
+
+    def __init__(self, send: Send, headers: Raw) -> None:
+        """Create a response with these headers, of which nothing is sent yet."""
+        self._send = send
+        self._headers: Raw | None = headers
+        self._parts: list[bytes] | None = None  # None instead of an empty list, to save memory.
+        self._size = 0
+
+    @property
+    def is_large(self) -> bool:
+        """True if so much was added that it should be sent."""
+        return self._size >= _PART_BYTES
+
+    def add(self, part: bytes) -> None:
+        """Add bytes to the next part."""
+        if self._parts is None:
+            self._parts = []
+        self._parts.append(part)
+        self._size += len(part)
+
+    async def flush(self) -> None:
+        """Send the head, and what was added; wait while the client does not read."""
+        if self._headers is not None or self._parts is not None:
+            await self._write(True)
+
+    async def end(self) -> None:
+        """Send what was added, and the end of the response."""
+        await self._write(False)
+
+    async def _write(self, more: bool) -> None:
+        headers, parts = self._headers, self._parts
+        self._headers = self._parts = None
+        self._size = 0
+        part = b"" if parts is None else b"".join(parts)
+        if RESPONSE_PARTS:
+            request: object = getattr(self._send, "__self__", None)
+            write = RESPONSE_PARTS.get(type(request))
+            if write is not None and write(request, headers, part, more):
+                return
+        if headers is not None:
+            await self._send({"type": "http.response.start", "status": 200, "headers": [*headers]})
+        if part or not more:
+            await self._send({"type": "http.response.body", "body": part, "more_body": more})
 
 
 def closing_sender(send: Send) -> Send:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any, Final, cast
 
 from ..errors import LocalError
 
 ClientKey = tuple[str, Hashable]
+
+_ADDRESSES: Final = 1024  # Addresses whose keys are kept.
 
 
 class ClientCounts:
@@ -54,6 +57,12 @@ def client_key(owner: object, address: str | None) -> ClientKey:
     """
     if owner is not None:
         return "user", owner if isinstance(owner, Hashable) else repr(owner)
+    return _address_key(address)
+
+
+@lru_cache(_ADDRESSES)
+def _address_key(address: str | None) -> ClientKey:
+    """Return one object for all clients of an address: very many sessions may have it."""
     return "address", _network_of(address)
 
 

@@ -23,7 +23,7 @@ from .capabilities import (
 )
 from .events import Batch, Event, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
 from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
-from .lifecycle import Phase, allowed_methods, first_phase, initialize_refusal, is_allowed
+from .lifecycle import Phase, allowed_methods, first_phase, initialize_refusal, is_allowed, shared_object
 from .models import PreSerialized, Read, format_validation_error, is_object, read_as_model, validator
 from .revision import META, OPPOSITE, CapabilityRequirement, Direction, Handshake, Notification, Request, Revision, Sent
 
@@ -82,7 +82,7 @@ class Connection:
     def negotiated(self, revision: Revision, remote_capabilities: Capabilities) -> None:
         """Set the negotiated revision and the capabilities that the other side has declared."""
         self.revision = revision
-        self.remote_capabilities = remote_capabilities
+        self.remote_capabilities = shared_object(remote_capabilities)
         self.enter_phase(self.phase)
 
     def _is_declared(self, capability: str) -> bool:

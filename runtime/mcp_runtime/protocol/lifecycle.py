@@ -7,10 +7,15 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final
 
+from pydantic_core import to_json
+
 from .models import is_object
 from .parts import is_longer
 from .revision import Direction, Handshake, Revision, Sent, Stateless
 
+_MAX_SHARED: Final = 256  # Objects that sessions share, and the bytes of each.
+_MAX_SHARED_BYTES: Final = 1024
+_SHARED: Final[dict[bytes, dict[str, Any]]] = {}
 _MAX_CLIENT_BYTES: Final = 16 * 1024  # Bytes of `initialize`, as a session stores most of it.
 
 
@@ -78,7 +83,17 @@ def initialize_refusal(params: object, in_batch: bool) -> str | None:
 
 def stored_client_info(client_info: dict[str, Any]) -> dict[str, Any]:
     """Return what a session stores of the `clientInfo` of its client: without the icons if they are large."""
-    return without_icons(client_info) if is_longer(client_info, _MAX_CLIENT_BYTES) else client_info
+    return shared_object(without_icons(client_info) if is_longer(client_info, _MAX_CLIENT_BYTES) else client_info)
+
+
+def shared_object(value: dict[str, Any]) -> dict[str, Any]:
+    """Return one object for all equal ones, as very many clients declare the same. It must not be changed."""
+    text = to_json(value)
+    if len(text) > _MAX_SHARED_BYTES:
+        return value
+    if len(_SHARED) >= _MAX_SHARED:
+        _SHARED.clear()
+    return _SHARED.setdefault(text, value)
 
 
 def without_icons(info: dict[str, Any]) -> dict[str, Any]:

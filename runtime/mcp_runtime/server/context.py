@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Iterable
+from copy import deepcopy
 from inspect import isawaitable
 from typing import Any, Final, Literal
 
@@ -166,7 +167,8 @@ class ServerContext(VisibilityControl, Context):
     def client_info(self) -> dict[str, Any]:
         """The `clientInfo` of the client, as JSON. The client is not authenticated by it."""
         client_info = self.meta.get(f"{META}clientInfo")
-        return client_info if is_object(client_info) else self._connection_state.client_info
+        # A copy: sessions share what they have stored of equal clients.
+        return client_info if is_object(client_info) else deepcopy(self._connection_state.client_info)
 
     @property
     def user(self) -> AuthenticatedUser | None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
+from ..aio.eager import ResultFuture, pending_future
 from .primitives import StoreClosedError
 
 CommandT = TypeVar("CommandT")
@@ -24,7 +25,7 @@ class CommandBatches(Generic[CommandT]):
         send_at_once: Callable[[Sequence[CommandT]], Sequence[Any] | None] | None = None,
     ) -> None:
         self._send, self._send_at_once = send, send_at_once
-        self._waiting: list[tuple[CommandT, asyncio.Future[Any]]] = []
+        self._waiting: list[tuple[CommandT, ResultFuture[Any]]] = []
         self._sending: asyncio.Task[None] | None = None
         self._is_scheduled = self._closed = False
 
@@ -33,7 +34,7 @@ class CommandBatches(Generic[CommandT]):
         if self._closed:
             raise StoreClosedError("the store is closed")
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        future = pending_future(loop)
         self._waiting.append((command, future))
         if self._sending is None and not self._is_scheduled:
             self._is_scheduled = True
@@ -76,11 +77,11 @@ class CommandBatches(Generic[CommandT]):
             self._sending = None
 
 
-def _set_results(batch: Sequence[tuple[Any, asyncio.Future[Any]]], results: Sequence[Any]) -> None:
+def _set_results(batch: Sequence[tuple[Any, ResultFuture[Any]]], results: Sequence[Any]) -> None:
     for (_, future), result in zip(batch, results, strict=True):
         if future.done():
             continue
         if isinstance(result, BaseException):
             future.set_exception(result)
         else:
-            future.set_result(result)
+            future.set_result_now(result)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
+from ..aio.eager import ResultFuture, pending_future
 from .command_batches import CommandBatches
 from .primitives import StoreClosedError, StoreUnavailableError
 
@@ -37,8 +38,8 @@ class RedisPipe(asyncio.Protocol):
             otherwise: Sends the commands if this version of redis-py does not give its connections away.
         """
         self._client, self._scripts, self._otherwise = client, scripts, otherwise
-        self._unsent: list[tuple[Command, asyncio.Future[Any]]] = []
-        self._sent: deque[asyncio.Future[Any]] = deque()
+        self._unsent: list[tuple[Command, ResultFuture[Any]]] = []
+        self._sent: deque[ResultFuture[Any]] = deque()
         self._connection: Any = None
         self._former: Any = None  # The protocol that the connection had.
         self._transport: Any = None
@@ -54,7 +55,7 @@ class RedisPipe(asyncio.Protocol):
         if self._is_closed:
             raise StoreClosedError("the store is closed")
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        future = pending_future(loop)
         self._unsent.append((command, future))
         if not self._is_flushing:
             self._is_flushing = True
@@ -114,7 +115,7 @@ class RedisPipe(asyncio.Protocol):
         self._former, self._received = writer.transport.get_protocol(), b""
         writer.transport.set_protocol(self)
         loop = asyncio.get_running_loop()
-        self._unsent[:0] = [(("SCRIPT", "LOAD", script), loop.create_future()) for script in self._scripts]
+        self._unsent[:0] = [(("SCRIPT", "LOAD", script), pending_future(loop)) for script in self._scripts]
         self._flush()
 
     def _do_otherwise(self) -> None:
@@ -137,11 +138,11 @@ class RedisPipe(asyncio.Protocol):
             at = after
         self._received = received[at:]
 
-    def _answer(self, future: asyncio.Future[Any], reply: Any) -> None:
+    def _answer(self, future: ResultFuture[Any], reply: Any) -> None:
         self._answers += 1
         if not isinstance(reply, StoreUnavailableError):
             if not future.done():
-                future.set_result(reply)
+                future.set_result_now(reply)
             return
         self._fail(reply, [future])
         if any(word in str(reply) for word in ("READONLY", "NOSCRIPT")) and self._transport is not None:

@@ -13,7 +13,7 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from mcp_generated import App
+from mcp_generated import App, Context
 from mcp_runtime.aio import fast_paths
 from mcp_runtime.transports.http_server.connections.observed_protocols import observed
 from mcp_runtime.transports.http_server.connections.server_connections import ServerConnections
@@ -59,8 +59,9 @@ class Transport(asyncio.Transport):
 class Endpoint:
     """An application, and connections to it of two classes: uvicorn's and ours."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, json_response: bool = True, **settings: Any) -> None:
         app = App("whole")
+        self.ended: list[str] = []  # Why the handlers that wait for ever have ended.
 
         @app.tool()
         def echo(text: str) -> str:
@@ -71,7 +72,24 @@ class Endpoint:
             await asyncio.sleep(0)
             return text
 
-        self.asgi = app.asgi(path="/mcp", json_response=True)
+        @app.tool()
+        async def report(ctx: Context, text: str) -> str:
+            for step in range(3):
+                await ctx.report_progress(step + 1, message=text)
+                if text == "slowly":
+                    await asyncio.sleep(0.002)
+            return text
+
+        @app.tool()
+        async def never(ctx: Context, text: str) -> str:
+            await ctx.report_progress(1, message=text)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.ended.append(text)
+            return text
+
+        self.asgi = app.asgi(path="/mcp", json_response=json_response)
         self.config = Config(self.asgi, server_header=False, date_header=False, **{"log_level": "warning", **settings})
         self.config.load()
         self.connections = ServerConnections(HTTPLimits())
@@ -109,7 +127,7 @@ class Endpoint:
 def post(message: dict[str, Any], *lines: str, version: str = "1.1", host: str = "localhost") -> bytes:
     """Return a POST of a message of the newest protocol version."""
     params = message.get("params", {})
-    message = {"jsonrpc": "2.0", **message, "params": {**params, "_meta": META}}
+    message = {"jsonrpc": "2.0", **message, "params": {**params, "_meta": {**META, "progressToken": "t"}}}
     body = json.dumps(message).encode()
     head = [
         f"POST /mcp HTTP/{version}",
@@ -212,3 +230,61 @@ async def test_the_access_log_has_a_line_for_each_request_at_its_level(
         monkeypatch.setattr(access, "_cache", {})
         await endpoint.writes("ours", [call(), call()], 2)
     assert len([record for record in caplog.records if record.name == "uvicorn.access"]) == lines
+
+
+def unchunked(data: bytes) -> tuple[bytes, bytes]:
+    """Return the head and the body of a response in chunks."""
+    head, _, rest = data.partition(b"\r\n\r\n")
+    body = b""
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        body, rest = body + rest[: int(size, 16)], rest[int(size, 16) + 2 :]
+    return head, body
+
+
+STREAMS: dict[str, bytes] = {
+    "at once": call("report", "at once"),
+    "in parts": call("report", "slowly"),
+    "large messages": call("report", "x" * 200_000),
+    "a connection that is to be closed": call("report", lines=("connection: close",)),
+    "an expected 100": call("report", lines=("expect: 100-continue",)),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+async def test_a_stream_has_the_head_and_the_events_of_uvicorn(name: str) -> None:
+    async with Endpoint(json_response=False) as endpoint:
+        expected = b"".join(await endpoint.writes("uvicorn", [STREAMS[name]], 1))
+        got = b"".join(await endpoint.writes("ours", [STREAMS[name]], 1))
+    assert expected.endswith(b"0\r\n\r\n") and got.endswith(b"0\r\n\r\n")
+    head, body = unchunked(got.removeprefix(CONTINUE))
+    assert (head, body) == unchunked(expected.removeprefix(CONTINUE))
+    assert body.count(b"data: ") == 4
+
+
+@pytest.mark.skipif(not fast_paths.ENABLED, reason="uvicorn writes head and body one after the other")
+async def test_a_stream_whose_handler_has_ended_is_one_write() -> None:
+    async with Endpoint(json_response=False) as endpoint:
+        [written] = await endpoint.writes("ours", [call("report")], 1)
+    assert written.count(b"data: ") == 4
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "more"),  # uvicorn tells only the last request that it has read.
+    [("uvicorn", b""), ("ours", b""), ("ours", call("echo", "after it"))],
+    ids=["uvicorn", "ours", "with the next one"],
+)
+async def test_a_handler_whose_client_goes_is_cancelled(kind: str, more: bytes, is_stream: bool) -> None:
+    async with Endpoint(json_response=not is_stream) as endpoint:
+        connection, transport, state = endpoint.connect(kind)
+        connection.data_received(call("never") + more)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert bool(transport.writes) == is_stream and endpoint.ended == []
+        transport.close()
+        connection.connection_lost(None)
+        async with asyncio.timeout(10):
+            while not endpoint.ended or state.tasks:
+                await asyncio.sleep(0)
+        assert endpoint.ended == ["hi"]

@@ -71,6 +71,29 @@ async def test_of_large_icons_nothing_is_stored_and_of_small_ones_all(rev: Rev) 
     await app.close()
 
 
+@among(HANDSHAKE[1:])
+async def test_what_a_handler_changes_of_one_client_is_not_that_of_another(rev: Rev) -> None:
+    seen: list[tuple[Any, Any]] = []
+
+    async def call_tool(ctx: Any, params: Any) -> Any:
+        seen.append((ctx.client_info, ctx.capabilities))
+        ctx.client_info["name"] = ctx.client_info["icons"][0]["src"] = "changed"
+        ctx.capabilities["experimental"]["x"]["y"] = "changed"
+        return rev.text("")
+
+    app = server_of(rev, call_tool=call_tool).asgi()
+    info = {**INFO, "icons": [{"src": "https://a.example/icon.png"}]}
+    hello = {"protocolVersion": rev.id, "capabilities": {"experimental": {"x": {}}}, "clientInfo": info}
+    for name in ("one", "two"):
+        web = identified(app, name, rev)
+        opened = await web.answered(body=rev.request(0, "initialize", hello))
+        web.session = opened.headers["mcp-session-id"]
+        await web.answered(body={"jsonrpc": "2.0", "method": "notifications/initialized"})
+        await web.answered(body=rev.request(1, "tools/call", {"name": "x", "arguments": {}}))
+    assert seen[0] == seen[1] and seen[1][0]["name"] == "raw" and seen[1][1] == {"experimental": {"x": {}}}
+    await app.close()
+
+
 # ---- stored messages ------------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import MutableMapping
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from support.http.asgi_client import Answer, web
 
 from mcp_generated.http import HTTPLimits
 from mcp_runtime.aio.keepalive import KeepAliveTimer
+from mcp_runtime.http.asgi import PartedResponse
 from mcp_runtime.transports.http_server.event_store import InMemoryEventStore
 from mcp_runtime.transports.http_server.streams import SSEStream
 
@@ -248,11 +250,15 @@ def test_a_store_keeps_so_much_as_a_whole_and_takes_what_is_too_much_from_who_wa
 async def test_what_was_sent_is_kept_for_those_alone_who_can_come_back_for_it(
     resumable: bool, stored: list[int]
 ) -> None:
+    async def send(message: MutableMapping[str, Any]) -> None:
+        if message.get("body"):
+            await sent.put(message["body"])
+
     store, sent, connection = InMemoryEventStore(), asyncio.Queue[bytes](), object()
     stream = SSEStream(store, resumable)
     stream.put(b"1")
     stream.attach(connection)
-    sending = asyncio.create_task(stream.pump(connection, sent.put, KeepAliveTimer()))
+    sending = asyncio.create_task(stream.pump(connection, PartedResponse(send, ()), KeepAliveTimer()))
     for number in (2, 3):
         await sent.get()
         stream.put(b"%d" % number)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from ...encryption import KeyRing
 from ...errors import LocalError, MCPError
 from ...protocol.connection import Connection
-from ...protocol.lifecycle import Phase
+from ...protocol.lifecycle import Phase, shared_object
 from ...protocol.revision import Notification
 from ...session.interfaces import Dispatcher
 from ...stores.primitives import Store
@@ -72,7 +72,7 @@ class ServerSharing:
         if not matching:
             return False
         core._server = server = matching[0].get()
-        core.client_info = state["client"]
+        core.client_info = shared_object(state["client"])
         connection.local_capabilities, connection.phase = server.capabilities, Phase[state["phase"]]
         connection.negotiated(server.revision, state["capabilities"])
         self.update(dispatcher, connection, state)

@@ -212,7 +212,7 @@ class MCPASGIApp:
                     del message
                 del body
             elif method == "GET":
-                response = self._stateful.listen(head.headers, auth, receive, send)
+                response = await self._stateful.listen(head.headers, auth, receive, send)
             else:
                 response = self._stateful.end(head.headers, auth, send)
             del head  # Frees memory: a stream may last for days.

@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs
 
 from ...aio.keepalive import KeepAliveTimer
-from ...http.asgi import Receive, Scope, Send, disconnect_task, path_of, respond, send_error
+from ...http.asgi import Receive, Scope, Send, disconnection, path_of, respond, send_error
 from ...http.headers import EVENT_STREAM, JSON, Headers, HTTPError, accepts, media_type
 from ...protocol.sse import encode
 from ...session.identity import RequestAuth
@@ -154,7 +154,7 @@ class LegacySSEHandler:
         )
         url = f"{scope.get('root_path', '')}{self._message_path}?session_id={id}"
         try:
-            disconnect = disconnect_task(receive, auth.expires_in)
+            disconnect = disconnection(receive, auth.expires_in)
             endpoint_event = encode(url.encode(), kind="endpoint")
             await send_stream(transport.stream, disconnect, send, self._keep_alive, first=endpoint_event)
         finally:

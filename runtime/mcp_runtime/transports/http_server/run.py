@@ -15,7 +15,7 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from ..._lazy import load
 from ...aio.process_exit import ExitTimer, exit_without_threads
@@ -23,6 +23,7 @@ from ...errors import LocalError
 from ...session.interfaces import Service
 from .app import MCPASGIApp
 from .connections.observed_protocols import observed
+from .connections.proxy_headers import ProxyHeaders
 from .connections.server_connections import ServerConnections
 from .connections.tls_handshakes import with_handshake_deadline
 from .endpoint_sharing import EndpointSharing
@@ -172,6 +173,7 @@ def _prepare(
         serve.on_signal = partial(_exit_late, exit_timer, drain)
         return serve, listener
     from uvicorn import Config
+    from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
     config: dict[str, Any] = {
         "log_level": "warning",
@@ -184,6 +186,9 @@ def _prepare(
     server_class = _server_class(application, connections, exit_timer, place, urls, shared is not None)
     loaded = Config(application, **config)
     loaded.load()
+    middleware: Any = loaded.loaded_app
+    if isinstance(middleware, ProxyHeadersMiddleware) and middleware.app is application:
+        loaded.loaded_app = cast(Any, ProxyHeaders(middleware))
     loaded.http_protocol_class = observed(loaded.http_protocol_class, connections)
     return with_handshake_deadline(server_class, limits.head_timeout)(loaded), listener
 

@@ -33,7 +33,7 @@ class SessionlessHandler(StatefulHandler):
         """Serve an `initialize` request: its response has no session id."""
         await self._serve_one(post, Phase.NEW)
 
-    def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
+    async def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
         """Refuse a GET."""
         return send_error(send, _POST_ONLY, headers=((b"allow", b"POST"),))
 

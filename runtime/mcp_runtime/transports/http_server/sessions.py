@@ -8,6 +8,7 @@ import math
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Final
 
 from ...http.client_keys import ClientKey, client_key
@@ -20,6 +21,7 @@ _log: Final = logging.getLogger(__name__)
 _MAX_STREAMS: Final = 64  # Streams of one session above which finished ones are dropped.
 _MAX_STANDALONE_STREAMS: Final = 16  # Streams of GET requests of one session at the same time.
 _MAX_BYTES: Final = 16 * 1024 * 1024  # Bytes of the finished streams of one session.
+_size_of: Final = attrgetter("size")
 
 
 class HTTPSession:
@@ -98,15 +100,23 @@ class HTTPSession:
             self._streams = {}
         stream = self._new_stream()
         self._streams[stream.id] = stream
-        finished = [item for item in self._streams.values() if item.finished and not item.is_attached]
-        size = sum([item.size for item in finished])
-        for item in finished:
+        size = sum(map(_size_of, self._streams.values()))
+        if size > _MAX_BYTES:
+            size = sum(item.size for item in self._streams.values() if item.finished and not item.is_attached)
+        if size > _MAX_BYTES or len(self._streams) > _MAX_STREAMS:
+            self._drop_streams(size)
+        return stream
+
+    def _drop_streams(self, size: int) -> None:
+        """Drop the oldest finished streams; `size` is that of all finished ones, or more if few are stored."""
+        assert self._streams is not None
+        for item in [*self._streams.values()]:
             if size <= _MAX_BYTES and len(self._streams) <= _MAX_STREAMS:
                 break
-            size -= item.size
-            del self._streams[item.id]
-            item.drop()
-        return stream
+            if item.finished and not item.is_attached:
+                size -= item.size
+                del self._streams[item.id]
+                item.drop()
 
     def _new_stream(self) -> SSEStream:
         stream = SSEStream(self._events, retry=self._retry)

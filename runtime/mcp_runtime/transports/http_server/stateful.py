@@ -12,7 +12,7 @@ from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...aio.threads import CALLER
 from ...errors import JSONRPCError
-from ...http.asgi import Receive, Send, Sending, disconnect_task, id_of, respond, send_error
+from ...http.asgi import Receive, Send, Sending, disconnection, id_of, respond, send_error
 from ...http.client_keys import ClientCounts, ClientKey, address_of
 from ...http.headers import SESSION_ID, Headers, HTTPError, Raw
 from ...http.server_rules import resume_position, retry_headers, status_of
@@ -25,7 +25,7 @@ from ...session.serving import session_class
 from ...session.session import Session
 from .responders import IncomingPost, PostResponder, SessionResponder
 from .sessions import SessionStore
-from .stream_response import begin_stream, end_stream, send_stream
+from .stream_response import send_empty_stream, send_stream
 from .streams import SSEStream
 
 _SESSION: Final = SESSION_ID.encode()
@@ -116,8 +116,8 @@ class StatefulHandler:
     def _is_crowded(self, client: ClientKey) -> bool:
         return self._counts.total >= _MAX_RUNNING and self._counts.is_full(client)
 
-    def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
-        """Serve a GET: send the standalone stream, or resume the stream that `Last-Event-ID` names."""
+    async def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
+        """Return the response to a GET: send the standalone stream, or resume the stream that `Last-Event-ID` names."""
         http_session, position = self._sessions.find(headers[SESSION_ID], auth.owner), resume_position(headers)
         if http_session is None:
             return send_error(send, UNKNOWN_SESSION)
@@ -135,7 +135,7 @@ class StatefulHandler:
         session = http_session.session
         primed = session is not None and session.connection.revision.http.priming_event
         after = position[1] if position else None
-        client = disconnect_task(receive, auth.expires_in)
+        client = disconnection(receive, auth.expires_in)
         return send_stream(stream, client, send, self._keep_alive, after=after, priming_event=primed)
 
     async def end(self, headers: Headers, auth: RequestAuth, send: Send) -> None:
@@ -202,7 +202,7 @@ class StatefulHandler:
         else:
             _, _, _, _, receive, send = post
             primed = session.connection.revision.http.priming_event
-            client = disconnect_task(receive)
+            client = disconnection(receive)
             await send_stream(responder.open_stream(), client, send, self._keep_alive, more=more, priming_event=primed)
 
 
@@ -218,5 +218,4 @@ async def _send_nothing(session: Session, post: IncomingPost) -> None:
     message, _, _, _, _, send = post
     if session.ended:
         return await send_error(send, HTTPError(404, session.transport.close_reason), id_of(message))
-    await begin_stream(send)
-    await end_stream(send)
+    await send_empty_stream(send)

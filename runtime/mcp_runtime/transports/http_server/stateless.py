@@ -13,7 +13,7 @@ from ...aio.eager import first_step
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...aio.threads import CALLER
-from ...http.asgi import Receive, Send, Sending, disconnect_task, respond, send_error
+from ...http.asgi import Receive, Send, Sending, disconnection, respond, send_error
 from ...http.client_keys import ClientCounts
 from ...http.headers import Headers, HTTPError
 from ...http.param_headers import check_parameter_headers, parameter_headers
@@ -163,7 +163,7 @@ class StatelessHandler:
 
     async def _send(self, responder: StatelessResponder, id: Id, receive: Receive, send: Send) -> None:
         """Send the response as one body, or as a stream with the messages before it."""
-        client = disconnect_task(receive)
+        client = disconnection(receive)
         client.add_done_callback(responder.client_disconnected)
         try:
             await responder.wait_until_decided(self._keep_alive.seconds)

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import partial
 from typing import Final
 
 from ...aio.keepalive import KeepAliveTimer
-from ...http.asgi import Send
+from ...http.asgi import PartedResponse, Send
 from ...http.headers import EVENT_STREAM, Raw
 from .streams import SSEStream
 
 _log: Final = logging.getLogger(__name__)
 
-_STREAM: Final = (
+_STREAM: Final[Raw] = (
     (b"content-type", EVENT_STREAM.encode()),
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 )
 
 
-async def begin_stream(send: Send, more: Raw = ()) -> None:
-    """Send status and headers of an SSE response."""
-    await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *more]})
-
-
-async def end_stream(send: Send) -> None:
-    """Send the end of an SSE response."""
-    await send({"type": "http.response.body", "body": b""})
+async def send_empty_stream(send: Send) -> None:
+    """Send an SSE response without events."""
+    await PartedResponse(send, _STREAM).end()
 
 
 async def send_stream(
@@ -54,21 +48,18 @@ async def send_stream(
         after: Number of the message to send from, see `SSEStream.pump`.
         priming_event: Begin with an empty event, see `SSEStream.pump`.
     """
-    write = partial(_send_part, send)
+    response = PartedResponse(send, (*_STREAM, *more) if more else _STREAM)
+    release = stream.release
     stream.attach(disconnect)
-    disconnect.add_done_callback(stream.release)
+    disconnect.add_done_callback(release)
     try:
-        await begin_stream(send, more)
         if first:
-            await write(first)
-        await stream.pump(disconnect, write, keep_alive, after, priming_event)
-        await end_stream(send)
+            response.add(first)
+        await stream.pump(disconnect, response, keep_alive, after, priming_event)
+        await response.end()
     except OSError as error:
         _log.debug("a client disconnected from its stream: %s", error)
     finally:
-        stream.release(disconnect)
+        disconnect.remove_done_callback(release)  # Called here, which saves an iteration of the event loop.
+        release(disconnect)
         disconnect.cancel()
-
-
-async def _send_part(send: Send, part: bytes) -> None:
-    await send({"type": "http.response.body", "body": part, "more_body": True})

@@ -8,21 +8,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from typing import Final
 
 from ...aio.keepalive import KeepAliveTimer
+from ...http.asgi import PartedResponse
 from ...protocol.sse import KEEP_ALIVE_COMMENT, encode
 from ...session.identity import RequestAuth
-from .event_store import EventStore
+from .event_store import EventStore, NumberedMessage
 
 _log: Final = logging.getLogger(__name__)
 
 RETRY: Final = 500  # Milliseconds after which a client reconnects to a stream whose connection was closed.
 _FULL: Final = 256  # Undelivered messages above which `drain` waits.
 _FULL_BYTES: Final = 1 << 20  # Undelivered bytes above which `drain` waits.
-
-Write = Callable[[bytes], Awaitable[None]]
 
 
 class SSEStream:
@@ -47,8 +46,8 @@ class SSEStream:
         "_retry",
     )
 
-    def __init__(self, store: EventStore, resumable: bool = True, retry: int = RETRY) -> None:
-        self.id = secrets.token_urlsafe(16).replace("-", "_")
+    def __init__(self, store: EventStore, resumable: bool = True, retry: int = RETRY, id: str = "") -> None:
+        self.id = id or secrets.token_urlsafe(16).replace("-", "_")
         self.last = 0
         self.size: int = 0  # Bytes of all messages.
         self.finished = False
@@ -124,33 +123,36 @@ class SSEStream:
     async def pump(
         self,
         connection: object,
-        write: Write,
+        response: PartedResponse,
         keep_alive: KeepAliveTimer,
         after: int | None = None,
         priming_event: bool = False,
     ) -> None:
         """Send messages over an attached connection until the stream is finished, the connection is released, or
-        `close_connection` is called.
+        `close_connection` is called. The caller ends the response, with what was added last.
 
         Args:
             connection: The attached connection.
-            write: Writes bytes to the connection.
+            response: The response of the connection.
             keep_alive: Timer after which a comment is sent.
             after: Number of the message to send from. Default None: the last one that was sent.
             priming_event: Begin with an event without data, whose id tells the client where to resume.
         """
-        cursor = self._delivered if after is None else min(after, self.last)
         if priming_event:
-            await write(encode(b"", id=self.event_id(cursor), retry=self._retry))
+            await self._begin(connection)
+        cursor = self._delivered if after is None else min(after, self.last)
+        if priming_event and self._attached is connection:
+            response.add(encode(b"", id=self.event_id(cursor), retry=self._retry))
         while self._attached is connection:
             self._is_notified = False
-            cursor = await self._send_from(connection, write, cursor)
+            cursor = await self._send_from(connection, response, cursor)
             if self._attached is not connection:
                 return
             if not self._resumable and cursor == self.last:
                 self._store.drop(self.id)  # The client cannot resume the stream.
             if self.finished or self._closed_connection:
                 break
+            await response.flush()
             if not self._is_notified:
                 # Not in its own coroutine, to save memory: very many streams wait at the same time.
                 waiting = self._waiting = asyncio.get_running_loop().create_future()
@@ -162,26 +164,45 @@ class SSEStream:
                     if self._waiting is waiting:  # Not the future of a connection attached meanwhile.
                         self._waiting = None
                 if is_silent:
-                    await write(KEEP_ALIVE_COMMENT)
+                    response.add(KEEP_ALIVE_COMMENT)
+                    await response.flush()
         if self._closed_connection and not self.finished and self._attached is connection:
-            await write(b"retry: %d\n\n" % self._retry)
+            response.add(b"retry: %d\n\n" % self._retry)
             self._closed_connection = False
         self.release(connection)
+
+    async def _begin(self, connection: object) -> None:
+        """Do what has to be done before the client gets an id to resume with."""
 
     def event_id(self, number: int) -> str:
         """Return the id of an event, which a client sends as `Last-Event-ID`."""
         return f"{self.id}-{number}"
 
-    async def _send_from(self, connection: object, write: Write, cursor: int) -> int:
+    async def _send_from(self, connection: object, response: PartedResponse, cursor: int) -> int:
         """Send the messages after a number while the connection is attached; return the number of the last one sent."""
-        for number, message in self._store.after(self.id, cursor):
-            if number > cursor + 1:
-                _log.warning("%d messages of a resumed stream are not stored any more", number - cursor - 1)
-            await write(encode(message, id=f"{self.id}-{number}" if self._resumable else ""))
-            if self._attached is not connection:
-                break
+        while self._attached is connection and (messages := self._store.after(self.id, cursor)):
+            cursor = await self._send_messages(connection, response, cursor, messages, self.finished)
+        return cursor
+
+    async def _send_messages(
+        self, connection: object, response: PartedResponse, cursor: int, messages: Sequence[NumberedMessage], ends: bool
+    ) -> int:
+        """Send messages together, unless they are large. If the stream ends with them, the last ones go out with it."""
+        added, size, last = cursor, 0, messages[-1][0]
+        for number, message in messages:
+            if number > added + 1:
+                _log.warning("%d messages of a resumed stream are not stored any more", number - added - 1)
+            response.add(encode(message, id=self.event_id(number) if self._resumable else ""))
+            added, size = number, size + len(message)
+            if response.is_large or (number == last and not ends):
+                await response.flush()
+                if self._attached is not connection:
+                    return cursor
+            elif number < last:
+                continue
             cursor = self._delivered = number
-            self._delivered_size = self.size if number == self.last else self._delivered_size + len(message)
+            self._delivered_size = self.size if number == self.last else self._delivered_size + size
+            size = 0
             self._make_room()
         return cursor
 

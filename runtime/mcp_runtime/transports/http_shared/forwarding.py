@@ -17,7 +17,8 @@ from ...protocol.jsonrpc import (
 )
 from ...protocol.models import is_object
 from ...session.running import ignore_response
-from .session_replicas import Replicas, SessionReplica
+from .local_replicas import Replicas
+from .session_replicas import SessionReplica
 from .worker import Worker
 
 

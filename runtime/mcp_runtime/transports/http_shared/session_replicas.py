@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,14 +31,27 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 _NO_EVENTS: Final = InMemoryEventStore()
-_UNUSED_SECONDS: Final = 60.0  # Seconds without a request after which a worker forgets a session that the store has.
 _REST: Final = 0.1  # The part of its time to live for which a session that was touched is not touched again.
+_SHARED_RECORDS: Final = 256
 _CHANGING: Final = ("level", "uris", "rules", "phase")
 
 
 def owner_digest(owner: object) -> str:
     """Return what the record of a session has of its owner."""
-    return sha256(repr(owner).encode()).hexdigest()[:32]
+    return _NOBODY if owner is None else _digest(repr(owner))
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+_NOBODY: Final = _digest(repr(None))  # One object for very many sessions.
+
+
+@lru_cache(_SHARED_RECORDS)
+def _shared(record: bytes) -> bytes:
+    """Return the same object for records that are equal: those of sessions with the same kind of client often are."""
+    return record
 
 
 class ReplicatedSession(Session):
@@ -119,8 +132,8 @@ class SessionReplica(HTTPSession):
         self.has_ended = False
 
     def connect(self, sharing: SessionSharing, dispatcher: Dispatcher, session: ReplicatedSession) -> None:
-        """Set what handles the messages of the session."""
-        self.session, self.dispatcher, self.on_end = session, dispatcher, dispatcher.detach
+        """Set what handles the messages of the session, and is detached when it ends."""
+        self.session, self.dispatcher = session, dispatcher
         self._sharing, self._connection, self.replicated = sharing, session.connection, session
 
     def _export(self) -> dict[str, Any]:
@@ -166,7 +179,9 @@ class SessionReplica(HTTPSession):
             state = from_json(record)
             if self.record is not None:
                 self._update(state)
-            self.record, self.first_change, self._owner_digest = record, state["change"], state["owner"]
+            self.record, self.first_change = _shared(record), state["change"]
+            if self._owner_digest != state["owner"]:
+                self._owner_digest = state["owner"]
 
     @property
     def has_changed(self) -> bool:
@@ -186,7 +201,7 @@ class SessionReplica(HTTPSession):
             ttl = self._ttl if state["phase"] == Phase.OPEN.name else self.handshake_ttl
             record = to_json(state)
             if await self._worker.store.put(self.key, record, ttl, expected=self.record):
-                self.record = record
+                self.record = _shared(record)
                 return
             stored = await self._worker.store.get(self.key)
             if stored is None:
@@ -282,68 +297,3 @@ def _merged(base: Mapping[str, Any], own: dict[str, Any], stored: dict[str, Any]
     before = {*base.get("uris", ())}
     merged["uris"] = sorted(({*stored["uris"]} | ({*own["uris"]} - before)) - (before - {*own["uris"]}))
     return merged
-
-
-class Replicas:
-    """The sessions that this worker has used last."""
-
-    def __init__(self, worker: Worker, ttl: float, end: Callable[[SessionReplica], None]) -> None:
-        self._worker, self._ttl, self._end = worker, ttl, end
-        self._open: OrderedDict[str, SessionReplica] = OrderedDict()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def get(self, id: str) -> SessionReplica | None:
-        """Return the replica of a session, if this worker has one."""
-        replica = self._open.get(id)
-        if replica is not None:
-            self._open.move_to_end(id)
-            replica.last_used = asyncio.get_running_loop().time()
-        return replica
-
-    def add(self, replica: SessionReplica) -> None:
-        """Add a replica."""
-        loop = asyncio.get_running_loop()
-        replica.last_used = loop.time()
-        self._open[replica.id] = replica
-        if self._timer is None:
-            self._timer = loop.call_later(self._interval, self._sweep)
-
-    def remove(self, id: str) -> SessionReplica | None:
-        """Remove a replica, and return it."""
-        return self._open.pop(id, None)
-
-    def __iter__(self) -> Any:
-        return iter(list(self._open.values()))
-
-    @property
-    def count(self) -> int:
-        """The number of replicas."""
-        return len(self._open)
-
-    def close(self) -> None:
-        """Stop the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    @property
-    def _interval(self) -> float:
-        return min(self._ttl / 3, _UNUSED_SECONDS)
-
-    def _sweep(self) -> None:
-        """Let the sessions live that are busy here, and forget the others after a while."""
-        loop = asyncio.get_running_loop()
-        for replica in self:
-            if replica.is_busy:
-                self._worker.spawn(self._touch(replica))
-                self._worker.spawn(
-                    self._worker.store.touch(self._worker.key("holder", replica.standalone_id), self._ttl)
-                )
-            elif loop.time() - replica.last_used > _UNUSED_SECONDS:
-                self._end(replica)
-        self._timer = loop.call_later(self._interval, self._sweep) if self._open else None
-
-    async def _touch(self, replica: SessionReplica) -> None:
-        """Let a session live; end it here if another worker has ended it, whose message was lost."""
-        if await self._worker.store.touch(replica.key, self._ttl) is None and replica.record is not None:
-            replica.has_ended = True
-            self._end(replica)

@@ -11,7 +11,7 @@ from ...aio.eager import task_starter
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...errors import JSONRPCError
-from ...http.asgi import Receive, Send, Sending, disconnect_task, id_of, respond, send_error
+from ...http.asgi import Receive, Send, Sending, disconnection, id_of, respond, send_error
 from ...http.client_keys import address_of, client_key
 from ...http.headers import SESSION_ID, Headers, HTTPError, Raw
 from ...http.server_rules import resume_position
@@ -27,8 +27,9 @@ from ..http_server.stateful import TOO_MANY, UNKNOWN_SESSION, StatefulHandler
 from ..http_server.stream_response import send_stream
 from .change_log import ChangeLog
 from .forwarding import MessageForwarding
+from .local_replicas import Replicas
 from .refusals import refuse
-from .session_replicas import Replicas, ReplicatedSession, SessionReplica
+from .session_replicas import ReplicatedSession, SessionReplica
 from .stored_streams import StoredStream
 from .worker import Worker
 
@@ -190,13 +191,12 @@ class SharedStatefulHandler(StatefulHandler):
 
     # ---- streams -----------------------------------------------------------------------------------------------------
 
-    async def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> None:
-        """Serve a GET: send the standalone stream, or resume the stream that `Last-Event-ID` names."""
+    async def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
+        """Return the response to a GET: send the standalone stream, or resume the one that `Last-Event-ID` names."""
         try:
-            responding = await self._attach(headers, auth, receive, send)
+            return await self._attach(headers, auth, receive, send)
         except StoreUnavailableError as error:
-            return await refuse(send, error)
-        await responding
+            return refuse(send, error)
 
     async def _attach(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> Sending:
         position = resume_position(headers)
@@ -219,7 +219,7 @@ class SharedStatefulHandler(StatefulHandler):
             await stream.take_over()
         # No await from here until the connection is attached: the next one would be replaced by this one.
         primed = replica.session.connection.revision.http.priming_event
-        client = disconnect_task(receive, auth.expires_in)
+        client = disconnection(receive, auth.expires_in)
         return send_stream(stream, client, send, self._keep_alive, after=after, priming_event=primed)
 
     async def _listen(self, replica: SessionReplica, after: int | None, change: str) -> int:
@@ -273,9 +273,8 @@ class SharedStatefulHandler(StatefulHandler):
 
     async def _stop(self, replica: SessionReplica, has_ended: bool) -> None:
         replica.has_ended = has_ended
-        if replica.on_end is not None:
-            replica.on_end()
         if replica.session is not None:
+            replica.dispatcher.detach()
             if not has_ended:
                 replica.replicated.fail_running(_LEAVING)
             await replica.session.stop()

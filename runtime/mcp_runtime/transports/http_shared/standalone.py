@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from ...http.asgi import PartedResponse
 from ...protocol.sse import encode
-from ..http_server.streams import RETRY, Write
+from ..http_server.streams import RETRY
 from .change_log import Change, ChangeLog
 from .stored_streams import PAGE, StoredStream
 from .stream_claims import StreamClaim
@@ -156,6 +157,9 @@ class StandaloneStream(StoredStream):
         self.finished = True  # The connection ends.
         self._notify()
 
+    def _begin_storing(self) -> None:
+        self._store_in_task()
+
     async def _store_batch(self, batch: list[bytes]) -> None:
         if self._token is None or self._token[0] is not batch:
             self._token = (batch, self._worker.new_token())
@@ -163,16 +167,17 @@ class StandaloneStream(StoredStream):
         self.last = self._stored
         self._was_attached = True  # Another worker may have the connection.
 
-    async def _send_from(self, connection: object, write: Write, cursor: int) -> int:
+    async def _send_stored(self, connection: object, response: PartedResponse, cursor: int) -> int:
         listener = self._listener
         assert listener is not None, "an attached connection has a listener"
+        await response.flush()
         await listener.read_log()
         reads = self._has_news or not listener.queue  # Changes need nothing of the store.
         while self._attached is connection and not self._dropped and (reads or listener.queue):
             self._has_news = False
             entries = await self._worker.read(self.id, cursor, PAGE) if reads else []
             if entries or listener.queue:
-                cursor = await self._send_claimed(listener, connection, write, cursor, entries)
+                cursor = await self._send_claimed(listener, connection, response, cursor, entries)
             reads = self._has_news or len(entries) == PAGE
         return cursor
 
@@ -180,7 +185,7 @@ class StandaloneStream(StoredStream):
         self,
         listener: StandaloneListener,
         connection: object,
-        write: Write,
+        response: PartedResponse,
         cursor: int,
         entries: list[tuple[int, bytes]],
     ) -> int:
@@ -194,10 +199,13 @@ class StandaloneStream(StoredStream):
         if self._attached is not connection and await listener.claim.give_back():
             return cursor
         for at, message in entries:
-            await write(encode(message, id=f"{self.id}.{listener.change}-{at}"))
+            response.add(encode(message, id=f"{self.id}.{listener.change}-{at}"))
+            if response.is_large:
+                await response.flush()
         for change, message in changes:
-            await write(encode(message, id=f"{self.id}.{change}-{number}"))
+            response.add(encode(message, id=f"{self.id}.{change}-{number}"))
             listener.change = max(listener.change, change)
+        await response.flush()
         if self._attached is connection:
             self._delivered, self._delivered_size = number, self.size
             self._make_room()

@@ -9,17 +9,16 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
-from ...aio.keepalive import KeepAliveTimer
+from ...http.asgi import PartedResponse
 from ...protocol import jsonrpc
 from ...protocol.jsonrpc import INTERNAL_ERROR, Id
 from ...protocol.models import is_object
-from ...protocol.sse import encode
 from ...stores.primitives import STREAM_LIMIT, StoreUnavailableError
 from ..http_server.event_store import InMemoryEventStore
-from ..http_server.streams import RETRY, SSEStream, Write
-from .stream_claims import StreamClaim, position_of
+from ..http_server.streams import RETRY, SSEStream
+from .stream_claims import StreamClaim, position_of, registration_of, store_registration
 from .worker import Worker
 
 _log: Final = logging.getLogger(__name__)
@@ -29,6 +28,7 @@ _ORPHANED: Final = "the worker that ran this call has ended; it may have run in 
 PAGE: Final = 64  # Entries that are read at once.
 _MAX_UNSTORED: Final = 256  # Messages above which `drain` waits.
 _NO_EVENTS: Final = InMemoryEventStore()
+_NOTHING: Final[list[bytes]] = []  # One object, which is not changed: very many streams have nothing to store.
 _NO_SCOPES: Final[frozenset[str]] = frozenset()  # One object: an empty frozenset has 216 bytes.
 _FINISHED_SECONDS: Final = 300.0  # Seconds for which a finished stream can be resumed.
 
@@ -47,8 +47,9 @@ class StoredStream(SSEStream):
     detach its own. The writer sends a hint to the worker with the connection when there is more to read.
     """
 
-    __slots__ = ("_worker", "_ttl", "_is_writer", "_prepare", "_unstored", "_recent", "_stored", "_storing", "_ending",
-                 "_dropped", "_claim", "_scopes", "_is_registered", "requests", "__weakref__")  # fmt: skip
+    __slots__ = ("_worker", "_ttl", "_is_writer", "_prepare", "_unstored", "_recent", "_stored", "_storing",
+                 "_scheduled", "_ending", "_dropped", "_claim", "_scopes", "_is_registered", "requests",
+                 "__weakref__")  # fmt: skip
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None) -> None:
         """Create the local end of a stream.
@@ -60,18 +61,16 @@ class StoredStream(SSEStream):
             retry: Milliseconds after which the client reconnects.
             prepare: Called before messages are stored, at the worker that writes. Default None: this one only reads.
         """
-        super().__init__(_NO_EVENTS, retry=retry)
-        self.id = id
+        super().__init__(_NO_EVENTS, retry=retry, id=id)
         self._worker, self._ttl, self._prepare = worker, ttl, prepare
         self._is_writer = prepare is not None
-        self._unstored: list[bytes] = []
-        self._recent: list[tuple[int, bytes]] = []  # Stored messages that the attached connection still gets.
-        self._stored = 0
+        self._unstored, self._stored = _NOTHING, 0
+        self._recent: Sequence[tuple[int, bytes]] = ()  # Stored messages that the attached connection still gets.
         self._storing: asyncio.Task[Any] | None = None
-        self._ending = self._dropped = False
+        self._scheduled: asyncio.Handle | None = None  # Begins to store, unless the connection does so before.
+        self._ending = self._dropped = self._is_registered = False
         self._claim: StreamClaim | None = None  # That of the last connection that has taken the stream over here.
         self._scopes: frozenset[str] = _NO_SCOPES
-        self._is_registered = False
         self.requests: Sequence[Id] = ()  # The ids of the requests that the stream answers.
 
     # ---- writing -----------------------------------------------------------------------------------------------------
@@ -95,7 +94,7 @@ class StoredStream(SSEStream):
     def drop(self) -> None:
         """End the stream, and delete its messages."""
         self._ending = self._dropped = self.finished = True
-        self._unstored.clear()
+        self._unstored = _NOTHING
         self._attached = None
         self._notify()
         if self._is_writer:
@@ -113,28 +112,63 @@ class StoredStream(SSEStream):
             self._worker.spawn(self._send_to_holder("close"))
 
     def _add(self, entry: bytes) -> None:
+        if self._unstored is _NOTHING:
+            self._unstored = []
         self._unstored.append(entry)
-        if self._storing is None:
-            self._storing = self._worker.spawn(self._store_all())
+        if self._storing is None and self._scheduled is None:
+            self._worker.unstored.add(self)
+            self._begin_storing()
+
+    def _begin_storing(self) -> None:
+        """Store the messages of this turn of the event loop in the next one."""
+        self._scheduled = asyncio.get_running_loop().call_soon(self._store_in_task)
+
+    def _store_in_task(self) -> None:
+        self._scheduled, self._storing = None, self._worker.spawn(self._store_all())
 
     async def _store_all(self) -> None:
         try:
             while self._unstored:
-                batch, self._unstored = self._unstored, []
-                await self._worker.retry(partial(self._store_prepared, batch))
-                self._make_room()
-                if self._attached is not None:
-                    self._look()
-                else:
-                    self._recent.clear()
-                    self.finished = self._ending
-                    if self._was_attached:
-                        await self._send_to_holder("news")
+                await self._store_next()
+        finally:
+            self._storing = None
+            self._worker.unstored.discard(self)
+
+    async def _store_here(self, scheduled: asyncio.Handle) -> None:
+        """Store the messages in the task of the connection: it waits for them, and another one would take time.
+
+        If it is cancelled meanwhile, another task stores them; what is stored already is not stored twice.
+        """
+        scheduled.cancel()
+        batch = self._unstored
+        try:
+            await self._store_next()
+        except asyncio.CancelledError:
+            self._unstored = [*batch, *self._unstored]
+            raise
+        finally:
+            self._scheduled = None
+            if self._unstored:
+                self._store_in_task()
+            else:
+                self._worker.unstored.discard(self)
+
+    async def _store_next(self) -> None:
+        """Store the messages that wait, and let them be sent."""
+        batch, self._unstored = self._unstored, _NOTHING
+        try:
+            await self._worker.retry(partial(self._store_prepared, batch))
         except StoreUnavailableError:
             self._give_up()
             raise
-        finally:
-            self._storing = None
+        self._make_room()
+        if self._attached is not None:
+            self._look()
+            return
+        self._recent = ()
+        self.finished = self._ending
+        if self._was_attached:
+            await self._send_to_holder("news")
 
     async def _store_prepared(self, batch: list[bytes]) -> None:
         if self._prepare is not None:
@@ -155,7 +189,7 @@ class StoredStream(SSEStream):
         before = self._stored
         last = await self._worker.append(self.id, batch, self._ttl, before)
         if self._stored == before:  # Otherwise an attempt that seemed to have failed was faster.
-            self._recent.extend(enumerate(batch, before + 1))
+            self._recent = [*self._recent, *enumerate(batch, before + 1)]
             self._stored = last
 
     async def _send_to_holder(self, hint: str) -> None:
@@ -176,23 +210,14 @@ class StoredStream(SSEStream):
         """Store that the stream exists, and the scopes that its reader needs. It may be resumed before its first
         message."""
         self._scopes = frozenset() if self.auth is None else self.auth.checked_scopes
-        record = to_json([sorted(self._scopes), self.requests])
-        await self._worker.store.put(self._worker.key("registered", self.id), record, self._ttl)
+        await store_registration(self._worker, self.id, self._ttl, self._scopes, self.requests)
         self._is_registered = True
 
     async def required_scopes(self) -> list[str]:
         """Return the scopes that the request of this stream has needed."""
         if self._is_writer:
             return [] if self.auth is None else sorted(self.auth.checked_scopes)
-        return (await self._registration())[0]
-
-    async def _registration(self) -> tuple[list[str], list[Id]]:
-        """Return the scopes that the reader needs, and the ids of the requests that the stream answers."""
-        value = await self._worker.store.get(self._worker.key("registered", self.id))
-        if value is None:
-            return [], []
-        scopes, requests = from_json(value)
-        return scopes, requests
+        return (await registration_of(self._worker, self.id))[0]
 
     async def end_orphaned(self) -> None:
         """End the stream of a worker that has ended: its requests fail, unless they were answered before."""
@@ -201,7 +226,7 @@ class StoredStream(SSEStream):
             return self._notify()
         answers = [from_json(entry) for _, entry in entries]
         answered = [item["id"] for item in answers if is_object(item) and "method" not in item]
-        failed = [id for id in (await self._registration())[1] if id not in answered]
+        failed = [id for id in (await registration_of(self._worker, self.id))[1] if id not in answered]
         rest = [*(jsonrpc.error(id, INTERNAL_ERROR, _ORPHANED, None) for id in failed), _END]
         self.last = await self._worker.append(self.id, rest, _FINISHED_SECONDS, entries[-1][0] if entries else 0)
         self._notify()
@@ -235,10 +260,9 @@ class StoredStream(SSEStream):
         """Look for "news", "release" the connection with a token for another one, or "close" it."""
         if hint == "news":
             self._look()
-        elif hint == "release":
-            if token == self._claimed:
-                self.detach()
-        elif self._attached is not None:
+        elif hint == "release" and token == self._claimed:
+            self.detach()
+        elif hint == "close" and self._attached is not None:
             self.close_connection()
 
     def _look(self) -> None:
@@ -249,7 +273,7 @@ class StoredStream(SSEStream):
         """Detach the connection: another worker has one."""
         self._attached = None
         self._was_attached = True
-        self._recent.clear()
+        self._recent = ()
         self._make_room()
         self._notify()
         if self._stored:
@@ -266,54 +290,52 @@ class StoredStream(SSEStream):
     def release(self, connection: object) -> None:
         """Detach a connection."""
         if self._attached is connection:
-            self._recent.clear()
+            self._recent = ()
             self._worker.watched.discard(self)
         super().release(connection)
 
-    async def pump(
-        self,
-        connection: object,
-        write: Write,
-        keep_alive: KeepAliveTimer,
-        after: int | None = None,
-        priming_event: bool = False,
-    ) -> None:
-        """Send messages over an attached connection; see `SSEStream.pump`."""
-        if priming_event and self.requests and not self.last:
-            await self.register()
-        if self._attached is not connection:
-            return  # Another one has the stream already.
+    async def _begin(self, connection: object) -> None:
+        if self.requests and not self.last:
+            try:
+                await self.register()
+            except StoreUnavailableError as error:
+                _log.warning("a stream was closed, because it cannot be stored: %s", error)
+                self.release(connection)
+
+    async def _send_from(self, connection: object, response: PartedResponse, cursor: int) -> int:
         try:
-            await super().pump(connection, write, keep_alive, after, priming_event)
+            return await self._send_stored(connection, response, cursor)
         except StoreUnavailableError as error:
             # The connection ends; its client resumes the stream, here or at another worker.
             _log.warning("a stream was closed, because its messages cannot be read: %s", error)
             self.release(connection)
+            return cursor
 
-    async def _send_from(self, connection: object, write: Write, cursor: int) -> int:
+    async def _send_stored(self, connection: object, response: PartedResponse, cursor: int) -> int:
+        """Send the messages after a number; see `SSEStream`. Raises StoreUnavailableError."""
         while self._attached is connection and not self._dropped:
-            entries = await self._next_entries(cursor)
-            if not entries:
+            entries = await self._next_entries(response, cursor)
+            if not entries or self._attached is not connection:
                 break
-            for number, message in entries:
-                if message == _END:
-                    self.finished = True
-                    return cursor
-                if number > cursor + 1:
-                    _log.warning("%d messages of a resumed stream are not stored any more", number - cursor - 1)
-                await write(encode(message, id=self.event_id(number)))
-                if self._attached is not connection:
-                    return cursor
-                cursor = self._delivered = number
-                self._delivered_size = self.size if number == self.last else self._delivered_size + len(message)
-                self._make_room()
+            ends = entries[-1][1] == _END
+            if messages := entries[:-1] if ends else entries:
+                cursor = await self._send_messages(connection, response, cursor, messages, ends)
+            if ends and self._attached is connection:
+                self.finished = True
+                break
         return cursor
 
-    async def _next_entries(self, cursor: int) -> list[tuple[int, bytes]]:
-        """Return the next messages: those that this worker has just stored, or else those of the store."""
+    async def _next_entries(self, response: PartedResponse, cursor: int) -> list[tuple[int, bytes]]:
+        """Return the next messages: those that this worker stores or has just stored, or else those of the store."""
         if self._is_writer and cursor >= self._stored:
-            return []
-        recent, self._recent = [entry for entry in self._recent if entry[0] > cursor], []
+            if not self._ending:  # Otherwise there will soon be the rest, which is then sent with the head.
+                await response.flush()
+            if self._scheduled is not None:
+                await self._store_here(self._scheduled)
+            if cursor >= self._stored:
+                return []
+        recent, self._recent = [entry for entry in self._recent if entry[0] > cursor], ()
         if recent and recent[0][0] == cursor + 1:
             return recent
+        await response.flush()
         return await self._worker.read(self.id, cursor, PAGE)

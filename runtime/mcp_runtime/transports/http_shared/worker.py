@@ -21,6 +21,7 @@ _STREAM_SECONDS: Final = 15.0  # Seconds for which what a stream sends waits for
 _TICK: Final = 2.0  # Seconds between two signs of life.
 _ALIVE_SECONDS: Final = 10.0  # Seconds after its last sign of life at which a worker counts as ended.
 _MAIL_SECONDS: Final = 60.0  # Seconds for which messages to a worker are stored.
+_CLOSING: Final = 0.01  # Seconds between two looks for what is still to be stored.
 _DROPPED: Final = 16  # Streams that are deleted together.
 _ID_LENGTH: Final = 8  # Characters of the id of a worker.
 
@@ -64,6 +65,7 @@ class Worker:
         self._last_request = 0
         self.streams: WeakValueDictionary[str, LocalStream] = WeakValueDictionary()
         self.watched: WeakSet[WatchedStream] = WeakSet()
+        self.unstored: set[LocalStream] = set()  # Streams with messages that are not stored yet.
         self._mail = 0  # The number of the last message to this worker that was read.
         self._reading = asyncio.Lock()
         self._last_token = 0
@@ -189,8 +191,11 @@ class Worker:
 
     async def close(self) -> None:
         """Wait for what is still to be written, and close the store."""
-        while self._tasks:
-            await asyncio.wait(list(self._tasks))
+        while self._tasks or self.unstored:
+            if self._tasks:
+                await asyncio.wait(list(self._tasks))
+            else:
+                await asyncio.sleep(_CLOSING)
         if self._ticking is not None:
             self._ticking.cancel()
             await asyncio.wait([self._ticking])

@@ -187,6 +187,7 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
     _idle_since: float | None = None  # Seconds; None unless a response is complete and nothing has come since.
     _is_reading = False
     _unstarted: tuple[Any, Any] | None = None  # A request that is being read, and the application.
+    disconnection: asyncio.Future[None] | None = None  # Of the request that is being served, if it is waited for.
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request, and serve it if it is complete."""
@@ -208,8 +209,10 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
             task.add_done_callback(self.tasks.discard)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the timer."""
+        """End the timer, and tell the request that is being served."""
         super().connection_lost(exc)
+        if self.disconnection is not None and not self.disconnection.done():
+            self.disconnection.set_result(None)
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
 

@@ -1,15 +1,18 @@
-"""Whole messages of uvicorn's connections with httptools: a request that has arrived, and a response that is complete.
+"""Whole messages of uvicorn's connections with httptools: requests that have arrived, responses and parts of them.
 
 By way of ASGI, a small response is two messages, and two writes to the socket, each of which wakes the client. These
-functions do the same in one. What is not ordinary they leave to uvicorn: `http.asgi` calls them, and falls back.
+functions do the same in one. To notice that a client disconnects takes a task that receives; here it is a future. What
+is not ordinary they leave to uvicorn: `http.asgi` calls them, and falls back.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 from typing import Any, Final
 
-from ....http.asgi import WHOLE_BODIES, WHOLE_RESPONSES
+from ....http.asgi import DISCONNECTIONS, RESPONSE_PARTS, WHOLE_BODIES, WHOLE_RESPONSES
+from ....http.headers import Raw
 
 _MODULE: Final = "uvicorn.protocols.http.httptools_impl"
 _STATUS_LINES: Final = {200: b"HTTP/1.1 200 OK\r\n", 202: b"HTTP/1.1 202 Accepted\r\n"}
@@ -17,31 +20,30 @@ _STATUS_LINES: Final = {200: b"HTTP/1.1 200 OK\r\n", 202: b"HTTP/1.1 202 Accepte
 _FRAMING: Final = (b"connection", b"content-length", b"transfer-encoding")
 _MAX_WHOLE: Final = 64 * 1024  # Bytes of a body that are worth a copy.
 
-_Headers = list[tuple[bytes, bytes]]
 
-
-class _DefaultHeaders:
-    """uvicorn's headers of all responses as bytes: a list that it replaces each second, for the date."""
+class _LastHeaders:
+    """Headers as bytes that are the same object in most responses, such as uvicorn's, a list for each second."""
 
     def __init__(self) -> None:
-        self._headers: _Headers | None = None
+        self._headers: Raw | None = None
         self._lines: bytes | None = None
 
-    def lines(self, headers: _Headers) -> bytes | None:
+    def lines(self, headers: Raw) -> bytes | None:
         """Return the lines of these headers; None if uvicorn has to look at them."""
         if headers is not self._headers:
             self._headers, self._lines = headers, _lines(headers)
         return self._lines
 
 
-def _lines(headers: _Headers) -> bytes | None:
+def _lines(headers: Raw) -> bytes | None:
     lines = [b"%b: %b" % header for header in headers]
     if any(name.lower() in _FRAMING for name, _ in headers) or any(len(line.splitlines()) != 1 for line in lines):
         return None
     return b"".join(line + b"\r\n" for line in lines)
 
 
-_DEFAULT_HEADERS: Final = _DefaultHeaders()
+_DEFAULT_HEADERS: Final = _LastHeaders()
+_STREAM_HEADERS: Final = _LastHeaders()
 
 
 def use_whole_messages(modules: Collection[str]) -> bool:
@@ -53,6 +55,8 @@ def use_whole_messages(modules: Collection[str]) -> bool:
 
     WHOLE_BODIES[RequestResponseCycle] = take_body
     WHOLE_RESPONSES[RequestResponseCycle] = write_response
+    RESPONSE_PARTS[RequestResponseCycle] = write_part
+    DISCONNECTIONS[RequestResponseCycle] = disconnection_of
     return True
 
 
@@ -83,3 +87,44 @@ def write_response(cycle: Any, status: int, body: bytes) -> bool:
     cycle.message_event.set()
     cycle.on_response()
     return True
+
+
+def write_part(cycle: Any, headers: Raw | None, part: bytes, more: bool) -> bool:
+    """Write a part of a response with status 200, with its head if there are headers, and with its end without `more`.
+
+    Return False if uvicorn has to write it.
+    """
+    if cycle.disconnected or cycle.flow.write_paused or len(part) > 2 * _MAX_WHOLE:
+        return False
+    head = b""
+    if headers is not None:
+        if cycle.response_started or not cycle.keep_alive or cycle.access_log or cycle.scope["method"] == "HEAD":
+            return False
+        default, own = _DEFAULT_HEADERS.lines(cycle.default_headers), _STREAM_HEADERS.lines(headers)
+        if default is None or own is None:
+            return False
+        head = b"%b%b%btransfer-encoding: chunked\r\n\r\n" % (_STATUS_LINES[200], default, own)
+        cycle.response_started = cycle.chunked_encoding = True
+        cycle.waiting_for_100_continue = False
+    elif not cycle.chunked_encoding or cycle.response_complete:
+        return False
+    chunk = b"%x\r\n%b\r\n" % (len(part), part) if part else b""
+    cycle.transport.write(b"%b%b%b" % (head, chunk, b"" if more else b"0\r\n\r\n"))
+    if not more:
+        cycle.response_complete = True
+        cycle.message_event.set()
+        if not cycle.keep_alive:  # The server has begun to end meanwhile.
+            cycle.transport.close()
+        cycle.on_response()
+    return True
+
+
+def disconnection_of(cycle: Any) -> asyncio.Future[None] | None:
+    """Return a future that is done when the client of a request disconnects; None if uvicorn has to be asked."""
+    connection: Any = getattr(cycle.on_response, "__self__", None)
+    if cycle.more_body or cycle.disconnected or cycle.response_complete or not hasattr(connection, "disconnection"):
+        return None
+    cycle.flow.resume_reading()
+    future: asyncio.Future[None] = connection.loop.create_future()
+    connection.disconnection = future
+    return future

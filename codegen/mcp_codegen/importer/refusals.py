@@ -42,10 +42,9 @@ def refuse_node(node: Node, source: str) -> NoReturn:
 
 def refuse(node: Node, construct: str, instead: str, source: str) -> NoReturn:
     """Raise the SchemaError that names a construct, its line, and what to write instead."""
-    raise SchemaError(
-        f"{source}:{node.start_point.row + 1}: {construct} is outside of the TypeScript that schemas are read in; "
-        f"write {instead}"
-    )
+    line = node.start_point.row + 1
+    text = f"{source}:{line}: {construct} is outside of the TypeScript that schemas are read in; write {instead}"
+    raise SchemaError(text, at=f"line {line}")
 
 
 def text_of(node: Node) -> str:

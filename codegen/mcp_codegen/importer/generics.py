@@ -1,11 +1,24 @@
-"""Generic type aliases: their types with arguments in the place of the parameters."""
+"""Generic types: aliases with arguments in the place of the parameters, and the keys of a `Record` or an `Omit`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from .syntax import AllOf, ArrayOf, Keyword, Name, ObjectLiteral, PropertyOf, TsType, TupleOf, UnionOf
+from .syntax import (
+    AllOf,
+    ArrayOf,
+    Declaration,
+    Keyword,
+    Literal,
+    Name,
+    ObjectLiteral,
+    PropertyOf,
+    TsType,
+    TupleOf,
+    TypeAliasDeclaration,
+    UnionOf,
+)
 
 
 def substitute(written: TsType, arguments: Mapping[str, TsType]) -> TsType:
@@ -33,6 +46,15 @@ def substitute(written: TsType, arguments: Mapping[str, TsType]) -> TsType:
             )
         case _:
             return written
+
+
+def literal_texts(written: TsType, types: Mapping[str, Declaration]) -> list[str]:
+    """Return the texts of a literal, of a union of literals, or of an alias of these; nothing for another type."""
+    alias = types.get(written.name) if isinstance(written, Name) else None
+    written = alias.type if isinstance(alias, TypeAliasDeclaration) else written
+    arms = written.arms if isinstance(written, UnionOf) else (written,)
+    texts = [arm.value for arm in arms if isinstance(arm, Literal) and isinstance(arm.value, str)]
+    return texts if len(texts) == len(arms) else []
 
 
 def without_nothing(written: TsType) -> TsType:

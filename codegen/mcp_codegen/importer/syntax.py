@@ -10,6 +10,7 @@ TEXT_TAGS: Final = ("format", "pattern")
 JSON_TAGS: Final = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "default"),
+    *("minProperties", "maxProperties", "examples"),
 )
 
 

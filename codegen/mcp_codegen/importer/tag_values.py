@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-_SIZES: Final = ("minLength", "maxLength", "minItems", "maxItems")
-_TAG_TYPES: Final[dict[str, type]] = {"uniqueItems": bool, **dict.fromkeys(_SIZES, int)}
+_SIZES: Final = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+_TAG_TYPES: Final[dict[str, type]] = {"uniqueItems": bool, "examples": list, **dict.fromkeys(_SIZES, int)}
 
 
 def tag_value(tag: str, written: str) -> Any:

@@ -172,6 +172,9 @@ def _object(node: Node, source: str) -> ObjectLiteral:
         if child.type == "index_signature":
             if any(part.type == "mapped_type_clause" for part in child.children):
                 refuse(child, *REFUSED["mapped_type_clause"], source)
+            key = child.child_by_field_name("index_type")
+            if key is not None and text_of(key) != "string":
+                refuse(child, f"an index signature of {text_of(key)[:40]}", "`[key: string]: T`", source)
             index = _annotation(child, source)
         elif child.type == "property_signature":
             members.append(_member(child, tags, source))

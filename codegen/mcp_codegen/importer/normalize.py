@@ -330,7 +330,7 @@ class _Normalizer:
         if len(literals) == len(arms):
             kinds = list(dict.fromkeys(_json_type(value) for value in literals))
             return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": literals}
-        if literals and len(literals) + 1 == len(arms) and keywords == ["string"]:
+        if len(literals) + 1 == len(arms) and keywords == ["string"] and {*map(_json_type, literals)} == {"string"}:
             return {"type": "string", "x-known": literals}
         schemas: list[Schema] = []
         for arm in arms:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from ..json_types import is_list, is_object
-from .schema_references import REF, Schema
+from .schema_references import REF, Schema, contains_itself
 
 _ANNOTATIONS: Final = (
     "x-extends",
@@ -130,15 +130,18 @@ def _reduce(schema: Schema, definitions: Schema) -> Schema:
         return _reduce_union(schema["anyOf"], definitions) | {key: reduced[key] for key in reduced if key != "anyOf"}
     if reduced == {"type": "object", "additionalProperties": True}:
         reduced["properties"] = {}  # The official tool writes this for `object`.
-    target = definitions.get(str(reduced.get("$ref")).removeprefix(REF))
-    if target is not None and _is_erased(target):
+    name = str(reduced.get("$ref")).removeprefix(REF)
+    target = definitions.get(name)
+    if target is not None and _is_erased(target) and not contains_itself(name, definitions, _is_erased):
         return _reduce(target, definitions) | {key: reduced[key] for key in reduced if key != "$ref"}
     return reduced
 
 
 def _distributed(schema: Schema, definitions: Schema) -> Schema:
-    """Return `A & (B | C)` as `A & B | A & C`, and `A & (B & C)` as `A & B & C`, as the official tool writes them, and any
-    other schema as it is."""
+    """Return `A & (B | C)` as `A & B | A & C`, and `A & (B & C)` as `A & B & C`, as the official tool writes them.
+
+    Any other schema is returned as it is.
+    """
     if "allOf" not in schema:
         return schema
     parts = _parts(schema["allOf"], definitions)
@@ -190,8 +193,10 @@ def _is_erased(target: Schema) -> bool:
 
 
 def _reduce_union(arms: list[Schema], definitions: Schema) -> Schema:
-    """Return the union as the official tool writes it: flat, without duplicates, the values in one arm, and the plain types
-    in another one. A union with null is the other type."""
+    """Return the union as the official tool writes it: flat, without duplicates, and without null.
+
+    The values are in one arm, and the plain types in another one.
+    """
     arms = [arm for arm in arms if arm.get("x-official") is not False]
     if len(arms) == 1 and "enum" not in arms[0]:
         return _reduce(arms[0], definitions)
@@ -211,7 +216,7 @@ def _reduce_union(arms: list[Schema], definitions: Schema) -> Schema:
 
 
 def _enumeration(literals: list[Any]) -> Schema:
-    """Return values as the official tool writes them: with a type if all have the same one, which is never `integer`."""
+    """Return values as the official tool writes them: with a type if all have the same one; numbers are no integers."""
     kinds = {_kind(value) for value in literals}
     kind = kinds.pop() if len(kinds) == 1 else None
     written: Schema = {"enum": literals} if len(literals) > 1 else {"const": literals[0]}

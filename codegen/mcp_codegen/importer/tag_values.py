@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-_SIZES: Final = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+_SIZES: Final = ("minLength", "maxLength", "minItems", "maxItems")
 _TAG_TYPES: Final[dict[str, type]] = {"uniqueItems": bool, "examples": list, **dict.fromkeys(_SIZES, int)}
 
 

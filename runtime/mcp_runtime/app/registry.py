@@ -16,8 +16,8 @@ from .components.failures import ShownExceptions, ToolFailures
 from .components.json_answers import ResultTypes
 from .components.prefixes import strip_prefix, with_prefixed_uri
 from .components.versions import requested_version, with_requested_version
-from .middleware.call_chain import CallNext, Middleware, chain
 from .introspection.other_versions import as_own
+from .middleware.call_chain import CallNext, Middleware, chain
 from .prompts import Prompt
 from .providers.provided import ProvidedItems
 from .resources import Resource

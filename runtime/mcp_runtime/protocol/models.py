@@ -226,7 +226,9 @@ else:
 def type_name(value: object, expected: tuple[type, ...]) -> str:
     """Return the name of a value's type, with its module if an expected type of another version has this name."""
     kind = type(value)
-    return f"{kind.__module__}.{kind.__name__}" if kind.__name__ in {cls.__name__ for cls in expected} else kind.__name__
+    return (
+        f"{kind.__module__}.{kind.__name__}" if kind.__name__ in {cls.__name__ for cls in expected} else kind.__name__
+    )
 
 
 @cache

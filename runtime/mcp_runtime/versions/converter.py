@@ -12,7 +12,15 @@ from ..errors import ConversionError, InvalidMessageError, JSONRPCError
 from ..protocol.capabilities import Capabilities, parse_capability_path
 from ..protocol.connection import Connection, Side
 from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize, to_plain
-from ..protocol.models import PreSerialized, Read, format_validation_error, is_object, plain_of, read_as_model, type_name
+from ..protocol.models import (
+    PreSerialized,
+    Read,
+    format_validation_error,
+    is_object,
+    plain_of,
+    read_as_model,
+    type_name,
+)
 from ..protocol.revision import (
     META,
     OPPOSITE,

@@ -132,8 +132,8 @@ async def test_a_result_that_only_an_older_version_has_is_refused(caplog: pytest
     result = await called(later)
     assert result["isError"]
     assert result["content"][0]["text"] == (
-        "the tool 'later' returned a value that cannot be sent: 2026-07-28 has no CreateTaskResult as 2025-11-25 has it:"
-        " return CallToolResult or InputRequiredResult"
+        "the tool 'later' returned a value that cannot be sent: 2026-07-28 has no CreateTaskResult as 2025-11-25 has"
+        " it: return CallToolResult or InputRequiredResult"
     )
     assert "Traceback" not in caplog.text
 

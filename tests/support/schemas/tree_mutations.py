@@ -10,7 +10,15 @@ from support.schemas.awkward import HOSTILE, NAMES, SIMPLE
 
 _VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1.5, 1e308, float("inf"), float("nan"), 10**30, "", "x", [], {}, [[]], [None], [{}]),
-    *({"$ref": "#"}, {"$ref": "#/$defs/Nowhere"}, {"$ref": 3}, {"not": {}}, {"oneOf": []}, {"anyOf": [True]}, {"allOf": 3}),
+    *(
+        {"$ref": "#"},
+        {"$ref": "#/$defs/Nowhere"},
+        {"$ref": 3},
+        {"not": {}},
+        {"oneOf": []},
+        {"anyOf": [True]},
+        {"allOf": 3},
+    ),
     *({"type": []}, {"type": {}}, {"type": "nothing"}, {"enum": {}}, {"const": {"a": [1]}}, {"pattern": "("}),
     *({"properties": []}, {"required": "a"}, {"items": [True, False]}, {"if": {}, "then": 3}),
 )

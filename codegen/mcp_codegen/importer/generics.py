@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ..errors import SchemaError
 from .syntax import (
     AllOf,
     ArrayOf,
@@ -55,6 +56,37 @@ def literal_texts(written: TsType, types: Mapping[str, Declaration]) -> list[str
     arms = written.arms if isinstance(written, UnionOf) else (written,)
     texts = [arm.value for arm in arms if isinstance(arm, Literal) and isinstance(arm.value, str)]
     return texts if len(texts) == len(arms) else []
+
+
+def refuse_circles(types: Mapping[str, Declaration], source: str) -> None:
+    """Raise SchemaError for an alias that stands for itself, alone or in a union or an intersection."""
+    for name in types:
+        if name in _stands_for(name, types):
+            text = f"{source}: {name} circularly references itself; write the type that it stands for"
+            raise SchemaError(text, at=name)
+
+
+def _stands_for(name: str, types: Mapping[str, Declaration]) -> set[str]:
+    """Return the names that an alias stands for, directly or through others."""
+    found: set[str] = set()
+    waiting = [types[name]]
+    while waiting:
+        declared = waiting.pop()
+        names = _arms(declared.type) if isinstance(declared, TypeAliasDeclaration) else []
+        waiting += [types[inner] for inner in names if inner in types and inner not in found]
+        found.update(names)
+    return found
+
+
+def _arms(written: TsType) -> list[str]:
+    """Return the names in a type that are no property, item or argument."""
+    match written:
+        case Name(name, ()):
+            return [name]
+        case UnionOf(parts) | AllOf(parts):
+            return [name for part in parts for name in _arms(part)]
+        case _:
+            return []
 
 
 def without_nothing(written: TsType) -> TsType:

@@ -11,6 +11,7 @@ import tree_sitter_typescript
 from tree_sitter import Node
 
 from ..errors import SchemaError
+from .generics import refuse_circles
 from .literals import NoLiteralError, literal_value, string_value
 from .refusals import REFUSED, refuse, refuse_node, text_of
 from .syntax import (
@@ -66,6 +67,7 @@ def parse(text: str, source: str) -> list[Declaration]:
             text = f"{source}:{line}: {declared.name} is declared again, with another body; declare it once"
             raise SchemaError(text, at=declared.name)
         read[declared.name] = merged
+    refuse_circles(read, source)
     return list(read.values())
 
 

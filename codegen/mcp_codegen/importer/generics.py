@@ -61,21 +61,21 @@ def literal_texts(written: TsType, types: Mapping[str, Declaration]) -> list[str
 def refuse_circles(types: Mapping[str, Declaration], source: str) -> None:
     """Raise SchemaError for an alias that stands for itself, alone or in a union or an intersection."""
     for name in types:
-        if name in _stands_for(name, types):
+        if name in _targets(name, types):
             text = f"{source}: {name} circularly references itself; write the type that it stands for"
             raise SchemaError(text, at=name)
 
 
-def _stands_for(name: str, types: Mapping[str, Declaration]) -> set[str]:
+def _targets(name: str, types: Mapping[str, Declaration]) -> set[str]:
     """Return the names that an alias stands for, directly or through others."""
-    found: set[str] = set()
+    targets: set[str] = set()
     waiting = [types[name]]
     while waiting:
         declared = waiting.pop()
         names = _arms(declared.type) if isinstance(declared, TypeAliasDeclaration) else []
-        waiting += [types[inner] for inner in names if inner in types and inner not in found]
-        found.update(names)
-    return found
+        waiting += [types[inner] for inner in names if inner in types and inner not in targets]
+        targets.update(names)
+    return targets
 
 
 def _arms(written: TsType) -> list[str]:

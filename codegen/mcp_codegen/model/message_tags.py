@@ -54,8 +54,8 @@ def sent_without_union(
         in_unions: The messages that are in a union.
     """
     names = [name for name, of in tags.items() if of.direction == direction and name.endswith(ending)]
-    given = [name for name, row in rows.rows.items() if row.use == direction and name.endswith(ending)]
-    free = [name for name in given if name not in in_unions and not (name in tags and tags[name].direction)]
+    listed = [name for name, row in rows.rows.items() if row.use == direction and name.endswith(ending)]
+    free = [name for name in listed if name not in in_unions and not (name in tags and tags[name].direction)]
     for name in free:
         rows.use(name)
     return [*(name for name in names if name not in in_unions), *free]

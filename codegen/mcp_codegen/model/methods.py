@@ -35,7 +35,7 @@ ROLES: Final[Mapping[str, tuple[MethodKind, Direction]]] = {
     "ClientNotification": ("notification", "client_to_server"),
     "ServerNotification": ("notification", "server_to_client"),
 }
-_OTHER_WAYS: Final = ("@direction", "a row of [[direction]] in overlay.toml")
+_REMEDIES: Final = ("@direction", "a row of [[direction]] in overlay.toml")
 _METADATA: Final = "_meta"
 _SUFFIXES: Final = {"request": "Request", "input_request": "Request", "notification": "Notification"}
 
@@ -127,7 +127,7 @@ class MethodRules:
                     f"{', '.join(ROLES)}, so its direction cannot be derived; add it to one of them, or give it "
                     "@direction or a row of [[direction]] in overlay.toml"
                 )
-                errors.append(RuleError(text, rule="direction", at=type.name, tried=[*ROLES, *_OTHER_WAYS]))
+                errors.append(RuleError(text, rule="direction", at=type.name, tried=[*ROLES, *_REMEDIES]))
         return errors
 
     def _senders(self, role: str) -> list[str]:

@@ -122,11 +122,8 @@ class Connection:
             if is_object(result) and result.get("_meta") is not None:
                 meta = b""
         elif not isinstance(result, row.result_types):
-            names = " or ".join(type_.__name__ for type_ in row.result_types)
-            raise InvalidMessageError(
-                f"{row.method!r} in {self.revision.id}: the result must be {names},"
-                f" not {type_name(result, row.result_types)}"
-            )
+            names, name = " or ".join(kind.__name__ for kind in row.result_types), type_name(result, row.result_types)
+            raise InvalidMessageError(f"{row.method!r} in {self.revision.id}: the result must be {names}, not {name}")
         if meta and getattr(result, "meta", None) is not None:
             meta = b""
         data = jsonrpc.result(request.id, result, meta)

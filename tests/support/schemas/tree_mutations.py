@@ -61,11 +61,11 @@ def _change(random: Random, tree: Any, places: list[tuple[Any, Any]]) -> None:
 
 def _places(tree: Any) -> list[tuple[Any, Any]]:
     """Return the holder and the key of each value in a tree."""
-    found: list[tuple[Any, Any]] = []
+    places: list[tuple[Any, Any]] = []
     waiting = [tree]
     while waiting:
         holder = waiting.pop()
         keys = list(holder) if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ()
-        found += [(holder, key) for key in keys]
+        places += [(holder, key) for key in keys]
         waiting += [holder[key] for key in keys]
-    return found
+    return places

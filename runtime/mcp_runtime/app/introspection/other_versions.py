@@ -12,7 +12,7 @@ from ...protocol.jsonrpc import to_plain
 from .generated_types import wire_model
 
 
-def own_type(cls: type[Any], t: ModuleType) -> type[Any] | None:
+def own_type(cls: Any, t: ModuleType) -> type[Any] | None:
     """Return the type of `t` with the name of a type of another version; None for other classes, and without one."""
     origin = _origin(cls, t)
     return None if origin is None else getattr(t, origin[1].__name__, None)
@@ -50,7 +50,7 @@ def as_own(value: Any, t: ModuleType, kinds: tuple[type[Any], ...] = ()) -> Any:
 
 
 @cache
-def _origin(cls: type[Any], t: ModuleType) -> tuple[str, type[Any]] | None:
+def _origin(cls: type[object], t: ModuleType) -> tuple[str, type[object]] | None:
     """Return the version and the generated class of a class that is one of another version than `t`, or inherits it."""
     versions = {f"{_package(t)}.{module}.types": id for id, module in _modules(t).items()}
     for base in cls.__mro__:

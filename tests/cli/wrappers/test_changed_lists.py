@@ -18,7 +18,7 @@ from mcp_codegen.servers.report import REPORTS
 from mcp_codegen.servers.wrappers import wrap
 
 COUNT = int(os.environ.get("MCP_TREE_MUTATIONS", "2000"))
-WRITTEN = 20  # Of so many lists, the wrappers of one are written: that takes most of the time.
+WRITTEN = 40  # Of so many lists, the wrappers of one are written: that takes most of the time.
 TEXT = {"type": "string"}
 TREE = {"type": "object", "properties": {"value": {"type": "integer"}, "next": {"$ref": "#/$defs/Tree"}}}
 LISTS: dict[str, Any] = {

@@ -200,6 +200,20 @@ STOPPING: dict[str, tuple[Change, str, str]] = {
         lambda types: require(types, "Tool", source={"type": "string", "pattern": "^(?!latest$).+$"}),
         *("form", "Tool.source"),
     ),
+    "a union of nothing": (lambda types: require(types, "Tool", source={"anyOf": []}), "form", "Tool.source"),
+    "a type of nothing": (lambda types: require(types, "Tool", source={"type": []}), "form", "Tool.source"),
+    "a bound that is no number": (
+        lambda types: require(types, "Tool", source={"type": "integer", "minimum": [0]}),
+        *("form", "Tool.source"),
+    ),
+    "a size that is no number": (
+        lambda types: require(types, "Tool", source={"type": "array", "maxItems": "3"}),
+        *("form", "Tool.source"),
+    ),
+    "a length that is a truth": (
+        lambda types: require(types, "Tool", source=TEXT | {"minLength": True}),
+        *("form", "Tool.source"),
+    ),
     "a property that is no schema": (lambda types: require(types, "Tool", source=3), "form", "Tool.source"),
     "an alias of itself": (lambda types: types.update(Loop=ref("Loop")), "form", "Loop"),
     "an enumeration of objects": (

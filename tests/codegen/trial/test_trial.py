@@ -61,6 +61,12 @@ def test_bindings_that_do_not_work_are_a_finding_with_its_place(
     assert all(len(finding.text) <= 500 for finding in findings)
 
 
+def test_what_the_tool_for_types_refuses_is_a_finding() -> None:
+    schemas = draft(lambda types: require(types, "Tool", source=TEXT | {"multipleOf": "x"}))
+    (finding,) = try_revision(schemas, "draft", type_check=False)
+    assert "datamodel-code-generator cannot read a definition" in finding.text and len(finding.text) <= 500
+
+
 @pytest.mark.long
 def test_a_required_server_info_in_the_result_of_the_lifecycle_is_filled_in() -> None:
     schemas = draft(lambda types: require(types, "DiscoverResult", serverInfo={"$ref": f"{REF}Implementation"}))

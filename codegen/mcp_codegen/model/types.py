@@ -53,6 +53,8 @@ class TypeReader:
         """Return the types by name. Raises SchemaError for a form that cannot be read."""
         for name, schema in self._definitions.items():
             self._define(self._python[name], schema, (name,))
+        if circle := next((name for name in self._types if name in _targets(name, self._types)), ""):
+            raise self._error((circle,), "refers to itself; refer to another definition")
         return {
             name: self._with_bases(type) if isinstance(type, Object) else type for name, type in self._types.items()
         }
@@ -295,6 +297,20 @@ class TypeReader:
     def _error(self, place: SchemaPath, text: str, rule: str = "form") -> SchemaError:
         where = ".".join(place)
         return SchemaError(f"{self._revision}: {where or 'a definition'} {text}", rule=rule, at=where)
+
+
+def _targets(name: str, types: NamedTypes) -> set[str]:
+    """Return the types that an alias stands for, directly, in a union or through others."""
+    targets: set[str] = set()
+    waiting = [types[name]]
+    while waiting:
+        type = waiting.pop()
+        written = type.type if isinstance(type, Alias) else None
+        arms = written.arms if isinstance(written, Union) else (written,)
+        names = {arm.name for arm in arms if isinstance(arm, Ref)} - targets
+        waiting += [types[inner] for inner in names if inner in types]
+        targets |= names
+    return targets
 
 
 def _problem(schema: Schema) -> str:

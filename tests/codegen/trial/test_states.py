@@ -251,7 +251,7 @@ def test_a_state_is_derived(state: str) -> None:
     schemas = draft(change, base)
     derived = schemas.revision("draft")
     assert len(derived.methods) >= 20 and derived.lifecycle.roles
-    assert any("draft" in pair for pair in schemas.steps)
+    assert any("draft" in step for step in schemas.steps)
 
 
 @pytest.mark.parametrize("state", STOPPING)

@@ -124,7 +124,8 @@ def _reduce(schema: Schema, definitions: Schema) -> Schema:
         return _reduce(official, definitions)
     schema = _distributed(schema, definitions)
     if "enum" in schema:
-        return _reduce_union([schema], definitions)
+        further = {key: value for key, value in _bare(schema).items() if key not in ("type", "enum")}
+        return _enumeration(schema["enum"]) | further
     reduced = {key: _reduce_key(key, value, definitions) for key, value in schema.items() if key not in _ANNOTATIONS}
     if "anyOf" in reduced:
         return _reduce_union(schema["anyOf"], definitions) | {key: reduced[key] for key in reduced if key != "anyOf"}
@@ -198,7 +199,7 @@ def _reduce_union(arms: list[Schema], definitions: Schema) -> Schema:
     The values are in one arm, and the plain types in another one.
     """
     arms = [arm for arm in arms if arm.get("x-official") is not False]
-    if len(arms) == 1 and "enum" not in arms[0]:
+    if len(arms) == 1:
         return _reduce(arms[0], definitions)
     flat: list[Schema] = []
     for arm in arms:
@@ -207,7 +208,7 @@ def _reduce_union(arms: list[Schema], definitions: Schema) -> Schema:
                 flat.append(schema)
     kinds = [schema["type"] for schema in flat if _is_plain(schema)]
     literals = [value for schema in flat for value in _values(schema) if _kind(value) not in kinds]
-    if [*filter(_is_truth, literals)] == literals and len(literals) == 2:
+    if _is_boolean(literals):
         kinds, literals = [*kinds, "boolean"], []
     rest = [schema for schema in flat if not _is_plain(schema) and not _values(schema)]
     rest += [_enumeration(literals)] if literals else []
@@ -217,6 +218,8 @@ def _reduce_union(arms: list[Schema], definitions: Schema) -> Schema:
 
 def _enumeration(literals: list[Any]) -> Schema:
     """Return values as the official tool writes them: with a type if all have the same one; numbers are no integers."""
+    if _is_boolean(literals):
+        return {"type": "boolean"}
     kinds = {_kind(value) for value in literals}
     kind = kinds.pop() if len(kinds) == 1 else None
     written: Schema = {"enum": literals} if len(literals) > 1 else {"const": literals[0]}
@@ -234,12 +237,13 @@ def _values(schema: Schema) -> list[Any]:
     return [schema["const"]] if "const" in schema else list(schema.get("enum", ()))
 
 
-def _is_truth(value: Any) -> bool:
-    return isinstance(value, bool)
+def _is_boolean(literals: list[Any]) -> bool:
+    """Return True for `true` and `false` together."""
+    return len(literals) == 2 and all(isinstance(value, bool) for value in literals)
 
 
 def _kind(value: Any) -> str:
-    return "string" if isinstance(value, str) else "boolean" if _is_truth(value) else "integer"
+    return "string" if isinstance(value, str) else "boolean" if isinstance(value, bool) else "integer"
 
 
 def _flatten(arm: Schema, definitions: Schema) -> list[Schema]:

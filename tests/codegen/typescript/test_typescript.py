@@ -130,6 +130,11 @@ def without_official(schema: Any) -> Any:
         ("type L = 'a' | 'b'; type X = L | 'c';", {"L": AB, "X": {"type": "string", "enum": ["a", "b", "c"]}}),
         ("type L = 'a' | 'b'; interface X { b: L | null }", {"L": AB, "X": {**HOLDS, "properties": {"b": REF_L}}}),
         ("const V = 'a'; type X = typeof V | 'b';", {"X": AB}),
+        (
+            "interface X { /** @default \"a\" */ b: 'a' | 'b' }",
+            {"X": {**HOLDS, "properties": {"b": {**AB, "default": "a"}}}},
+        ),
+        ("type X = 1 | 2; type Y = true | false;", {"X": {"type": "number", "enum": [1, 2]}, "Y": {"type": "boolean"}}),
         ("type X = 1 | 2 | string;", {"X": {"anyOf": [{"type": "number", "enum": [1, 2]}, TEXT]}}),
         ("type A = (string | A)[];", {"A": {"type": "array", "items": {"anyOf": [REF_A, TEXT]}}}),
         (

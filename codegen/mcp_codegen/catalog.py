@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -29,6 +30,7 @@ from .model.types import NamedTypes, read_types
 # The folder of the revisions that were imported with findings: nothing is generated for them.
 UNCLEAR: Final = "unclear"
 _RESERVED: Final = frozenset({UNCLEAR, "extensions"})
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 
@@ -80,21 +82,21 @@ class SchemaCatalog:
 
     @cached_property
     def pins(self) -> dict[str, Pins]:
-        """Return the pins of each revision, ordered so that each revision comes after the one that it follows."""
+        """Return the pins of each revision, each directly after the one that it follows.
+
+        Of several that follow the same one, those that fewer revisions follow come first, and releases, which have a
+        date as their id, last: a draft is inserted.
+        """
         unordered = {path.parent.name: read_pins(path) for path in sorted(self.root.glob("*/pins.toml"))}
         if self._candidate is not None:
             unordered[self._candidate.pins.revision] = self._candidate.pins
-        ordered: dict[str, Pins] = {}
-        while remaining := {name: pins for name, pins in unordered.items() if name not in ordered}:
-            ready = {name: pins for name, pins in remaining.items() if not pins.follows or pins.follows in ordered}
-            if not ready:
-                name, pins = min(remaining.items())
-                raise SchemaError(
-                    f"{name}: pins.toml has follows = {pins.follows!r}, a revision that is not in {self.root}; "
-                    "import that one first"
-                )
-            ordered |= ready
-        return ordered
+        order = _order(unordered, "")
+        if remaining := sorted(unordered.keys() - set(order)):
+            raise SchemaError(
+                f"{remaining[0]}: pins.toml has follows = {unordered[remaining[0]].follows!r}, a revision that is not "
+                f"in {self.root}; import that one first"
+            )
+        return {name: unordered[name] for name in order}
 
     @cached_property
     def docs(self) -> Docs:
@@ -122,8 +124,19 @@ class SchemaCatalog:
         for older, newer in pairwise(revisions):
             derived[older.id, newer.id] = derive_step(older, newer, self.conversions)
             derived[newer.id, older.id] = derive_step(newer, older, self.conversions)
+        for older, newer in self._parted:  # A row is made for these, whatever was inserted between them.
+            derive_step(older, newer, self.conversions)
+            derive_step(newer, older, self.conversions)
         self.conversions.check_all_used()
         return derived
+
+    @property
+    def _parted(self) -> list[tuple[Revision, Revision]]:
+        """Return the revisions that are no neighbours because of an inserted one: the followed one, and the other."""
+        order = list(self.pins)
+        parted = [(pins.follows, id) for id, pins in self.pins.items() if pins.follows]
+        parted = [(older, id) for older, id in parted if order.index(id) - order.index(older) > 1]
+        return [(self.revision(older), self.revision(newer)) for older, newer in parted]
 
     def require_revision(self, revision: str) -> str:
         """Return the id if there is such a revision, else raise CodegenError with the ids that exist."""
@@ -194,3 +207,10 @@ class SchemaCatalog:
         """Read every revision, and raise OverlayError for an unused row of the overlay."""
         check_http([self.revision(revision) for revision in self.pins], self.overlay)
         self.overlay.check_all_used(self.pins)
+
+
+def _order(pins: Mapping[str, Pins], after: str) -> list[str]:
+    """Return the revisions that follow one, directly or through others, in the order of `SchemaCatalog.pins`."""
+    chains = [[name, *_order(pins, name)] for name, own in pins.items() if name and own.follows == after]
+    chains.sort(key=lambda chain: (len(chain), bool(_DATE.fullmatch(chain[0])), chain[0]))
+    return [name for chain in chains for name in chain]

@@ -43,10 +43,10 @@ def generate(
 
     `progress` is called with the id of each revision once its files are rendered. The index of the output folder names
     the revisions generated now and those that exist there already. With `parallel`, a second process renders all
-    revisions but the last one, where there are two processors.
+    revisions but the first and the last one, where there are two processors: these take as long as the others.
     """
     chosen = list(revisions)
-    others = chosen[:-1] if parallel and processors() > 1 else []
+    others = (chosen[1:-1] or chosen[:-1]) if parallel and processors() > 1 else []
     with HelperProcess("mcp_codegen.generate", _task(schemas, templates, output, others) if others else None) as helper:
         own_texts = _module_texts(schemas, templates, output, chosen, frozenset(others), progress)
         files = format_modules(own_texts)

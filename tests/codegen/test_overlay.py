@@ -74,3 +74,34 @@ def test_a_row_for_a_revision_that_is_not_there_fails(tmp_path: Path) -> None:
     overlay = row("name", at="Thing.inner", derived="ThingInner", use="X") + 'only = ["7"]\n'
     with pytest.raises(CodegenError, match="names 7, which is not a revision"):
         folder(tmp_path, skeleton(Thing=INLINE), overlay).check_overlay()
+
+
+def test_a_row_gives_a_message_in_no_union_its_direction(tmp_path: Path) -> None:
+    schema = skeleton(AskRequest=message("ask"), WentNotification=message("notifications/went"))
+    for union, name in (("ClientRequest", "Ask"), ("ClientNotification", "Went"), ("ServerNotification", "Went")):
+        schema["$defs"][union]["anyOf"].remove({"$ref": f"#/$defs/{name}{union[6:]}"})
+    rows = "".join(row("capability", method=method, use="") for method in ("ask", "notifications/went"))
+    with pytest.raises(CodegenError, match=r"AskRequest .* a row of \[\[direction\]\] in overlay\.toml"):
+        folder(tmp_path / "a", schema, rows).revision("1")
+    rows += row("direction", type="AskRequest", use="server_to_client")
+    rows += row("direction", type="WentNotification", use="client_to_server")
+    schemas = folder(tmp_path / "b", schema, rows)
+    methods = {entry.method: (entry.kind, entry.direction) for entry in schemas.revision("1").methods}
+    assert methods["ask"] == ("request", "server_to_client")
+    assert methods["notifications/went"] == ("notification", "client_to_server")
+    schemas.check_overlay()
+
+
+def test_a_row_of_a_direction_stops_no_draft_that_has_a_union_or_no_such_message(tmp_path: Path) -> None:
+    rows = row("direction", type="LevelRequest", use="server_to_client")
+    rows += row("direction", type="GoneRequest", use="server_to_client")
+    schemas = folder(tmp_path, skeleton(), rows)
+    directions = {entry.direction for entry in schemas.revision("1").methods if entry.type == "LevelRequest"}
+    assert directions == {"client_to_server"}
+    with pytest.raises(CodegenError, match="is not used in any revision"):
+        schemas.check_overlay()
+
+
+def test_a_row_of_a_direction_has_one_of_two_values(tmp_path: Path) -> None:
+    with pytest.raises(CodegenError, match=r"\[\[direction\]\] has `use` = 'client_to_server' or 'server_to_client'"):
+        folder(tmp_path, skeleton(), row("direction", type="LevelRequest", use="both")).revision("1")

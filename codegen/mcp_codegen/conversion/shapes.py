@@ -17,6 +17,7 @@ class Shapes:
     def __init__(self, revision: Revision, records: dict[str, Any]) -> None:
         self.revision = revision
         self.records = records
+        self._open: tuple[str, ...] = ()  # The aliases whose shapes are being made.
 
     def resolved(self, type: Type) -> Type:
         """Return the type that aliases stand for: a reference to an object, or a type that is not a reference."""
@@ -47,7 +48,17 @@ class Shapes:
         return "any" in kinds or (wide and {"string", "boolean", "null"} <= kinds)
 
     def shape(self, type: Type) -> Shape:
-        """Return the shape of a type."""
+        """Return the shape of a type. Inside of itself, an alias has the shape of any value."""
+        if not isinstance(type, Ref) or isinstance(self.revision.types[type.name], Object):
+            return self._shape(type)
+        if type.name in self._open:
+            return None
+        outer, self._open = self._open, (*self._open, type.name)
+        shape = self._shape(type)
+        self._open = outer
+        return shape
+
+    def _shape(self, type: Type) -> Shape:
         if self.is_any(type):
             return None
         arms = self.arms(type)
@@ -73,12 +84,14 @@ class Shapes:
         key = f"{self.revision.id}/{name}"
         if key not in self.records:
             self.records[key] = {}
+            outer, self._open = self._open, ()
             definition = self.object(Ref(name))
             fields = definition.fields if definition is not None else ()
             self.records[key] = {
                 "required": [field.wire for field in fields if field.required],
                 "properties": {field.wire: shape for field in fields if (shape := self.shape(field.type)) is not None},
             }
+            self._open = outer
         return key
 
 

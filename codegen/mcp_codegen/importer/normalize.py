@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..errors import SchemaError
-from .generics import substitute, without_nothing
+from .generics import literal_texts, substitute, without_nothing
+from .refusals import no_interface, undeclared
 from .schema_references import REF, Schema, contains_itself
 from .syntax import (
     JSON_TAGS,
@@ -53,12 +54,11 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 def normalize(declarations: list[Declaration], revision: str) -> Schema:
     """Return the normalized schema of a revision. Raises SchemaError for a form that cannot be read."""
+    normalizer = _Normalizer(declarations, revision)
     try:
-        return _Normalizer(declarations, revision).schema()
+        return normalizer.schema()
     except RecursionError:
-        raise SchemaError(
-            f"{revision}: types of schema.ts are inside of each other beyond the limit; name the inner ones"
-        ) from None
+        raise normalizer.error("types are inside of each other beyond the limit; name the inner ones") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class _Normalizer:
         """Return what `user` inherits from one entry of its extends clause."""
         if base.name == "Omit":
             if len(base.arguments) != 2 or not isinstance(base.arguments[0], Name):
-                raise self._error(f"{user} extends an Omit that is not Omit<NAME, …>; write the name of an interface")
+                raise self.error(f"{user} extends an Omit that is not Omit<NAME, …>; write the name of an interface")
             omitted = self._names(base.arguments[1], user)
             whole = self._base(base.arguments[0], user)
             members = tuple(member for member in whole.members if member.name not in omitted)
@@ -152,11 +152,9 @@ class _Normalizer:
         ):
             return _Base(base.name, (), True)
         if not isinstance(declared, InterfaceDeclaration) or base.arguments:
-            raise self._error(
-                f"{user} extends {base.name}, which is not an interface of this schema; declare it in schema.ts"
-            )
+            raise self.error(no_interface(user, base.name, declared is not None))
         if base.name in self._open_bases:
-            raise self._error(f"{base.name} extends itself, by way of {user}; remove one `extends`")
+            raise self.error(f"{base.name} extends itself, by way of {user}; remove one `extends`")
         self._open_bases.append(base.name)
         above = [self._base(further, declared.name) for further in declared.bases]
         inherited = (member for ancestor in above for member in ancestor.members)
@@ -195,7 +193,7 @@ class _Normalizer:
                 schema = {"type": _json_type(value), "const": value}
             case TypeOf(constant):
                 if constant not in self._constants:
-                    raise self._error(f"`typeof {constant}` names no constant of schema.ts; declare it with `const`")
+                    raise self.error(f"`typeof {constant}` names no constant of schema.ts; declare it with `const`")
                 value = self._constants[constant]
                 schema = {"type": _json_type(value), "const": value, "x-constant": constant}
             case Name("Record", (_, Keyword("never"))):
@@ -206,11 +204,11 @@ class _Normalizer:
                 schema = {"type": "string", "format": "date-time"}
             case Name(name, ()):
                 if name not in self._types:
-                    raise self._error(f"{name} is used but not declared; declare it in schema.ts")
+                    raise self.error(undeclared(name))
                 self._parameters(name, ())
                 schema = {"$ref": REF + name}
             case Name(name, _):
-                raise self._error(
+                raise self.error(
                     f"the generic type {name}<…> is not supported; only Record, Omit, Array, NonNullable and aliases "
                     "are: write the type that it gives"
                 )
@@ -229,7 +227,7 @@ class _Normalizer:
             case PropertyOf(owner, name):  # Resolved before; its property is read again.
                 return self._type(self._property(owner, name), tags)
         if written in (Keyword("never"), Keyword("undefined")):
-            raise self._error(
+            raise self.error(
                 "`never` and `undefined` have no value in JSON; write `name?: T` for a property that may be missing, "
                 "or the type that is meant"
             )
@@ -241,7 +239,7 @@ class _Normalizer:
         declared = self._types[name]
         parameters = declared.parameters if isinstance(declared, TypeAliasDeclaration) else ()
         if len(parameters) != len(arguments):
-            raise self._error(
+            raise self.error(
                 f"{name} has {len(parameters)} type parameters, and is used with {len(arguments)}; write all"
             )
         return dict(zip(parameters, arguments, strict=True))
@@ -260,7 +258,9 @@ class _Normalizer:
             if item not in distinct:
                 distinct.append(item)
         sizes = {"minItems": written.minimum} | ({"maxItems": len(items)} if rest is None else {})
-        official = {"type": "array", "items": items, **sizes} | ({} if rest is None else {"additionalItems": rest})
+        official = {"type": "array", **({"items": items} if items else {}), **sizes} | (
+            {} if rest is None else {"additionalItems": rest}
+        )
         inner = distinct[0] if len(distinct) == 1 else {"anyOf": distinct} if distinct else {}
         return {"type": "array", "items": inner, **sizes, "x-official": official}
 
@@ -271,6 +271,8 @@ class _Normalizer:
                 return self._resolved(self._property(owner, name))
             case Name("NonNullable", (inner,)) if "NonNullable" not in self._types:
                 return self._resolved(without_nothing(self._resolved(inner)))
+            case Name("Record", (keys, values)) if names := literal_texts(keys, self._types):
+                return ObjectLiteral(tuple(Member(name, False, values, {}) for name in names), None)
             case Name(name, arguments) if arguments and isinstance(
                 alias := self._types.get(name), TypeAliasDeclaration
             ):
@@ -292,23 +294,21 @@ class _Normalizer:
             members = owner.members
         declared_type = next((member.type for member in reversed(members) if member.name == name), None)
         if declared_type is None:
-            raise self._error(f"an indexed access with {name!r} names no property; write the type itself")
+            raise self.error(f"an indexed access with {name!r} names no property; write the type itself")
         return declared_type
 
     def _value(self, tag: str, written: str) -> Any:
         try:
             return tag_value(tag, written)
         except ValueError as error:
-            raise self._error(str(error)) from None
+            raise self.error(str(error)) from None
 
     def _names(self, written: TsType, user: str) -> list[str]:
-        arms = written.arms if isinstance(written, UnionOf) else (written,)
-        names = [arm.value for arm in arms if isinstance(arm, Literal) and isinstance(arm.value, str)]
-        if len(names) < len(arms):
-            raise self._error(f"{user} omits what is no name; write the names of the properties as literals")
+        if not (names := literal_texts(written, self._types)):
+            raise self.error(f"{user} omits what is no name; write the names of the properties as literals")
         return names
 
-    def _error(self, text: str) -> SchemaError:
+    def error(self, text: str) -> SchemaError:
         at = f" (in {self._at})" if self._at and self._at not in text else ""
         return SchemaError(f"{self._revision}: {text}{at}", at=self._at)
 
@@ -330,7 +330,7 @@ class _Normalizer:
         if len(literals) == len(arms):
             kinds = list(dict.fromkeys(_json_type(value) for value in literals))
             return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": literals}
-        if literals and len(literals) + 1 == len(arms) and keywords == ["string"]:
+        if len(literals) + 1 == len(arms) and keywords == ["string"] and {*map(_json_type, literals)} == {"string"}:
             return {"type": "string", "x-known": literals}
         schemas: list[Schema] = []
         for arm in arms:

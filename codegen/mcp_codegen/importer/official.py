@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from ..json_types import is_list, is_object
-from .schema_references import REF, Schema
+from .schema_references import REF, Schema, contains_itself
 
 _ANNOTATIONS: Final = (
     "x-extends",
@@ -123,20 +123,30 @@ def _reduce(schema: Schema, definitions: Schema) -> Schema:
     if is_object(official):
         return _reduce(official, definitions)
     schema = _distributed(schema, definitions)
+    if "enum" in schema:
+        further = {key: value for key, value in _bare(schema).items() if key not in ("type", "enum")}
+        return _enumeration(schema["enum"]) | further
     reduced = {key: _reduce_key(key, value, definitions) for key, value in schema.items() if key not in _ANNOTATIONS}
     if "anyOf" in reduced:
         return _reduce_union(schema["anyOf"], definitions) | {key: reduced[key] for key in reduced if key != "anyOf"}
     if reduced == {"type": "object", "additionalProperties": True}:
         reduced["properties"] = {}  # The official tool writes this for `object`.
-    target = definitions.get(str(reduced.get("$ref")).removeprefix(REF))
-    if target is not None and _is_erased(target, definitions):
+    name = str(reduced.get("$ref")).removeprefix(REF)
+    target = definitions.get(name)
+    if target is not None and _is_erased(target) and not contains_itself(name, definitions, _is_erased):
         return _reduce(target, definitions) | {key: reduced[key] for key in reduced if key != "$ref"}
     return reduced
 
 
 def _distributed(schema: Schema, definitions: Schema) -> Schema:
-    """Return `A & (B | C)` as `A & B | A & C`, as the official tool writes it, and any other schema as it is."""
-    parts = schema.get("allOf", ())
+    """Return `A & (B | C)` as `A & B | A & C`, and `A & (B & C)` as `A & B & C`, as the official tool writes them.
+
+    Any other schema is returned as it is.
+    """
+    if "allOf" not in schema:
+        return schema
+    parts = _parts(schema["allOf"], definitions)
+    schema = {**schema, "allOf": parts}
     for place, part in enumerate(parts):
         arms = _arms(part, definitions)
         if arms:
@@ -144,6 +154,15 @@ def _distributed(schema: Schema, definitions: Schema) -> Schema:
             variants = ([*parts[:place], arm, *parts[place + 1 :]] for arm in arms)
             return rest | {"anyOf": [_distributed({"allOf": variant}, definitions) for variant in variants]}
     return schema
+
+
+def _parts(written: list[Schema], definitions: Schema) -> list[Schema]:
+    """Return the parts of an intersection, also those of its parts with a name."""
+    parts: list[Schema] = []
+    for part in written:
+        target = definitions.get(str(part.get("$ref")).removeprefix(REF), {})
+        parts += _parts(target["allOf"], definitions) if "allOf" in target else [part]
+    return parts
 
 
 def _arms(schema: Schema, definitions: Schema) -> list[Schema]:
@@ -166,7 +185,7 @@ def _reduce_key(key: str, value: Any, definitions: Schema) -> Any:
             return value
 
 
-def _is_erased(target: Schema, definitions: Schema) -> bool:
+def _is_erased(target: Schema) -> bool:
     """Return True for an alias of a plain type, an array or another name: the official tool inlines these at each
     use."""
     if "$ref" in target or "x-inline" in target:
@@ -175,22 +194,73 @@ def _is_erased(target: Schema, definitions: Schema) -> bool:
 
 
 def _reduce_union(arms: list[Schema], definitions: Schema) -> Schema:
-    """Return the union as the official tool writes it: flat, without duplicates, the plain types in one arm."""
+    """Return the union as the official tool writes it: flat, without duplicates, and without null.
+
+    The values are in one arm, and the plain types in another one.
+    """
+    arms = [arm for arm in arms if arm.get("x-official") is not False]
+    if len(arms) == 1:
+        return _reduce(arms[0], definitions)
     flat: list[Schema] = []
     for arm in arms:
         for schema in _flatten(arm, definitions):
             if schema not in flat:
                 flat.append(schema)
-    kinds = [schema["type"] for schema in flat if schema.keys() == {"type"} and schema["type"] != "object"]
-    rest = [schema for schema in flat if not (schema.keys() == {"type"} and schema["type"] != "object")]
-    scalars = [{"type": kinds if len(kinds) > 1 else kinds[0]}] if kinds else []
-    return {"anyOf": rest + scalars} if rest else scalars[0]
+    kinds = [schema["type"] for schema in flat if _is_plain(schema)]
+    literals = [value for schema in flat for value in _values(schema) if _kind(value) not in kinds]
+    if _is_boolean(literals):
+        kinds, literals = [*kinds, "boolean"], []
+    rest = [schema for schema in flat if not _is_plain(schema) and not _values(schema)]
+    rest += [_enumeration(literals)] if literals else []
+    rest += [{"type": kinds if len(kinds) > 1 else kinds[0]}] if kinds else []
+    return rest[0] if len(rest) == 1 else {"anyOf": rest}
+
+
+def _enumeration(literals: list[Any]) -> Schema:
+    """Return values as the official tool writes them: with a type if all have the same one; numbers are no integers."""
+    if _is_boolean(literals):
+        return {"type": "boolean"}
+    kinds = {_kind(value) for value in literals}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    written: Schema = {"enum": literals} if len(literals) > 1 else {"const": literals[0]}
+    return written if kind is None else {**written, "type": "number" if kind == "integer" else kind}
+
+
+def _is_plain(schema: Schema) -> bool:
+    return schema.keys() == {"type"} and schema["type"] != "object"
+
+
+def _values(schema: Schema) -> list[Any]:
+    """Return the values of a constant or of several."""
+    if not schema.keys() <= {"type", "const", "enum"}:
+        return []
+    return [schema["const"]] if "const" in schema else list(schema.get("enum", ()))
+
+
+def _is_boolean(literals: list[Any]) -> bool:
+    """Return True for `true` and `false` together."""
+    return len(literals) == 2 and all(isinstance(value, bool) for value in literals)
+
+
+def _kind(value: Any) -> str:
+    return "string" if isinstance(value, str) else "boolean" if isinstance(value, bool) else "integer"
 
 
 def _flatten(arm: Schema, definitions: Schema) -> list[Schema]:
-    if arm.get("x-official") is False:
-        return []
-    target = _distributed(definitions.get(str(arm.get("$ref")).removeprefix(REF), {}), definitions)
+    target = _distributed(definitions.get(str(arm.get("$ref")).removeprefix(REF), arm), definitions)
     if "anyOf" in target:
-        return [schema for inner in target["anyOf"] for schema in _flatten(inner, definitions)]
+        return [
+            schema
+            for inner in target["anyOf"]
+            if inner.get("x-official") is not False
+            for schema in _flatten(inner, definitions)
+        ]
+    if is_list(target.get("type")) and "enum" not in target:
+        return [{"type": kind} for kind in target["type"]]
+    if values := _values(_bare(target)):
+        return [{"const": value, "type": _kind(value)} for value in values]
     return [_reduce(arm, definitions)]
+
+
+def _bare(schema: Schema) -> Schema:
+    return {key: value for key, value in schema.items() if key not in (*_ANNOTATIONS, "description")}

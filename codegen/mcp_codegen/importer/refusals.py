@@ -32,6 +32,13 @@ REFUSED: Final = {
     "this_type": ("`this`", "the name of the interface"),
     "variable_declaration": ("`var`", "`const`"),
 }
+# Names that TypeScript declares, and what to write instead of them.
+_PLAIN: Final = {
+    **{name: f"`{name.lower()}`" for name in ("Boolean", "Number", "Object", "String")},
+    **dict.fromkeys(("URL", "RegExp", "Uint8Array"), "`string`, in the form that is sent"),
+    "bigint": "`number`",
+}
+_UTILITIES: Final = frozenset({"Partial", "Pick", "Readonly", "Required", "Exclude", "Extract"})
 
 
 def refuse_node(node: Node, source: str) -> NoReturn:
@@ -42,12 +49,30 @@ def refuse_node(node: Node, source: str) -> NoReturn:
 
 def refuse(node: Node, construct: str, instead: str, source: str) -> NoReturn:
     """Raise the SchemaError that names a construct, its line, and what to write instead."""
-    raise SchemaError(
-        f"{source}:{node.start_point.row + 1}: {construct} is outside of the TypeScript that schemas are read in; "
-        f"write {instead}"
-    )
+    line = node.start_point.row + 1
+    text = f"{source}:{line}: {construct} is outside of the TypeScript that schemas are read in; write {instead}"
+    raise SchemaError(text, at=f"line {line}")
 
 
 def text_of(node: Node) -> str:
     """Return the text of a node."""
     return (node.text or b"").decode()
+
+
+def undeclared(name: str) -> str:
+    """Return the text about a name that is used and not declared."""
+    return f"{name} is used but not declared; " + (
+        f"write {_PLAIN[name]}" if name in _PLAIN else "declare it in schema.ts"
+    )
+
+
+def no_interface(user: str, base: str, is_declared: bool) -> str:
+    """Return the text about a base of an interface that is no interface of the schema."""
+    remedy = "declare it in schema.ts"
+    if is_declared:
+        remedy = f"declare {base} as an interface"
+    elif base == "Record":
+        remedy = f"write `[key: string]: T` in {user}"
+    elif base in _UTILITIES:
+        remedy = f"write the properties in {user}"
+    return f"{user} extends {base}, which is not an interface of this schema; {remedy}"

@@ -9,7 +9,7 @@ from typing import Final
 TEXT_TAGS: Final = ("format", "pattern")
 JSON_TAGS: Final = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-    *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "default"),
+    *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "examples", "default"),
 )
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 _SIZES: Final = ("minLength", "maxLength", "minItems", "maxItems")
-_TAG_TYPES: Final[dict[str, type]] = {"uniqueItems": bool, **dict.fromkeys(_SIZES, int)}
+_TAG_TYPES: Final[dict[str, type]] = {"uniqueItems": bool, "examples": list, **dict.fromkeys(_SIZES, int)}
 
 
 def tag_value(tag: str, written: str) -> Any:

@@ -11,6 +11,7 @@ import tree_sitter_typescript
 from tree_sitter import Node
 
 from ..errors import SchemaError
+from .generics import refuse_circles
 from .literals import NoLiteralError, literal_value, string_value
 from .refusals import REFUSED, refuse, refuse_node, text_of
 from .syntax import (
@@ -66,6 +67,7 @@ def parse(text: str, source: str) -> list[Declaration]:
             text = f"{source}:{line}: {declared.name} is declared again, with another body; declare it once"
             raise SchemaError(text, at=declared.name)
         read[declared.name] = merged
+    refuse_circles(read, source)
     return list(read.values())
 
 
@@ -172,6 +174,9 @@ def _object(node: Node, source: str) -> ObjectLiteral:
         if child.type == "index_signature":
             if any(part.type == "mapped_type_clause" for part in child.children):
                 refuse(child, *REFUSED["mapped_type_clause"], source)
+            key = child.child_by_field_name("index_type")
+            if key is not None and text_of(key) != "string":
+                refuse(child, f"an index signature of {text_of(key)[:40]}", "`[key: string]: T`", source)
             index = _annotation(child, source)
         elif child.type == "property_signature":
             members.append(_member(child, tags, source))

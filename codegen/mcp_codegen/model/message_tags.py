@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from ..errors import RuleError
 from ..json_types import is_object
+from .overlay import DIRECTIONS, OverlayRows
 from .types import NamedTypes
 
 TAGS: Final = ("direction", "capability", "result")
-_DIRECTIONS: Final = ("client_to_server", "server_to_client")
 _NO_CAPABILITY: Final = "none"
 
 
@@ -41,6 +41,26 @@ def read_message_tags(schema: Mapping[str, Any], types: NamedTypes, revision: st
     return tags
 
 
+def sent_without_union(
+    tags: Mapping[str, MessageTags], rows: OverlayRows, direction: str, ending: str, in_unions: set[str]
+) -> list[str]:
+    """Return the messages that are in no union, and that one side sends by their tag, or else by a row of the overlay.
+
+    Args:
+        tags: The tags of messages, by type.
+        rows: The rows of the table `direction`.
+        direction: The direction of the messages.
+        ending: The end of their names, which tells requests from notifications.
+        in_unions: The messages that are in a union.
+    """
+    names = [name for name, of in tags.items() if of.direction == direction and name.endswith(ending)]
+    listed = [name for name, row in rows.rows.items() if row.use == direction and name.endswith(ending)]
+    free = [name for name in listed if name not in in_unions and not (name in tags and tags[name].direction)]
+    for name in free:
+        rows.use(name)
+    return [*(name for name in names if name not in in_unions), *free]
+
+
 def check_direction(tags: Mapping[str, MessageTags], name: str, direction: str, revision: str) -> None:
     """Raise RuleError if the tag of a message has another direction than its union."""
     tagged = tags[name].direction if name in tags else ""
@@ -51,8 +71,8 @@ def check_direction(tags: Mapping[str, MessageTags], name: str, direction: str, 
 
 def _tags(name: str, written: Mapping[str, Any], types: NamedTypes, revision: str) -> MessageTags:
     direction, capability, result = (None if written[tag] is None else str(written[tag]) for tag in TAGS)
-    if direction is not None and direction not in _DIRECTIONS:
-        raise _error(revision, name, "direction", direction, f"write {' or '.join(_DIRECTIONS)}")
+    if direction is not None and direction not in DIRECTIONS:
+        raise _error(revision, name, "direction", direction, f"write {' or '.join(DIRECTIONS)}")
     if result is not None and result not in types:
         raise _error(revision, name, "result", result, "name a type of the schema")
     if capability is not None and not capability:

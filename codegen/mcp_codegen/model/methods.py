@@ -19,7 +19,7 @@ from ..errors import RuleError, combine
 from .capabilities import CAPABILITIES, CapabilityRequirements, declared_path, has_capability
 from .ir import Alias, Field, InterimResult, Map, Method, Object, Plain, Ref, Type, Union
 from .merged import merged_union
-from .message_tags import NO_TAGS, MessageTags, check_direction
+from .message_tags import NO_TAGS, MessageTags, check_direction, sent_without_union
 from .method_shapes import are_carried, constants_of, named_type
 from .names import snake
 from .overlay import Overlay, OverlayRow, OverlayRows
@@ -35,6 +35,7 @@ ROLES: Final[Mapping[str, tuple[MethodKind, Direction]]] = {
     "ClientNotification": ("notification", "client_to_server"),
     "ServerNotification": ("notification", "server_to_client"),
 }
+_REMEDIES: Final = ("@direction", "a row of [[direction]] in overlay.toml")
 _METADATA: Final = "_meta"
 _SUFFIXES: Final = {"request": "Request", "input_request": "Request", "notification": "Notification"}
 
@@ -55,6 +56,7 @@ class MethodRules:
         self._revision = revision
         self._capability_rows = overlay.table("capability", revision, self._fits)
         self._unfit = {row.place: row for row in overlay.table("capability", revision).rows.values()}
+        self._direction_rows = overlay.table("direction", revision, lambda row: row.place in types)
         self._interim_rows: OverlayRows = overlay.table("interim", revision)
         self._requirements = CapabilityRequirements(types, revision, overlay)
 
@@ -122,9 +124,10 @@ class MethodRules:
             if field is not None and field.constant is not None and type.name not in covered:
                 text = (
                     f"{self._revision}: {type.name} has the method {field.constant!r} but is in none of "
-                    f"{', '.join(ROLES)}, so its direction cannot be derived; add it to one of them"
+                    f"{', '.join(ROLES)}, so its direction cannot be derived; add it to one of them, or give it "
+                    "@direction or a row of [[direction]] in overlay.toml"
                 )
-                errors.append(RuleError(text, rule="direction", at=type.name, tried=list(ROLES)))
+                errors.append(RuleError(text, rule="direction", at=type.name, tried=[*ROLES, *_REMEDIES]))
         return errors
 
     def _senders(self, role: str) -> list[str]:
@@ -140,11 +143,12 @@ class MethodRules:
         return [name for name in names if name not in both or has_interim == (role == "InputRequest")]
 
     def _tagged(self, role: str) -> list[str]:
-        """Return the messages with the tag of this direction that are in no union."""
+        """Return the messages of this role that are in no union: by their tag, or by a row of the overlay."""
         kind, direction = ROLES[role]
-        names = [name for name, tags in self._tags.items() if tags.direction == direction and kind != "input_request"]
-        others = {name for other in ROLES for name in self._arms(other)}
-        return [name for name in names if name.endswith(_SUFFIXES[kind]) and name not in others]
+        if kind == "input_request":
+            return []
+        in_unions = {name for other in ROLES for name in self._arms(other)}
+        return sent_without_union(self._tags, self._direction_rows, direction, _SUFFIXES[kind], in_unions)
 
     def _arms(self, role: str) -> list[str]:
         """Return the names in a union; an alias of one type is a union of one."""

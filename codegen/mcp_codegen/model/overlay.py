@@ -8,6 +8,7 @@ Generation fails for a row that nothing uses, and for one that does not fit a re
 | table          | place        | value                                                                           |
 |----------------|--------------|---------------------------------------------------------------------------------|
 | `name`         | `at`         | the name of a definition, of an inline object, or of an inline union            |
+| `direction`    | `type`       | the side that sends a message that is in no union: `server_to_client`           |
 | `capability`   | `method`     | the capability to declare first: `server.tools.listChanged`; empty for none     |
 | `requirement`  | `at`         | the capability that params of a type, or with a property, need in addition      |
 | `default`      | `at`         | the default value of a required property, which constructors fill in            |
@@ -29,8 +30,10 @@ from typing import Any, Final
 from ..errors import OverlayError
 from ..json_types import is_object
 
+DIRECTIONS: Final = ("client_to_server", "server_to_client")
 _TABLES: Final = {
     "name": "at",
+    "direction": "type",
     "capability": "method",
     "requirement": "at",
     "default": "at",
@@ -158,6 +161,8 @@ def _row(path: Path, table: str, entry: Any) -> OverlayRow:
             raise OverlayError(f"{path}: a row of [[{table}]] needs `{key}`: {entry}")
     if surplus := entry.keys() - {place, value, "reason", "derived", "only"}:
         raise OverlayError(f"{path}: a row of [[{table}]] has the unknown key {min(surplus)!r}; remove it: {entry}")
+    if table == "direction" and entry[value] not in DIRECTIONS:
+        raise OverlayError(f"{path}: a row of [[direction]] has `use` = {' or '.join(map(repr, DIRECTIONS))}: {entry}")
     return OverlayRow(
         table, entry[place], entry[value], entry.get("derived"), tuple(entry.get("only", ())), entry["reason"]
     )

@@ -24,6 +24,7 @@ NamedTypes = dict[str, Object | Alias]
 SchemaPath = tuple[str, ...]  # A definition, then the properties on the path to an inline schema.
 
 _PARAMS: Final = "params"
+_BOUNDS: Final = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
 _KINDS: Final = ("string", "integer", "number", "boolean", "null")
 
 
@@ -52,6 +53,8 @@ class TypeReader:
         """Return the types by name. Raises SchemaError for a form that cannot be read."""
         for name, schema in self._definitions.items():
             self._define(self._python[name], schema, (name,))
+        if circle := next((name for name in self._types if name in _targets(name, self._types)), ""):
+            raise self._error((circle,), "refers to itself; refer to another definition")
         return {
             name: self._with_bases(type) if isinstance(type, Object) else type for name, type in self._types.items()
         }
@@ -171,6 +174,8 @@ class TypeReader:
             self._resolve(schema, place)
             return Ref(self._python[self._target(str(schema["$ref"]).removeprefix(REF), place)])
         schema = self._distributed(schema, place)
+        if problem := _problem(schema):
+            raise self._error(place, problem)
         if self._is_record(schema, place):
             python = self._type_at(place)
             self._define(python, schema, place)
@@ -292,6 +297,28 @@ class TypeReader:
     def _error(self, place: SchemaPath, text: str, rule: str = "form") -> SchemaError:
         where = ".".join(place)
         return SchemaError(f"{self._revision}: {where or 'a definition'} {text}", rule=rule, at=where)
+
+
+def _targets(name: str, types: NamedTypes) -> set[str]:
+    """Return the types that an alias stands for, directly, in a union or through others."""
+    targets: set[str] = set()
+    waiting = [types[name]]
+    while waiting:
+        type = waiting.pop()
+        written = type.type if isinstance(type, Alias) else None
+        arms = written.arms if isinstance(written, Union) else (written,)
+        names = {arm.name for arm in arms if isinstance(arm, Ref)} - targets
+        waiting += [types[inner] for inner in names if inner in types]
+        targets |= names
+    return targets
+
+
+def _problem(schema: Schema) -> str:
+    """Return what no JSON Schema has: a union of nothing, or a bound that is no number; an empty text without it."""
+    if empty := [key for key in ("anyOf", "type") if schema.get(key) == []]:
+        return f"has an empty {empty[0]}, which no value fits; name a type"
+    wrong = [key for key in _BOUNDS if type(schema.get(key, 0)) not in (int, float)]
+    return f"has {wrong[0]} = {str(schema[wrong[0]])[:100]}, which is no number; write one" if wrong else ""
 
 
 def _is_map(schema: Schema) -> bool:

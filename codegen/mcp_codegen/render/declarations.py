@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, cast
 
-from datamodel_code_generator import InputFileType, LiteralType, generate
+from datamodel_code_generator import Error, InputFileType, LiteralType, generate
 from datamodel_code_generator.enums import AllOfClassHierarchy, DataModelType, TargetPydanticVersion
 from datamodel_code_generator.format import PythonVersion
 
@@ -109,7 +109,13 @@ def _written(revision: Revision, absent: Mapping[str, _Masked], masked: Mapping[
         tree_digest(folder),
         json.dumps([schema, options, attributes]),
     ]
-    return cached("types", parts, partial(_module_text, revision.id, schema, options, attributes, folder))
+    try:
+        return cached("types", parts, partial(_module_text, revision.id, schema, options, attributes, folder))
+    except Error as error:
+        reason = " ".join(str(error).split())[:300]
+        raise CodegenError(
+            f"{revision.id}: datamodel-code-generator cannot read a definition: {reason}; correct it"
+        ) from error
 
 
 def _module_text(

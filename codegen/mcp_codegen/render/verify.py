@@ -35,10 +35,11 @@ _NODES: Final = (
 def verify_types_module(source: str, revision: Revision) -> None:
     """Raise CodegenError unless the module declares exactly the types and fields of the revision, and does nothing."""
     tree = ast.parse(source)
-    for quoted in _forward_references(tree):
+    nodes = list(ast.walk(tree))
+    for quoted in _forward_references(nodes):
         if stray := _names(quoted) - set(revision.types) - _ANNOTATION_NAMES:
             raise _error(revision, f"a quoted annotation with {sorted(stray)}")
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, _NODES) or (isinstance(node, ast.Call) and not _is_harmless(node)):
             raise _error(revision, f"a {type(node).__name__} at line {getattr(node, 'lineno', 0)}")
     actual = {node.name: _fields(node) for node in tree.body if isinstance(node, ast.ClassDef)}
@@ -53,22 +54,25 @@ def verify_types_module(source: str, revision: Revision) -> None:
         raise _error(revision, f"the names {sorted(surplus)} on one side only")
 
 
-def _forward_references(tree: ast.Module) -> Iterator[str]:
+def _forward_references(nodes: list[ast.AST]) -> Iterator[str]:
     """Return the strings that are evaluated as annotations: those of fields and type aliases that are no literal
     values."""
-    annotations = [node.annotation for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
-    calls = (
-        node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "TypeAliasType"
-    )
+    annotations = [node.annotation for node in nodes if isinstance(node, ast.AnnAssign)]
+    calls = (node for node in nodes if isinstance(node, ast.Call) and _is_name(node.func, "TypeAliasType"))
     for annotation in annotations + [call.args[1] for call in calls]:
+        inner = list(ast.walk(annotation))
         values = {
             id(part)
-            for node in ast.walk(annotation)
-            if isinstance(node, ast.Call) or (isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal")
+            for node in inner
+            if isinstance(node, ast.Call) or (isinstance(node, ast.Subscript) and _is_name(node.value, "Literal"))
             for part in ast.walk(node)
         }
-        strings = (node for node in ast.walk(annotation) if isinstance(node, ast.Constant) and id(node) not in values)
+        strings = (node for node in inner if isinstance(node, ast.Constant) and id(node) not in values)
         yield from (node.value for node in strings if isinstance(node.value, str))
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _names(quoted: str) -> set[str]:

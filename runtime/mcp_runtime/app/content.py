@@ -15,6 +15,7 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 from ..errors import InvalidMessageError, LocalError
 from ..protocol import finite_numbers
 from .introspection.generated_types import wire_model
+from .introspection.other_versions import as_own
 
 # The MIME types of common files, which a table of the operating system may lack or name otherwise.
 _MIME_TYPES: Final = {
@@ -198,7 +199,7 @@ class AssistantMessage(Message):
 def to_content_blocks(value: Any, t: ModuleType, indent: int | None = None) -> list[Any]:
     """Return the content blocks of a value: text for a string, the blocks of all items for a list, JSON text
     otherwise. Raises InvalidMessageError for a value that JSON cannot express."""
-    match value:
+    match as_own(value, t):
         case None:
             return []
         case str():
@@ -209,12 +210,12 @@ def to_content_blocks(value: Any, t: ModuleType, indent: int | None = None) -> l
             return [t.AudioContent(data=value.encoded(), mime_type=value.mime_type)]
         case File():
             return [value.block(t)]
-        case t.ResourceContents():
-            return [t.EmbeddedResource(resource=value)]
-        case _ if isinstance(value, wire_model()) and isinstance(getattr(value, "type", None), str):
-            return [value]
-        case t.Resource():
-            return [t.ResourceLink(**value.model_dump())]
+        case t.ResourceContents() as contents:
+            return [t.EmbeddedResource(resource=contents)]
+        case block if isinstance(block, wire_model()) and isinstance(getattr(block, "type", None), str):
+            return [block]
+        case t.Resource() as resource:
+            return [t.ResourceLink(**resource.model_dump())]
         case _ if isinstance(value, (list, tuple)):
             return [block for item in as_list(cast(object, value)) for block in to_content_blocks(item, t, indent)]
         case _:

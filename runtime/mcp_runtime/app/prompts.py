@@ -15,6 +15,7 @@ from ..protocol.models import format_validation_error, is_object
 from ..server.context import ServerContext
 from .components.own_rounds import with_encrypted_state
 from .content import Message, as_list, to_content_blocks
+from .introspection.other_versions import as_own
 from .settings import Settings, tags_of, to_definition, to_wire, version_of
 from .signature import Signature, function_name
 
@@ -64,7 +65,7 @@ class Prompt:
             raise JSONRPCError(
                 INVALID_PARAMS, f"{self._description}: invalid arguments: {format_validation_error(error)}"
             ) from None
-        value = await self._signature.call(ctx, values)
+        value = as_own(await self._signature.call(ctx, values), self._t, result_types)
         if isinstance(value, result_types):
             return with_encrypted_state(ctx, value)
         messages = [message for item in as_list(value) for message in self._messages(item)]
@@ -72,9 +73,9 @@ class Prompt:
 
     def _messages(self, value: Any) -> list[Any]:
         """Return the messages of a value: one for each content block."""
-        match value:
-            case self._t.PromptMessage():
-                return [value]
+        match as_own(value, self._t, (self._t.PromptMessage,)):
+            case self._t.PromptMessage() as message:
+                return [message]
             case Message():
                 role, content = value.role, value.content
             case {"content": inner}:

@@ -17,6 +17,7 @@ from .components.failures import ShownExceptions, ToolFailures
 from .components.json_answers import ResultTypes
 from .components.prefixes import strip_prefix, with_prefixed_uri
 from .components.versions import requested_version, with_requested_version
+from .introspection.other_versions import as_own
 from .middleware.call_chain import CallNext, Middleware, chain
 from .prompts import Prompt
 from .providers.provided import ProvidedItems
@@ -274,6 +275,7 @@ class Registry(ProvidedItems):
         return name in prompts if uri is None else uri in templates or self.has_resource(uri)
 
     def _completion(self, suggestion: Any) -> Any:
+        suggestion = as_own(suggestion, self._t, (self._t.Completion,))
         if isinstance(suggestion, self._t.Completion):
             return suggestion
         values = [str(value) for value in suggestion]

@@ -21,6 +21,7 @@ from .components.own_rounds import with_encrypted_state
 from .components.uri_templates import URITemplate
 from .content import Audio, File, Image, as_list, json_text
 from .introspection.generated_types import wire_model
+from .introspection.other_versions import as_own
 from .settings import ResourceSettings, tags_of, to_definition, to_wire, version_of
 from .signature import Signature, function_name
 
@@ -77,10 +78,10 @@ class Resource:
             raise JSONRPCError(
                 INVALID_PARAMS, f"resource not found: {uri!r}: {format_validation_error(error)}", {"uri": uri}
             ) from None
-        value = await self._signature.call(ctx, arguments)
+        value = as_own(await self._signature.call(ctx, arguments), self._t, result_types)
         if isinstance(value, result_types):
             return with_encrypted_state(ctx, value)
-        parts = as_list(value)
+        parts = [as_own(part, self._t, (self._t.ResourceContents,)) for part in as_list(value)]
         if not any(isinstance(part, self._t.ResourceContents) for part in parts):
             parts = [value]
         return self._t.ReadResourceResult(contents=[self._content(uri, part) for part in parts])

@@ -15,6 +15,7 @@ from ..json_schema.validator import CompiledSchema, compile_schema
 from ..protocol.models import format_validation_error, is_model, is_model_type, is_object
 from .content import Audio, File, Image, require_finite
 from .introspection.generated_types import wire_model
+from .introspection.other_versions import own_type
 from .introspection.scalars import scalar_type
 
 if TYPE_CHECKING:
@@ -176,7 +177,8 @@ def _declared_type(returns: Any, t: ModuleType) -> Any:
     results = (t.CallToolResult, getattr(t, "InputRequiredResult", t.CallToolResult))
 
     def is_result(hint: Any) -> bool:
-        return isinstance(_bare(hint), type) and issubclass(_bare(hint), results)
+        bare = _bare(hint)
+        return isinstance(bare, type) and issubclass(own_type(bare, t) or bare, results)
 
     if get_origin(returns) is Annotated and is_result(returns):
         _, first, *metadata = get_args(returns)

@@ -22,6 +22,7 @@ from .components.json_answers import ResultTypes
 from .components.own_rounds import with_encrypted_state
 from .components.timeouts import with_timeout
 from .content import require_finite, to_content_blocks
+from .introspection.other_versions import as_own
 from .results import WRAPPED_KEY, Output, compile_declared, output_from_annotation, output_from_schema
 from .settings import ToolSettings, tags_of, to_definition, to_wire, version_of
 from .signature import Signature, function_name
@@ -125,6 +126,7 @@ class Tool:
                 return written
             if not isinstance(result_types, tuple):
                 result_types = result_types["call_tool"]
+            value = self._own(value, result_types)
             return self._checked(ctx, value) if isinstance(value, result_types) else self._result(value)
         except InvalidMessageError as error:
             _log.error("%s", error)
@@ -200,6 +202,13 @@ class Tool:
             raise ToolError(f"{self._description}: invalid arguments: {error}")
         [name] = self._signature.parameters
         return {name: dict(arguments)}
+
+    def _own(self, value: Any, result_types: tuple[type, ...]) -> Any:
+        """Return a result of another version as one of these types, and other values as they are."""
+        try:
+            return as_own(value, self._t, result_types)
+        except InvalidMessageError as error:
+            raise InvalidMessageError(f"{self._description} returned a value that cannot be sent: {error}") from None
 
     def _result(self, value: Any) -> Any:
         t, output = self._t, self._output

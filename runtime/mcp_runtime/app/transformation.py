@@ -129,9 +129,10 @@ class TransformedTool(Tool):
             value = await self._signature_of_function.call(forwarded.ctx, values)
         finally:
             CURRENT.reset(token)
-        if isinstance(value, forwarded.result_types):
-            return with_encrypted_state(forwarded.ctx, self._with_schema(value))
         try:
+            value = self._own(value, forwarded.result_types)
+            if isinstance(value, forwarded.result_types):
+                return with_encrypted_state(forwarded.ctx, self._with_schema(value))
             return self._result(value)
         except InvalidMessageError as error:
             return self._error_result(str(error))

@@ -24,7 +24,7 @@ from .capabilities import (
 from .events import Batch, Event, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
 from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
 from .lifecycle import Phase, allowed_methods, first_phase, initialize_refusal, is_allowed, shared_object
-from .models import PreSerialized, Read, format_validation_error, is_object, read_as_model, validator
+from .models import PreSerialized, Read, format_validation_error, is_object, read_as_model, type_name, validator
 from .revision import META, OPPOSITE, CapabilityRequirement, Direction, Handshake, Notification, Request, Revision, Sent
 
 Side = Literal["client", "server"]
@@ -122,10 +122,8 @@ class Connection:
             if is_object(result) and result.get("_meta") is not None:
                 meta = b""
         elif not isinstance(result, row.result_types):
-            names = " or ".join(type_.__name__ for type_ in row.result_types)
-            raise InvalidMessageError(
-                f"{row.method!r} in {self.revision.id}: the result must be {names}, not {type(result).__name__}"
-            )
+            names, name = " or ".join(kind.__name__ for kind in row.result_types), type_name(result, row.result_types)
+            raise InvalidMessageError(f"{row.method!r} in {self.revision.id}: the result must be {names}, not {name}")
         if meta and getattr(result, "meta", None) is not None:
             meta = b""
         data = jsonrpc.result(request.id, result, meta)

@@ -223,6 +223,14 @@ else:
     is_list = list.__instancecheck__
 
 
+def type_name(value: object, expected: tuple[type, ...]) -> str:
+    """Return the name of a value's type, with its module if an expected type of another version has this name."""
+    kind = type(value)
+    return (
+        f"{kind.__module__}.{kind.__name__}" if kind.__name__ in {cls.__name__ for cls in expected} else kind.__name__
+    )
+
+
 @cache
 def validator(shape: Any) -> Callable[[object], Any]:
     """Return a function that validates parsed JSON as this type, strictly and by JSON names only.

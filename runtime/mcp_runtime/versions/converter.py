@@ -12,7 +12,15 @@ from ..errors import ConversionError, InvalidMessageError, JSONRPCError
 from ..protocol.capabilities import Capabilities, parse_capability_path
 from ..protocol.connection import Connection, Side
 from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize, to_plain
-from ..protocol.models import PreSerialized, Read, format_validation_error, is_object, plain_of, read_as_model
+from ..protocol.models import (
+    PreSerialized,
+    Read,
+    format_validation_error,
+    is_object,
+    plain_of,
+    read_as_model,
+    type_name,
+)
 from ..protocol.revision import (
     META,
     OPPOSITE,
@@ -229,7 +237,7 @@ class MessageConverter:
             names = " or ".join(result_type.__name__ for result_type in result_types)
             raise InvalidMessageError(
                 f"the result of {handler_row.method!r} in {self.handler_revision.id} is {names}, not"
-                f" {type(result).__name__}"
+                f" {type_name(result, result_types)}"
             )
         return "" if isinstance(result, result_types[0]) else type(result).__name__
 

@@ -129,6 +129,20 @@ TALKING: dict[str, tuple[Change, str]] = {
     "a new type": (lambda types: types.update(Thing=record("a", a=TEXT)), NEWEST),
     "an alias of params": (lambda types: types.update(More=ref("RequestParams")), NEWEST),
     "an optional property": (lambda types: types["Tool"]["properties"].update(more=TEXT), NEWEST),
+    "a type that contains itself": (
+        lambda types: (
+            types.update(Nested={"anyOf": [TEXT, {"type": "array", "items": ref("Nested")}]}),
+            types["Tool"]["properties"].update(nested=ref("Nested"), title=ref("Nested")),
+        ),
+        NEWEST,
+    ),
+    "a map that contains itself": (
+        lambda types: (
+            types.update(Tree={"anyOf": [TEXT, {"type": "object", "additionalProperties": ref("Tree")}]}),
+            types["ToolAnnotations"]["properties"].update(title=ref("Tree")),
+        ),
+        NEWEST,
+    ),
     "a deprecated type": (lambda types: types["Tool"].update(deprecated=True), NEWEST),
     "input requests after a handshake": (rounds_after_a_handshake, HANDSHAKE),
     "ping with params of any shape": (
@@ -200,7 +214,25 @@ STOPPING: dict[str, tuple[Change, str, str]] = {
         lambda types: require(types, "Tool", source={"type": "string", "pattern": "^(?!latest$).+$"}),
         *("form", "Tool.source"),
     ),
+    "a union of nothing": (lambda types: require(types, "Tool", source={"anyOf": []}), "form", "Tool.source"),
+    "a type of nothing": (lambda types: require(types, "Tool", source={"type": []}), "form", "Tool.source"),
+    "a bound that is no number": (
+        lambda types: require(types, "Tool", source={"type": "integer", "minimum": [0]}),
+        *("form", "Tool.source"),
+    ),
+    "a size that is no number": (
+        lambda types: require(types, "Tool", source={"type": "array", "maxItems": "3"}),
+        *("form", "Tool.source"),
+    ),
+    "a length that is a truth": (
+        lambda types: require(types, "Tool", source=TEXT | {"minLength": True}),
+        *("form", "Tool.source"),
+    ),
     "a property that is no schema": (lambda types: require(types, "Tool", source=3), "form", "Tool.source"),
+    "a union with itself": (
+        lambda types: types.update(Loop={"anyOf": [TEXT, ref("Circle")]}, Circle={"anyOf": [TEXT, ref("Loop")]}),
+        *("form", "Loop"),
+    ),
     "an alias of itself": (lambda types: types.update(Loop=ref("Loop")), "form", "Loop"),
     "an enumeration of objects": (
         lambda types: require(types, "Tool", source={"enum": [{}]}),
@@ -216,8 +248,10 @@ STOPPING: dict[str, tuple[Change, str, str]] = {
 @pytest.mark.parametrize("state", TALKING)
 def test_a_state_is_derived(state: str) -> None:
     change, base = TALKING[state]
-    derived = draft(change, base).revision("draft")
+    schemas = draft(change, base)
+    derived = schemas.revision("draft")
     assert len(derived.methods) >= 20 and derived.lifecycle.roles
+    assert any("draft" in step for step in schemas.steps)
 
 
 @pytest.mark.parametrize("state", STOPPING)

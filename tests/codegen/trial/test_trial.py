@@ -11,14 +11,19 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from datamodel_code_generator import Error
 from support.project import ROOT
 from support.schemas.drafts import NEWEST, REF, TEXT, Types, draft, require
 
+from mcp_codegen.cache import VARIABLE
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.model.ir import Alias, Array, Field, Object, Plain, Ref, Union
 from mcp_codegen.model.patterns import matching_text
+from mcp_codegen.paths import data_path
+from mcp_codegen.render import declarations
+from mcp_codegen.render.package import render_revision
 from mcp_codegen.trial import trial
 from mcp_codegen.trial.samples import NoSampleError, Samples
 from mcp_codegen.trial.trial import try_revision
@@ -59,6 +64,17 @@ def test_bindings_that_do_not_work_are_a_finding_with_its_place(
     findings = try_revision(draft(change), "draft", type_check=False)
     assert (rule, True) in [(finding.rule, at in f"{finding.at} {finding.text}") for finding in findings]
     assert all(len(finding.text) <= 500 for finding in findings)
+
+
+def test_what_the_tool_for_types_refuses_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise Error("one\ntwo " + "x" * 1000)
+
+    monkeypatch.setattr(declarations, "generate", refuse)
+    monkeypatch.setenv(VARIABLE, "off")
+    with pytest.raises(CodegenError, match="datamodel-code-generator cannot read a definition: one two x") as caught:
+        render_revision(draft(lambda types: None).revision("draft"), (data_path("templates"),))
+    assert len(str(caught.value)) <= 500
 
 
 @pytest.mark.long

@@ -34,6 +34,21 @@ TEXTS = {
         "export interface X {\n/**\n * @minimum 0\n * @TJS-type number\n */\na: number;\n"
         "/** @format uri */\nb: string;\n}"
     ),
+    "values": (
+        "export const V = 'v';\nexport type L = 'a' | 'b';\nexport type N = 1 | 2;\nexport type X = L | 'c';\n"
+        "export type Y = typeof V | 'b' | Base;\nexport type Z = L | N | true | string[];\n"
+        "export interface W { a: L | null; b: L | string; c: true | false; d: 'x' | number; e: N | null;\n"
+        "f: L | Base; g: 1 | 2 | string }"
+    ),
+    "null": "export interface X { a: Base | null; b?: Base | null | undefined; c: (Base | null)[]; d: Base[] | null }",
+    "chained": (
+        "export type A = { d: string } & { e: string };\nexport type X = A & Other;\n"
+        "export interface Y { x: X; y: A & Base & { f: number } }"
+    ),
+    "keys": "export type K = 'x' | 'y';\nexport interface X { a: Record<K, string>; b?: Record<'z', Base> }",
+    "sizes": (
+        "export type A = (string | A)[];\nexport interface X { b: []; c?: A;\n/** @examples [1, 2] */\na: number;\n}"
+    ),
     "constants": "export const V = '1';\nexport interface X { v: typeof V; n: -32000; t: true }",
 }
 

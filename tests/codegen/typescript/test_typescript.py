@@ -40,6 +40,10 @@ export type Either = Thing | (Base & { b?: number });
 TEXT = {"type": "string"}
 X = {"type": "object", "properties": {"a": TEXT}, "required": ["a"]}
 XY = {"type": "object", "properties": {"a": TEXT, "b": TEXT}, "required": ["a", "b"]}
+Z = {"type": "object", "properties": {"b": TEXT}, "required": ["b"]}
+AB = {"type": "string", "enum": ["a", "b"]}
+REF_L = {"$ref": "#/definitions/L"}
+NO_ITEMS = {"minItems": 0, "maxItems": 0}
 HOLDS = {"type": "object", "required": ["b"]}
 OBJECT = {"type": "object"}
 REF_A = {"$ref": "#/definitions/A"}
@@ -121,6 +125,22 @@ def without_official(schema: Any) -> Any:
         ("type A = { a?: A }; interface X { b: A }", {"A": LOOP, "X": {**HOLDS, "properties": {"b": REF_A}}}),
         ("type A = B | C; interface B {} interface C {} type X = { a: string } & A;", DISTRIBUTED),
         ("interface X { b: [string, ...number[]] }", {"X": {**HOLDS, "properties": {"b": TUPLE}}}),
+        ("interface X { b: [] }", {"X": {**HOLDS, "properties": {"b": {"type": "array", **NO_ITEMS}}}}),
+        ("interface X { b: Record<'a', string> }", {"X": {**HOLDS, "properties": {"b": X}}}),
+        ("type L = 'a' | 'b'; type X = L | 'c';", {"L": AB, "X": {"type": "string", "enum": ["a", "b", "c"]}}),
+        ("type L = 'a' | 'b'; interface X { b: L | null }", {"L": AB, "X": {**HOLDS, "properties": {"b": REF_L}}}),
+        ("const V = 'a'; type X = typeof V | 'b';", {"X": AB}),
+        (
+            "interface X { /** @default \"a\" */ b: 'a' | 'b' }",
+            {"X": {**HOLDS, "properties": {"b": {**AB, "default": "a"}}}},
+        ),
+        ("type X = 1 | 2; type Y = true | false;", {"X": {"type": "number", "enum": [1, 2]}, "Y": {"type": "boolean"}}),
+        ("type X = 1 | 2 | string;", {"X": {"anyOf": [{"type": "number", "enum": [1, 2]}, TEXT]}}),
+        ("type A = (string | A)[];", {"A": {"type": "array", "items": {"anyOf": [REF_A, TEXT]}}}),
+        (
+            "type A = { a: string } & { b: string }; interface B {} type X = A & B;",
+            {"A": {"allOf": [X, Z]}, "B": EMPTY, "X": {"allOf": [X, Z, ARMS[0]]}},
+        ),
         ("type M<T> = T[]; interface X { b: M<string> }", {**GENERIC, "X": {**HOLDS, "properties": {"b": TEXTS}}}),
         (
             "interface X { b: Record<string, unknown> }",
@@ -160,6 +180,14 @@ def test_two_declarations_of_an_interface_are_merged_as_typescript_does() -> Non
     [
         ("type T = [...string];", "a rest element that is not an array"),
         ("type T = 10n;", "a bigint"),
+        ("interface X { a: bigint }", "write `number`"),
+        ("interface X { a: String }", "write `string`"),
+        ("interface X { [key: number]: string }", "an index signature of number"),
+        ("interface X extends Record<string, unknown> {}", "write `[key: string]: T` in X"),
+        ("interface A { a: string } interface X extends Partial<A> {}", "write the properties in X"),
+        ("type A = { a: string }; interface X extends A {}", "declare A as an interface"),
+        ("type A<B> = { b: B; a?: A<B[]> }; type Long = A<string>;", "beyond the limit; name the inner ones (in Long)"),
+        ("interface X { /** @examples 1 */ a: string }", "@examples"),
         ("type T = number & { a: string };", "an intersection with `number`"),
         ("type T = never[];", "`never`"),
         ("interface X { a: undefined }", "`undefined`"),
@@ -188,6 +216,10 @@ def test_two_declarations_of_an_interface_are_merged_as_typescript_does() -> Non
         ("interface X { a: string; a: number }", "the property 'a' twice"),
         ("type X = string; type X = number;", "X is declared again"),
         ("interface A extends B {} interface B extends A {}", "extends itself"),
+        ("type A = A | string;", "A circularly references itself"),
+        ("type A = B & X; type B = A & X; interface X { x: string }", "A circularly references itself"),
+        ("type A = 'a' | B; type B = A | C; type C = 'c';", "A circularly references itself"),
+        ("type A = A;", "A circularly references itself"),
         ("interface A {} interface X extends Omit<A, string> {}", "omits what is no name"),
         ("interface X { /** @minLength x */ a: string }", "@minLength"),
         ("interface X { /** @minLength 1.5 */ a: string }", "@minLength"),

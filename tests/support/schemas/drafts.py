@@ -18,11 +18,11 @@ NEWEST = next(reversed(SchemaCatalog(ROOT / "schema").pins))
 Types = dict[str, Any]
 
 
-def draft(change: Callable[[Types], object], base: str = NEWEST) -> SchemaCatalog:
-    """The catalog with a draft after the newest revision."""
+def draft(change: Callable[[Types], object], base: str = NEWEST, follows: str = NEWEST) -> SchemaCatalog:
+    """The catalog with a draft after a revision."""
     normalized = json.loads(_text(base))
     change(normalized["$defs"])
-    return SchemaCatalog(ROOT / "schema", Candidate(Pins("draft", NEWEST, "test", "0", {}), json.dumps(normalized)))
+    return SchemaCatalog(ROOT / "schema", Candidate(Pins("draft", follows, "test", "0", {}), json.dumps(normalized)))
 
 
 @cache

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.cli.commands import LIMIT, command_line, listening, mcp_codegen
-from support.ports import free_port
+from support.processes import free_port
 
 from mcp_codegen.cli.apps.file_watcher import FileWatcher
 from mcp_generated import MCPError, connect

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support.cli.commands import INSTALLED, LIMIT, command_line, listening, mcp_codegen
 from support.peers import node_peer
-from support.ports import free_port
+from support.processes import free_port
 
 from mcp_codegen.servers.identity import server_identity
 from mcp_generated import connect

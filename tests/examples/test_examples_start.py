@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.databases.postgres import environment_with_driver
 from support.peers import started
-from support.ports import free_port
+from support.processes import free_port
 from support.project import ROOT
 
 from mcp_generated import MCPError, connect

@@ -1,15 +1,31 @@
-"""The end of processes: with the session of tests, or within a time that other work does not count in."""
+"""Processes: free ports for them, and their end with the session of tests, or within a time without other work."""
 
 from __future__ import annotations
 
+import random
+import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 Moment = tuple[float, float]
 GRACE = 20.0  # Seconds for a process that was told to terminate.
+# Below the ports that systems give to clients: one of those may be taken again before the program has it.
+_PORTS: Final = range(10_240, 32_000)
 _shared: list[subprocess.Popen[Any]] = []
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody uses, for programs that cannot choose one themselves."""
+    while True:
+        port = random.SystemRandom().choice(_PORTS)
+        with socket.socket() as listener:
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def end_with_session(process: subprocess.Popen[Any]) -> None:

@@ -52,9 +52,9 @@ def check(written: dict[str, Any], field: Field, schema: dict[str, Any], id: str
 
 
 def test_a_class_of_a_module_that_is_not_loaded_has_fields_and_a_schema() -> None:
-    made = type("Made", (t.Tool,), {"__module__": "never_loaded"})
-    assert "input_schema" in made.model_fields
-    assert "inputSchema" in made.model_json_schema()["properties"]
+    cls = type("Own", (t.Tool,), {"__module__": "never_loaded"})
+    assert "input_schema" in cls.model_fields
+    assert "inputSchema" in cls.model_json_schema()["properties"]
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 import trio
-from support.ports import free_port
+from support.processes import free_port
 
 from mcp_generated import App, ConnectionClosedError, Context, LocalError, MultiClient, connect
 from mcp_generated.v2026_07_28 import Client

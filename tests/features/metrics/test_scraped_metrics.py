@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.peers import python_peer, started
-from support.ports import free_port
+from support.processes import free_port
 from support.project import TESTS
 
 from mcp_generated import connect

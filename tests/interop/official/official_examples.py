@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from support.official.sources import Program, rewritten, servers, tags, unpack
 from support.peers import clean, python_peer
-from support.ports import free_port
+from support.processes import free_port
 from support.project import PEER_DRIVERS
 
 Line = Literal["v1", "v2"]

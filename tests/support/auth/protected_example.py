@@ -13,7 +13,7 @@ from html import unescape
 from types import ModuleType
 
 import httpx2
-from support.ports import free_port
+from support.processes import free_port
 from support.project import ROOT
 
 FOLDER = ROOT / "examples" / "protected"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.peers import python_peer
-from support.ports import free_port
+from support.processes import free_port
 
 _DRIVER = "asyncpg==0.31.0"
 _LIMIT = 60.0  # Seconds for each program of PostgreSQL.

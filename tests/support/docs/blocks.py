@@ -34,7 +34,7 @@ from typing import Any, Final
 
 import pytest
 from support.docs import contexts
-from support.ports import free_port
+from support.processes import free_port
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

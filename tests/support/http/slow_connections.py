@@ -13,7 +13,7 @@ from typing import Any
 
 from support.clock import LoopClock
 from support.endpoints import STATELESS
-from support.ports import free_port
+from support.processes import free_port
 
 from mcp_generated import App, Context
 from mcp_generated.http import HTTPLimits

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 from support.peers import node_peer, started
-from support.ports import free_port
-from support.processes import end_with_session
+from support.processes import end_with_session, free_port
 
 from mcp_generated import v2024_11_05, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
 from mcp_generated.v2025_11_25 import types as t

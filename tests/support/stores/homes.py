@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.ports import free_port
-from support.processes import end_with_session
+from support.processes import end_with_session, free_port
 
 from mcp_runtime.stores.in_memory import InMemoryStore
 from mcp_runtime.stores.store_urls import open_store

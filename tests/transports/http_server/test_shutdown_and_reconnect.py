@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, among, server_of, since
 from support.http.sockets import Caller, Proxy, listening, proxied
-from support.ports import free_port
+from support.processes import free_port
 
 from mcp_runtime.errors import MCPError
 from mcp_runtime.session.options import RequestOptions

@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -94,7 +95,10 @@ class _Preparation:
         self._update = Update(snapshot, differing=[name for name in self._releases() if self._differs(name)])
 
     def update(self) -> Update:
-        for revision in self._chosen():
+        chosen = self._chosen()
+        if DRAFT in chosen:  # It is imported again after the releases, and must not stand between two of them.
+            shutil.rmtree(self._root / DRAFT, ignore_errors=True)
+        for revision in chosen:
             self._progress(f"{revision}: imported and tried")
             if item := self._revision(revision):
                 self._update.revisions.append(item)
@@ -170,7 +174,10 @@ class _Preparation:
         if item.follows:
             older = catalog.revision(item.follows)
             item.diffs.append(DiffReport(older.id, item.revision, compare(older, revision), deprecations(order)))
-            for step in (catalog.steps[older.id, revision.id], catalog.steps[revision.id, older.id]):
+            names = list(catalog.pins)
+            chain = names[names.index(older.id) : names.index(revision.id) + 1]  # A draft may stand between the two.
+            for pair in (pair for one, other in pairwise(chain) for pair in ((one, other), (other, one))):
+                step = catalog.steps[pair]
                 item.converts += [f"{step.source} → {step.target}: {rule}" for rule in step.rules]
         if item.revision in self._here.pins:
             before = self._here.revision(item.revision)

@@ -47,6 +47,8 @@ class History:
         """Commit these files for `draft` and for `r2025_06_01`; None removes a revision."""
         for name, files in revisions.items():
             place = self.repository / "schema" / name.removeprefix("r").replace("_", "-")
+            if files is None:
+                shutil.rmtree(place)
             for file, text in (files or {}).items():
                 place.mkdir(parents=True, exist_ok=True)
                 (place / file).write_text(text)
@@ -139,6 +141,18 @@ def test_a_draft_and_then_its_release_are_imported_generated_and_reported(histor
     assert list(SchemaCatalog(history.root).pins) == [FIRST, SECOND]
     assert not (history.output / "vdraft").exists() and (history.output / "v2025_06_01").is_dir()
     assert [path.name for path in (history.output / "converters").glob("v*.py")] == ["v2025_01_01_v2025_06_01.py"]
+    words = ["--all", "--schema", str(history.root), "--output", str(history.output), "--check"]
+    assert CliRunner().invoke(main, words).exit_code == 0
+
+
+@pytest.mark.long
+def test_a_release_is_imported_beside_an_earlier_draft_that_the_repository_has_no_more(history: History) -> None:
+    history.commit(draft=official_files(grown(limit=TEXT)))
+    assert history.update().exit_code == 0
+    history.commit(draft=None, r2025_06_01=official_files(grown(limit=TEXT, least=TEXT)))
+    done = history.update()
+    assert done.exit_code == 0, done.output
+    assert list(SchemaCatalog(history.root).pins) == [FIRST, "draft", SECOND]
     words = ["--all", "--schema", str(history.root), "--output", str(history.output), "--check"]
     assert CliRunner().invoke(main, words).exit_code == 0
 

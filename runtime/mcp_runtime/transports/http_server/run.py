@@ -15,7 +15,7 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..._lazy import load
 from ...aio.process_exit import ExitTimer, exit_without_threads
@@ -184,11 +184,10 @@ def _prepare(
     limits = settings.get("limits") or HTTPLimits()
     connections = ServerConnections(limits)
     server_class = _server_class(application, connections, exit_timer, place, urls, shared is not None)
-    loaded = Config(application, **config)
+    loaded: Any = Config(application, **config)
     loaded.load()
-    middleware: Any = loaded.loaded_app
-    if isinstance(middleware, ProxyHeadersMiddleware) and middleware.app is application:
-        loaded.loaded_app = cast(Any, ProxyHeaders(middleware))
+    if isinstance(loaded.loaded_app, ProxyHeadersMiddleware) and loaded.loaded_app.app is application:
+        loaded.loaded_app = ProxyHeaders(loaded.loaded_app)
     loaded.http_protocol_class = observed(loaded.http_protocol_class, connections)
     return with_handshake_deadline(server_class, limits.head_timeout)(loaded), listener
 

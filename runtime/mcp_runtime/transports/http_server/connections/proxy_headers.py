@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from ....http.asgi import Receive, Scope, Send
@@ -26,9 +25,18 @@ class ProxyHeaders:
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve an ASGI connection."""
         if scope["type"] != "lifespan":
-            with suppress(StopIteration):  # It waits for nothing but its application.
-                self._middleware(scope, receive, send).send(None)
+            run_to_end(self._middleware(scope, receive, send))
         return self._application(scope, receive, send)
+
+
+def run_to_end(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine that waits for nothing. Raises RuntimeError if it waits, so that no header is left unread."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    coroutine.close()
+    raise RuntimeError("the middleware for the headers of proxies waits; use a release of uvicorn in which it does not")
 
 
 async def _do_nothing(scope: Scope, receive: Receive, send: Send) -> None:

@@ -176,8 +176,8 @@ class _Preparation:
             item.diffs.append(DiffReport(older.id, item.revision, compare(older, revision), deprecations(order)))
             names = list(catalog.pins)
             chain = names[names.index(older.id) : names.index(revision.id) + 1]  # A draft may stand between the two.
-            for pair in (pair for one, other in pairwise(chain) for pair in ((one, other), (other, one))):
-                step = catalog.steps[pair]
+            keys = [key for one, other in pairwise(chain) for key in ((one, other), (other, one))]
+            for step in (catalog.steps[key] for key in keys):
                 item.converts += [f"{step.source} → {step.target}: {rule}" for rule in step.rules]
         if item.revision in self._here.pins:
             before = self._here.revision(item.revision)

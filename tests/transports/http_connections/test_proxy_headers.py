@@ -13,8 +13,8 @@ from mcp_runtime.transports.http_server.connections.proxy_headers import ProxyHe
 FORWARDED = [(b"x-forwarded-proto", b"https"), (b"x-forwarded-for", b"203.0.113.7, 127.0.0.1")]
 
 
-async def scope_behind(make: Any, scope: dict[str, Any]) -> dict[str, Any]:
-    """Return the scope that an application gets behind a middleware."""
+async def received_scope(make: Any, scope: dict[str, Any]) -> dict[str, Any]:
+    """Return the scope that an application gets from a middleware."""
     seen: list[dict[str, Any]] = []
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -30,8 +30,8 @@ async def scope_behind(make: Any, scope: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("headers", [FORWARDED, FORWARDED[:1], FORWARDED[1:], []])
 async def test_a_request_has_the_scope_that_uvicorn_gives_it(kind: str, client: Any, headers: Any) -> None:
     scope = {"type": kind, "scheme": "http", "client": client, "headers": headers}
-    expected = await scope_behind(lambda middleware: middleware, scope)
-    assert await scope_behind(ProxyHeaders, scope) == expected
+    expected = await received_scope(lambda middleware: middleware, scope)
+    assert await received_scope(ProxyHeaders, scope) == expected
     is_read = kind == "http" and client == ("127.0.0.1", 5000) and headers == FORWARDED
     assert (expected["client"] == ("203.0.113.7", 0) and expected["scheme"] == "https") == is_read
 

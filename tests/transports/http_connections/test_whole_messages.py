@@ -269,7 +269,7 @@ async def test_a_stream_whose_handler_has_ended_is_one_write() -> None:
     assert written.count(b"data: ") == 4
 
 
-TELLS_EACH_REQUEST = pytest.mark.skipif(
+NEEDS_FAST_PATHS = pytest.mark.skipif(
     not fast_paths.ENABLED, reason="uvicorn tells only the last request that it has read"
 )
 
@@ -280,7 +280,7 @@ TELLS_EACH_REQUEST = pytest.mark.skipif(
     [
         pytest.param("uvicorn", b"", id="uvicorn"),
         pytest.param("ours", b"", id="ours"),
-        pytest.param("ours", call("echo", "after it"), id="with the next one", marks=TELLS_EACH_REQUEST),
+        pytest.param("ours", call("echo", "after it"), id="with the next one", marks=NEEDS_FAST_PATHS),
     ],
 )
 async def test_a_handler_whose_client_goes_is_cancelled(kind: str, more: bytes, is_stream: bool) -> None:

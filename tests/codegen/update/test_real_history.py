@@ -30,7 +30,12 @@ pytestmark = [
 @pytest.mark.parametrize(
     ("commit", "code", "place"),
     [
-        ("71e306956a4959c9655e5036be215d41986596e6", 0, "| type-removed | `SubscriptionsListenResultResponse` |"),
+        # Two types are gone, and no message is another one: programs that name the types are affected, nobody else.
+        (
+            "71e306956a4959c9655e5036be215d41986596e6",
+            0,
+            "| programs that name it | 2 | `SubscriptionsListenResultMeta`, ",
+        ),
         ("f7e99af6417ec978233d8e27e1ac878b12106542", 2, "| agreement | `SubscriptionsListenResultMeta` |"),
     ],
 )

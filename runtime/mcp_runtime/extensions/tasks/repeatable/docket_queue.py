@@ -100,7 +100,7 @@ class DocketQueue:
                 async with self._docket.Worker(self._queue, **settings) as worker:
                     opened.set_result(None)
                     await self._work(worker)
-                    # When the worker has been told that it ends, and before it waits for its tasks.
+                    # When the worker is to end, and before it waits for its tasks.
                     asyncio.get_running_loop().call_soon(self._leave)
         except (RedisError, OSError) as error:
             if opened.done():

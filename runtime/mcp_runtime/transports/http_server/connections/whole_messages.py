@@ -120,7 +120,7 @@ def write_part(cycle: Any, headers: Raw | None, part: bytes, more: bool) -> bool
 
 
 def disconnection_of(cycle: Any) -> asyncio.Future[None] | None:
-    """Return a future that is done when the client of a request disconnects; None if uvicorn has to be asked."""
+    """Return a future that is done when the client of a request disconnects; None if only uvicorn knows."""
     connection: Any = getattr(cycle.on_response, "__self__", None)
     if cycle.more_body or cycle.disconnected or cycle.response_complete or not hasattr(connection, "disconnection"):
         return None

@@ -11,18 +11,10 @@ from black.mode import TargetVersion
 
 from .empty_lines import spaced
 from .logical_lines import INDENT, LogicalLine, UnreadFormError, logical_lines
+from .written_lines import written_line
 
 MODE: Final = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
 _HEADERS: Final = ("def", "class", "block")
-# What black leaves as `ast.unparse` writes it, but for the quotation marks.
-_PLAIN: Final = frozenset(
-    {
-        *(ast.AnnAssign, ast.Assign, ast.ClassDef, ast.Expr, ast.Import, ast.ImportFrom, ast.Raise, ast.Return),
-        *(ast.AsyncFunctionDef, ast.FunctionDef, ast.alias, ast.arg, ast.arguments, ast.keyword),
-        *(ast.Attribute, ast.Await, ast.BinOp, ast.BitOr, ast.Call, ast.Constant, ast.Dict, ast.List, ast.Name),
-        *(ast.Load, ast.Store, ast.Starred, ast.Subscript, ast.Tuple, ast.UnaryOp, ast.Not, ast.USub, ast.Pass),
-    }
-)
 _Key = tuple[int, str]
 
 
@@ -30,18 +22,21 @@ def format_texts(texts: Sequence[str]) -> list[str]:
     """Return modules as black formats them."""
     modules = [_read(text) for text in texts]
     waiting: dict[_Key, LogicalLine] = {}
-    settled: set[_Key] = set()
+    written: dict[_Key, str] = {}
     for lines in modules:
         for line in lines or ():
             key = line.depth, line.text
-            if key not in settled and key not in waiting:
-                if _is_settled(line):
-                    settled.add(key)
-                else:
+            if key not in written and key not in waiting:
+                text = line.text if _is_settled(line) else written_line(line, MODE.line_length)
+                if text is None:
                     waiting[key] = line
+                else:
+                    written[key] = text
     split = _formatted(list(waiting.values()))
+    if split is not None:
+        written |= split
     return [
-        black.format_str(text, mode=MODE) if lines is None or split is None else _joined(lines, split)
+        black.format_str(text, mode=MODE) if lines is None or split is None else _joined(lines, written)
         for text, lines in zip(texts, modules, strict=True)
     ]
 
@@ -56,10 +51,10 @@ def _read(text: str) -> list[LogicalLine] | None:
     return lines if lines and is_clear else None
 
 
-def _joined(lines: Iterable[LogicalLine], split: dict[_Key, str]) -> str:
+def _joined(lines: Iterable[LogicalLine], written: dict[_Key, str]) -> str:
     parts: list[str] = []
     for item in spaced(lines):
-        text = split.get((item.line.depth, item.line.text), item.line.text)
+        text = written[item.line.depth, item.line.text]
         parts.append("\n" * item.before + text + "\n" + "\n" * item.after)
     return "".join(parts)
 
@@ -110,31 +105,7 @@ def _is_settled(line: LogicalLine) -> bool:
     text = line.text.lstrip(" ")
     if line.kind in ("comment", "docstring") or text == "else:":
         return True
-    if line.kind == "text":
-        return text.startswith('"""') and "\\" not in text and line.text == line.text.rstrip()
-    is_short = len(line.text) <= MODE.line_length and "\n" not in text and text.isascii()
-    if not is_short or any(mark in text for mark in ("'", "\\", ",]", ",}", ", )")):
-        return False
-    node = _header(line.node)
-    if node is None or not all(type(part) in _PLAIN for part in ast.walk(node)):
-        return False
-    written = f"@{ast.unparse(node)}" if line.kind == "decorator" else ast.unparse(node)
-    return written == text.replace('"', "'")
-
-
-def _header(node: ast.stmt | ast.expr | None) -> ast.stmt | ast.expr | None:
-    """Return the node of a logical line, without the statements and the decorators that have lines of their own."""
-    match node:
-        case ast.ClassDef():
-            return ast.ClassDef(node.name, node.bases, node.keywords, [], [], lineno=0)
-        case ast.FunctionDef():
-            return ast.FunctionDef(node.name, node.args, [], [], node.returns, lineno=0)
-        case ast.AsyncFunctionDef():
-            return ast.AsyncFunctionDef(node.name, node.args, [], [], node.returns, lineno=0)
-        case ast.If() | ast.For() | ast.AsyncFor() | ast.With() | ast.AsyncWith() | ast.While():
-            return None
-        case _:
-            return node
+    return line.kind == "text" and text.startswith('"""') and "\\" not in text and line.text == line.text.rstrip()
 
 
 def _is_settled_docstring(line: LogicalLine) -> bool:

@@ -30,6 +30,12 @@ def cached(kind: str, parts: Iterable[str | bytes], make: Callable[[], str]) -> 
     return cached_texts(kind, [parts], lambda numbers: [make()])[0]
 
 
+def is_cached(kind: str, parts: Iterable[str | bytes]) -> bool:
+    """Return True if the cache has an entry for these parts, whole or not."""
+    folder = _folder()
+    return folder is not None and (folder / kind / digest([kind, *parts])).exists()
+
+
 def cached_texts(
     kind: str, all_parts: Iterable[Iterable[str | bytes]], make: Callable[[list[int]], list[str]]
 ) -> list[str]:

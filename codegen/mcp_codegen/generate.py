@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from .catalog import SchemaCatalog
 from .extensions.catalog import mounted_extensions
-from .extensions.render import render_extension, render_extensions
-from .helper_process import HelperProcess, answer_parent, processors
+from .extensions.render import ExtensionPackage, render_extensions
+from .helper_process import processors
 from .model.ir import Revision
 from .paths import Templates
 from .render.core_schemas import render_core_schemas
+from .render.declarations import written_ahead
 from .render.package import (
+    RevisionPackage,
     converter_module,
     render_app,
     render_areas,
@@ -23,7 +25,6 @@ from .render.package import (
     render_converters_package,
     render_index,
     render_multi,
-    render_revision,
     supports_apps,
 )
 from .render.source import format_modules, tidy_modules
@@ -41,22 +42,22 @@ def generate(
 ) -> dict[Path, str]:
     """Return the text of each file by path. Nothing is written.
 
-    `progress` is called with the id of each revision once its files are rendered. The index of the output folder names
-    the revisions generated now and those that exist there already. With `parallel`, a second process renders all
-    revisions but the first and the last one, where there are two processors: these take as long as the others.
+    `progress` is called with the id of each revision once its types are rendered. The index of the output folder names
+    the revisions generated now and those that exist there already. With `parallel`, a second process writes the
+    declarations of all types where there are two processors, and this one all else.
     """
-    chosen = list(revisions)
-    others = (chosen[1:-1] or chosen[:-1]) if parallel and processors() > 1 else []
-    with HelperProcess("mcp_codegen.generate", _task(schemas, templates, output, others) if others else None) as helper:
-        own_texts = _module_texts(schemas, templates, output, chosen, frozenset(others), progress)
-        files = format_modules(own_texts)
-        answer = helper.answer()
-    if answer is not None:
-        files |= {Path(path): text for path, text in answer.items()}
-    elif others:  # An error of the other process is raised here.
-        files |= format_modules(_texts_of(schemas, templates, output, others, lambda revision: None))
-    for revision in others:
-        progress(revision)
+    chosen = _checked(schemas, revisions)
+    packages = _packages(schemas, templates, output, chosen)
+    ahead: AbstractContextManager[Callable[[], None]] = nullcontext(lambda: None)
+    if parallel and processors() > 1:
+        ahead = written_ahead([(package.revision, package.own) for package in packages.values()], templates)
+    with ahead as wait:
+        files = format_modules(_other_modules(schemas, templates, output, chosen, packages))
+        for folder, package in packages.items():
+            wait()
+            files |= format_modules(tidy_modules(_types(folder, package), output))
+            if isinstance(package, RevisionPackage):
+                progress(package.revision.id)
     return dict(sorted(files.items()))
 
 
@@ -64,45 +65,56 @@ def module_texts(
     schemas: SchemaCatalog, templates: Templates, output: Path, revisions: Iterable[str]
 ) -> dict[Path, str]:
     """Return what `generate` returns, before it is formatted."""
-    return _module_texts(schemas, templates, output, revisions, frozenset(), lambda revision: None)
+    chosen = _checked(schemas, revisions)
+    packages = _packages(schemas, templates, output, chosen)
+    types = {path: text for folder, package in packages.items() for path, text in _types(folder, package).items()}
+    return _other_modules(schemas, templates, output, chosen, packages) | tidy_modules(types, output)
 
 
-def _texts_of(
-    schemas: SchemaCatalog,
-    templates: Templates,
-    output: Path,
-    revisions: Iterable[str],
-    progress: Callable[[str], None],
-) -> dict[Path, str]:
-    """Return the modules of revisions and of the extensions that are mounted on them, tidy and not formatted."""
-    files: dict[Path, str] = {}
-    for revision in revisions:
-        read = schemas.revision(revision)
-        for name, text in split_types(render_revision(read, templates), read).items():
-            files[output / read.module / name] = text
-        files[output / read.module / "core_schemas.py"] = render_core_schemas(read, templates)
-        for mounted, sha256 in mounted_extensions(schemas, revision):
-            for name, text in render_extension(mounted, sha256, templates).items():
-                files[output / "extensions" / mounted.manifest.name / name] = text
-            files[output / "extensions" / "__init__.py"] = render_extensions()
-        progress(revision)
-    return tidy_modules(files, output)
-
-
-def _module_texts(
-    schemas: SchemaCatalog,
-    templates: Templates,
-    output: Path,
-    revisions: Iterable[str],
-    others: frozenset[str],
-    progress: Callable[[str], None],
-) -> dict[Path, str]:
-    """Return the modules of the revisions, without those of `others`, and the modules of all revisions."""
+def _checked(schemas: SchemaCatalog, revisions: Iterable[str]) -> list[str]:
+    """Return the ids of revisions that exist, if all rows of the overlay are needed."""
     chosen = [schemas.require_revision(revision) for revision in revisions]
     schemas.check_overlay()
-    own = [revision for revision in chosen if revision not in others]
-    texts = _texts_of(schemas, templates, output, own, progress)
+    return chosen
+
+
+def _packages(
+    schemas: SchemaCatalog, templates: Templates, output: Path, revisions: Iterable[str]
+) -> dict[Path, RevisionPackage | ExtensionPackage]:
+    """Return the packages of revisions by their folders, each before those of the extensions that are mounted on it."""
+    packages: dict[Path, RevisionPackage | ExtensionPackage] = {}
+    for revision in revisions:
+        read = schemas.revision(revision)
+        packages[output / read.module] = RevisionPackage(read, templates)
+        for mounted, sha256 in mounted_extensions(schemas, revision):
+            folder = output / "extensions" / mounted.manifest.name
+            packages[folder] = ExtensionPackage(mounted, sha256, templates)
+    return packages
+
+
+def _types(folder: Path, package: RevisionPackage | ExtensionPackage) -> dict[Path, str]:
+    """Return the modules of the types of a package."""
+    modules = {"types.py": package.types()}
+    if isinstance(package, RevisionPackage):
+        modules = split_types(modules, package.revision)
+    return {folder / name: text for name, text in modules.items()}
+
+
+def _other_modules(
+    schemas: SchemaCatalog,
+    templates: Templates,
+    output: Path,
+    chosen: list[str],
+    packages: Mapping[Path, RevisionPackage | ExtensionPackage],
+) -> dict[Path, str]:
+    """Return the modules without those of types, tidy and not formatted."""
     files: dict[Path, str] = {}
+    for folder, package in packages.items():
+        files |= {folder / name: text for name, text in package.modules().items()}
+        if isinstance(package, RevisionPackage):
+            files[folder / "core_schemas.py"] = render_core_schemas(package.revision, templates)
+        else:
+            files[folder.parent / "__init__.py"] = render_extensions()
     all_revisions = [schemas.revision(revision) for revision in schemas.pins]
     indexed = [
         revision
@@ -128,7 +140,7 @@ def _module_texts(
             files |= {output / name: text for name, text in compat.items()}
         files[output / "multi.py"] = render_multi(app_revision, templates)
     index = render_index(indexed, neighbours, templates, app is not None)
-    return texts | tidy_modules(files | {output / "__init__.py": index, output / "py.typed": ""}, output)
+    return tidy_modules(files | {output / "__init__.py": index, output / "py.typed": ""}, output)
 
 
 def _neighbours(all_revisions: list[Revision], indexed: list[Revision]) -> list[tuple[Revision, Revision]]:
@@ -136,25 +148,3 @@ def _neighbours(all_revisions: list[Revision], indexed: list[Revision]) -> list[
     if len(indexed) < 2:
         return []
     return list(pairwise(all_revisions[all_revisions.index(indexed[0]) : all_revisions.index(indexed[-1]) + 1]))
-
-
-def _task(schemas: SchemaCatalog, templates: Templates, output: Path, revisions: list[str]) -> dict[str, Any]:
-    """Return the task of the other process as JSON."""
-    return {
-        "schemas": str(schemas.root.absolute()),
-        "templates": [str(folder.absolute()) for folder in templates],
-        "output": str(output),
-        "revisions": revisions,
-    }
-
-
-def answer_task(task: dict[str, Any]) -> dict[str, str]:
-    """Return the formatted modules of the revisions of a task, by path."""
-    templates = tuple(map(Path, task["templates"]))
-    schemas, output = SchemaCatalog(Path(task["schemas"])), Path(task["output"])
-    files = format_modules(_texts_of(schemas, templates, output, task["revisions"], lambda revision: None))
-    return {str(path): text for path, text in files.items()}
-
-
-if __name__ == "__main__":
-    answer_parent(answer_task)

@@ -1,4 +1,4 @@
-"""A second process of the generator: it gets a task as JSON on its standard input, and prints the answer as JSON."""
+"""A second process of the generator: it gets tasks as JSON on its standard input, and prints an answer to each."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 
 class HelperProcess:
-    """Runs a module with a task while this process does something else; without a task it runs nothing.
+    """Runs a module that does tasks while this process does something else; without tasks it runs nothing.
 
     At the end of its block the process has ended.
     """
 
-    def __init__(self, module: str, task: dict[str, Any] | None) -> None:
-        self._task = task
+    def __init__(self, module: str, tasks: Sequence[dict[str, Any]]) -> None:
+        self._tasks = tasks
         self._process: subprocess.Popen[bytes] | None = None
         self._command = [sys.executable, "-P", "-m", module]
+        self._sender = threading.Thread(target=self._send, name="tasks")
 
     def __enter__(self) -> Self:
-        if self._task is not None:
+        if self._tasks:
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUTF8": "1"}
             pipe = subprocess.PIPE
             try:
@@ -33,28 +35,29 @@ class HelperProcess:
                 )
             except OSError:  # Without it, this process does everything.
                 return self
-            assert self._process.stdin is not None
-            try:
-                self._process.stdin.write(json.dumps(self._task).encode())
-                self._process.stdin.close()
-            except OSError:  # It has ended.
-                pass
+            self._sender.start()  # The tasks do not fit in a pipe.
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+            self._sender.join()
             assert self._process.stdout is not None
             self._process.stdout.close()
 
+    def _send(self) -> None:
+        assert self._process is not None and self._process.stdin is not None
+        with suppress(OSError), self._process.stdin as pipe:  # It may have ended.
+            pipe.write(json.dumps(self._tasks).encode())
+
     def answer(self) -> Any:
-        """Return the answer, or None if there is no process or it has failed."""
+        """Return the answer to the next task, or None if there is no process or it has failed."""
         if self._process is None:
             return None
         assert self._process.stdout is not None
-        data = self._process.stdout.read()
-        return json.loads(data) if self._process.wait() == 0 else None
+        line = self._process.stdout.readline()
+        return json.loads(line) if line.endswith(b"\n") else None
 
 
 @contextmanager
@@ -70,11 +73,11 @@ def without_collection() -> Generator[None]:
 
 
 def answer_parent(work: Callable[[dict[str, Any]], object]) -> None:
-    """Do the task on the standard input, and print its answer."""
+    """Do the tasks on the standard input, and print the answer to each in a line."""
     with without_collection():
-        answer = work(json.loads(sys.stdin.buffer.read()))
-    sys.stdout.buffer.write(json.dumps(answer).encode())
-    sys.stdout.buffer.flush()
+        for task in json.loads(sys.stdin.buffer.read()):
+            sys.stdout.buffer.write(json.dumps(work(task)).encode() + b"\n")
+            sys.stdout.buffer.flush()
 
 
 def processors() -> int:

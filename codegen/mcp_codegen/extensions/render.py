@@ -7,24 +7,36 @@ from itertools import takewhile
 from typing import Final
 
 from ..paths import Templates
-from ..render.package import render_revision
+from ..render.package import RevisionPackage
 from ..render.source import GENERATOR
 from .mount import MountedExtension
 
 
-def render_extension(mounted: MountedExtension, sha256: str, templates: Templates) -> dict[str, str]:
-    """Return the files by name, not formatted. An extension without messages has types only."""
-    module = f"__name__.rpartition({'.extensions.'!r})[0] + {f'.{mounted.base.module}.methods'!r}"
-    base_methods = {row.method for row in mounted.base.methods}
-    new = frozenset(row.method for row in mounted.revision.methods) - base_methods
-    added = frozenset[str]() if mounted.manifest.sides else new
-    files = render_revision(mounted.revision, templates, module, mounted.added_types, added)
-    files["types.py"] = _own_types(files["types.py"], mounted)
-    name = mounted.manifest.name
-    if not mounted.manifest.roles:
-        doc = f'"""The types of the extension {name} for MCP {mounted.base.id}."""\n\nfrom . import types as types\n'
-        files = {"types.py": files["types.py"], "__init__.py": _HEADER_LINES * "#\n" + doc}
-    return {file: _headed(text, mounted, sha256) for file, text in files.items()}
+class ExtensionPackage:
+    """The files of an extension by name, not formatted. An extension without messages has types only."""
+
+    def __init__(self, mounted: MountedExtension, sha256: str, templates: Templates) -> None:
+        self.revision, self.own = mounted.revision, mounted.added_types
+        self._mounted, self._sha256 = mounted, sha256
+        module = f"__name__.rpartition({'.extensions.'!r})[0] + {f'.{mounted.base.module}.methods'!r}"
+        base_methods = {row.method for row in mounted.base.methods}
+        new = frozenset(row.method for row in mounted.revision.methods) - base_methods
+        added = frozenset[str]() if mounted.manifest.sides else new
+        self._package = RevisionPackage(mounted.revision, templates, module, mounted.added_types, added)
+
+    def modules(self) -> dict[str, str]:
+        """Return the modules other than that of the types."""
+        if self._mounted.manifest.roles:
+            files = self._package.modules()
+        else:
+            name, base = self._mounted.manifest.name, self._mounted.base.id
+            doc = f'"""The types of the extension {name} for MCP {base}."""\n\nfrom . import types as types\n'
+            files = {"__init__.py": _HEADER_LINES * "#\n" + doc}
+        return {file: _headed(text, self._mounted, self._sha256) for file, text in files.items()}
+
+    def types(self) -> str:
+        """Return types.py, with the types of the core protocol imported."""
+        return _headed(_own_types(self._package.types(), self._mounted), self._mounted, self._sha256)
 
 
 def render_extensions() -> str:

@@ -8,25 +8,24 @@ common, so each declaration is written once in a process.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from datamodel_code_generator import Error, InputFileType, LiteralType, generate
-from datamodel_code_generator.enums import AllOfClassHierarchy, DataModelType, TargetPydanticVersion
-from datamodel_code_generator.format import PythonVersion
-
-from ..cache import cached, digest, tree_digest
-from ..errors import CodegenError
+from ..cache import cached, digest, is_cached, tree_digest
+from ..helper_process import HelperProcess
 from ..json_types import is_list, is_object
 from ..model.ir import Alias, Object, Revision
 from ..paths import Templates
 from .sections import split
 from .types import Masker, Schema, class_options, definition_schema, is_second_name
 
+_WRITER: Final = "mcp_codegen.render.written_modules"
+_SOURCES: Final = (Path(__file__), Path(__file__).with_name("written_modules.py"))
 _VERSION: Final = version("datamodel-code-generator")
 _REFERENCE: Final = "#/$defs/"
 _MAX_TEXTS: Final = 20_000
@@ -43,31 +42,111 @@ class _Masked:
     references: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What datamodel-code-generator has to write: the declarations that no other task has, by their digests."""
+
+    digests: dict[str, str]
+    task: dict[str, Any]
+
+    def parts(self) -> list[str | bytes]:
+        """Return all that the module depends on."""
+        folder = Path(self.task["folder"])
+        task = {key: value for key, value in self.task.items() if key not in ("folder", "revision")}
+        return [_VERSION, *(path.read_bytes() for path in _SOURCES), tree_digest(folder), json.dumps(task)]
+
+    def store(self, module: str) -> None:
+        """Store the declarations of the module."""
+        written = split(module)
+        _texts.update((digested, written[name]) for name, digested in self.digests.items())
+
+
+class _Masks:
+    """The types of a revision as datamodel-code-generator gets them, but for second names."""
+
+    def __init__(self, revision: Revision, templates: Templates, unlinked: Collection[str]) -> None:
+        self._revision = revision
+        self._folder = next(folder / "types" for folder in templates if (folder / "types").is_dir())
+        self.types = {
+            definition.name: _masked(definition, revision, Masker(revision, unlinked))
+            for definition in revision.types.values()
+            if not is_second_name(definition)
+        }
+        inputs = {name: json.dumps([item.schema, item.options]) for name, item in self.types.items()}
+        common = [_VERSION, tree_digest(self._folder)]
+        self.digests = {
+            name: digest([*common, name, inputs[name], *(inputs[other] for other in sorted(item.references))])
+            for name, item in self.types.items()
+        }
+
+    def task(self, present: Collection[str]) -> _Task | None:
+        """Return what has to be written, None if all of it is present."""
+        digests = {name: digested for name, digested in self.digests.items() if digested not in present}
+        if not digests:
+            return None
+        needed = digests.keys() | {other for name in digests for other in self.types[name].references}
+        # What only those refer to needs a name, and nothing else.
+        named = {other for name in needed for other in self.types[name].references} - needed
+        schema = {
+            "$defs": {
+                name: item.schema if name in needed else {"type": "object"}
+                for name, item in self.types.items()
+                if name in needed or name in named
+            }
+        }
+        options = {name: item.options for name, item in self.types.items() if name in needed and item.options}
+        attributes = dict(
+            sorted((token, name) for key in needed for token, name in self.types[key].tokens.attributes.items())
+        )
+        task = {"revision": self._revision.id, "folder": str(self._folder.absolute())}
+        return _Task(digests, task | {"schema": schema, "options": options, "attributes": attributes})
+
+
 def declarations(revision: Revision, templates: Templates, unlinked: Collection[str] = ()) -> dict[str, str]:
     """Return the declaration of each type by its name, but for second names.
 
     The docstrings of all types but `unlinked` end with the address of the type in the specification.
     """
-    folder = next(folder / "types" for folder in templates if (folder / "types").is_dir())
-    masked = {
-        definition.name: _masked(definition, revision, Masker(revision, unlinked))
-        for definition in revision.types.values()
-        if not is_second_name(definition)
-    }
-    inputs = {name: json.dumps([item.schema, item.options]) for name, item in masked.items()}
-    common = [_VERSION, tree_digest(folder)]
-    digests = {
-        name: digest([*common, name, inputs[name], *(inputs[other] for other in sorted(item.references))])
-        for name, item in masked.items()
-    }
-    absent = [name for name in masked if digests[name] not in _texts]
-    if absent:
-        if len(_texts) > _MAX_TEXTS:
-            _texts.clear()
-            absent = list(masked)
-        written = split(_written(revision, {name: masked[name] for name in absent}, masked, folder))
-        _texts.update((digests[name], written[name]) for name in absent)
-    return {name: item.tokens.unmask(_texts[digests[name]]) for name, item in masked.items()}
+    if len(_texts) > _MAX_TEXTS:
+        _texts.clear()
+    masks = _Masks(revision, templates, unlinked)
+    if (task := masks.task(_texts)) is not None:
+        task.store(cached("types", task.parts(), partial(_written, task.task)))
+    return {name: item.tokens.unmask(_texts[masks.digests[name]]) for name, item in masks.types.items()}
+
+
+@contextmanager
+def written_ahead(
+    revisions: Iterable[tuple[Revision, Collection[str]]], templates: Templates
+) -> Generator[Callable[[], None]]:
+    """Let a second process write the declarations of revisions, with the types of each that are unlinked, in this
+    order. Yield the function that waits for those of the next revision."""
+    present = set(_texts)
+    tasks: list[tuple[_Task, bool] | None] = []
+    for revision, unlinked in revisions:
+        task = _Masks(revision, templates, unlinked).task(present)
+        tasks.append(None if task is None else (task, is_cached("types", task.parts())))
+        present |= set(task.digests.values()) if task is not None else set()
+    absent = [item[0].task for item in tasks if item is not None and not item[1]]
+    with HelperProcess(_WRITER, absent) as helper:
+        yield partial(next, _stored(tasks, helper))
+
+
+def _stored(tasks: Iterable[tuple[_Task, bool] | None], helper: HelperProcess) -> Iterator[None]:
+    """Store the declarations of one task after the other."""
+    for item in tasks:
+        if item is not None:
+            task, was_cached = item
+            answer = None if was_cached else helper.answer()
+            make = partial(_written, task.task) if answer is None else partial(str, answer)
+            task.store(cached("types", task.parts(), make))
+        yield
+
+
+def _written(task: dict[str, Any]) -> str:
+    from .written_modules import written_module  # Imports datamodel-code-generator.
+
+    return written_module(task)
 
 
 def _masked(definition: Object | Alias, revision: Revision, tokens: Masker) -> _Masked:
@@ -87,70 +166,3 @@ def _references(schema: object) -> Iterator[str]:
     elif is_list(schema):
         for item in schema:
             yield from _references(item)
-
-
-def _written(revision: Revision, absent: Mapping[str, _Masked], masked: Mapping[str, _Masked], folder: Path) -> str:
-    """Return a module with the types that are absent, and those that they refer to."""
-    needed = absent.keys() | {other for item in absent.values() for other in item.references}
-    # What only those refer to needs a name, and nothing else.
-    named = {other for name in needed for other in masked[name].references} - needed
-    schema = {
-        "$defs": {
-            name: item.schema if name in needed else {"type": "object"}
-            for name, item in masked.items()
-            if name in needed or name in named
-        }
-    }
-    options = {name: item.options for name, item in masked.items() if name in needed and item.options}
-    attributes = dict(sorted((token, name) for key in needed for token, name in masked[key].tokens.attributes.items()))
-    parts: list[str | bytes] = [
-        _VERSION,
-        Path(__file__).read_bytes(),
-        tree_digest(folder),
-        json.dumps([schema, options, attributes]),
-    ]
-    try:
-        return cached("types", parts, partial(_module_text, revision.id, schema, options, attributes, folder))
-    except Error as error:
-        reason = " ".join(str(error).split())[:300]
-        raise CodegenError(
-            f"{revision.id}: datamodel-code-generator cannot read a definition: {reason}; correct it"
-        ) from error
-
-
-def _module_text(
-    revision: str, schema: Schema, options: Schema, attributes: Mapping[str, str | list[str]], folder: Path
-) -> str:
-    """Return the module that datamodel-code-generator writes for a schema, with tokens in the place of its texts."""
-    source = generate(
-        schema,
-        input_file_type=InputFileType.JsonSchema,
-        output_model_type=DataModelType.PydanticV2BaseModel,
-        target_python_version=PythonVersion.PY_311,
-        base_class="mcp_runtime.protocol.wire.wire_models.WireModel",
-        additional_imports=[
-            "mcp_runtime.protocol.wire.wire_models.Opt",
-            "mcp_runtime.protocol.wire.wire_models.const",
-            "mcp_runtime.protocol.wire.wire_models.MISSING",
-        ],
-        custom_template_dir=folder,
-        extra_template_data=cast("Any", options),
-        aliases=attributes,
-        allof_class_hierarchy=AllOfClassHierarchy.Always,
-        custom_class_name_generator=lambda name: name,
-        disable_future_imports=True,
-        disable_timestamp=True,
-        enum_field_as_literal=LiteralType.All,
-        formatters=[],
-        skip_root_model=True,
-        strict_refs=True,
-        target_pydantic_version=TargetPydanticVersion.V2_12,
-        use_annotated=True,
-        use_double_quotes=True,
-        use_field_description=True,
-        use_schema_description=True,
-        use_type_alias=True,
-    )
-    if not isinstance(source, str):
-        raise CodegenError(f"{revision}: datamodel-code-generator gave no single module")
-    return source

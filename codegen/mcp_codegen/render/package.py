@@ -23,7 +23,6 @@ _TEMPLATES: Final = {
     "methods.py": "methods.py.jinja2",
     "server.py": "server.py.jinja2",
     "sync.py": "sync.py.jinja2",
-    "types.py": "types.py.jinja2",
 }
 # What the table of a revision says of its place: that it is there.
 _HERE: Final = "__name__"
@@ -56,26 +55,53 @@ _AREAS: Final = {
 }
 
 
-def render_revision(
-    revision: Revision,
-    templates: Templates,
-    module: str = _HERE,
-    own: frozenset[str] = frozenset(),
-    added: frozenset[str] = frozenset(),
-) -> dict[str, str]:
-    """Return the files of the revision's package by name, not formatted.
+class RevisionPackage:
+    """The files of a revision's package by name, not formatted: its types, and the other modules.
 
     `module` is the Python expression for the module of the method table, and `own` are the types of an extension: a
     caller gets those of them that are interim results. The methods that are `added` to another revision have classes of
     their own.
     """
+
+    def __init__(
+        self,
+        revision: Revision,
+        templates: Templates,
+        module: str = _HERE,
+        own: frozenset[str] = frozenset(),
+        added: frozenset[str] = frozenset(),
+    ) -> None:
+        self.revision, self.own = revision, own
+        self._templates = templates
+        self._context = _context(revision, module, own, added)
+
+    def modules(self) -> dict[str, str]:
+        """Return the modules other than that of the types."""
+        return {name: print_template(text, self._context, self._templates) for name, text in _TEMPLATES.items()}
+
+    def types(self) -> str:
+        """Return types.py. Raises CodegenError if it would declare anything but the types of the revision."""
+        types = {"types": declared_types(self.revision, self._templates, self.own)}
+        text = print_template("types.py.jinja2", self._context | types, self._templates)
+        verify_types_module(text, self.revision)
+        return text
+
+
+def render_revision(revision: Revision, templates: Templates) -> dict[str, str]:
+    """Return the files of the revision's package by name, not formatted."""
+    package = RevisionPackage(revision, templates)
+    return {**package.modules(), "types.py": package.types()}
+
+
+def _context(revision: Revision, module: str, own: frozenset[str], added: frozenset[str]) -> dict[str, Any]:
+    """Return what all templates of a revision get."""
     tables = method_views(revision, own)
     rows = {call.row for table in tables.values() for call in table}
     rows |= {"CapabilityRequirement" for table in tables.values() for call in table if call.requirements}
     rows |= {"ReservedErrorCodes"} if revision.reserved_codes else set()
     style = revision.lifecycle.style.capitalize()
     senders = {"client_to_server": revision.client.lower(), "server_to_client": revision.server.lower()}
-    context: dict[str, Any] = {
+    return {
         "revision": revision,
         "revision_id": literal(revision.id),
         "module": module,
@@ -96,11 +122,7 @@ def render_revision(
         "lifecycle": {"style": style, "roles": roles(revision, tables), "fields": _handshake_fields(revision)},
         "http": http(revision, tables),
         "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],
-        "types": declared_types(revision, templates, own),
     }
-    texts = {name: print_template(template, context, templates) for name, template in _TEMPLATES.items()}
-    verify_types_module(texts["types.py"], revision)
-    return texts
 
 
 def render_index(

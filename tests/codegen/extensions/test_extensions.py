@@ -18,7 +18,7 @@ from mcp_codegen.extensions.catalog import mount_on_base, mounted_extensions, re
 from mcp_codegen.extensions.importer import extension_schema
 from mcp_codegen.extensions.manifest import Manifest, read_manifest
 from mcp_codegen.extensions.mount import MountedExtension, mount
-from mcp_codegen.extensions.render import render_extension
+from mcp_codegen.extensions.render import ExtensionPackage
 from mcp_codegen.paths import data_path, template_folders
 from mcp_generated.extensions import tasks as tasks_extension
 from mcp_generated.extensions.skills import methods as skills
@@ -192,10 +192,10 @@ def test_a_vendors_own_schema_becomes_rows_types_and_gates() -> None:
     assert (paint.direction, paint.params, paint.result) == ("client_to_server", "PaintRequestParams", "PaintResult")
     assert paint.capability == dried.capability == "server.extensions.com.acme/paint"
     assert [gate.capability for gate in paint.requirements] == ["client.extensions.com.acme/paint"]
-    files = render_extension(ours, "0" * 64, template_folders())
-    assert "async def paint(" in files["client.py"]
-    assert "def on_dried(" in files["client.py"]
-    assert "class CallToolResult" not in files["types.py"]
+    package = ExtensionPackage(ours, "0" * 64, template_folders())
+    client = package.modules()["client.py"]
+    assert "async def paint(" in client and "def on_dried(" in client
+    assert "class CallToolResult" not in package.types()
 
 
 @pytest.mark.long
@@ -207,7 +207,7 @@ def test_what_a_schema_closes_is_open_or_refuses_what_is_unknown_as_the_manifest
     assert (
         extension.revision.types["McpUiResourceCsp"].closed and not extension.revision.types["McpUiHostContext"].closed
     )
-    types = render_extension(extension, "0" * 64, template_folders())["types.py"]
+    types = ExtensionPackage(extension, "0" * 64, template_folders()).types()
     classes = {source.split("(")[0]: source for source in types.split("\nclass ")}
     assert 'model_config = ConfigDict(extra="forbid")' in classes["McpUiResourceCsp"]
     assert "model_config" not in classes["McpUiHostContext"]

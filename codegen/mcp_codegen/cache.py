@@ -36,6 +36,12 @@ def is_cached(kind: str, parts: Iterable[str | bytes]) -> bool:
     return folder is not None and (folder / kind / digest([kind, *parts])).exists()
 
 
+def is_empty(kind: str) -> bool:
+    """Return True if there is no cache, or if it has no entry of a kind."""
+    folder = _folder()
+    return folder is None or not (folder / kind).is_dir() or not any((folder / kind).iterdir())
+
+
 def cached_texts(
     kind: str, all_parts: Iterable[Iterable[str | bytes]], make: Callable[[list[int]], list[str]]
 ) -> list[str]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise, repeat
 from pathlib import Path
 
 from .catalog import SchemaCatalog
 from .extensions.catalog import mounted_extensions
 from .extensions.render import ExtensionPackage, render_extensions
-from .helper_process import processors
+from .helper_process import HelperProcess
 from .model.ir import Revision
 from .paths import Templates
 from .render.core_schemas import render_core_schemas
@@ -38,26 +37,24 @@ def generate(
     revisions: Iterable[str],
     progress: Callable[[str], None] = lambda revision: None,
     *,
-    parallel: bool = False,
+    helper: HelperProcess | None = None,
 ) -> dict[Path, str]:
     """Return the text of each file by path. Nothing is written.
 
     `progress` is called with the id of each revision once its types are rendered. The index of the output folder names
-    the revisions generated now and those that exist there already. With `parallel`, a second process writes the
-    declarations of all types where there are two processors, and this one all else.
+    the revisions generated now and those that exist there already. `helper` writes the declarations of all types, and
+    this process all else.
     """
     chosen = _checked(schemas, revisions)
     packages = _packages(schemas, templates, output, chosen)
-    ahead: AbstractContextManager[Callable[[], None]] = nullcontext(lambda: None)
-    if parallel and processors() > 1:
-        ahead = written_ahead([(package.revision, package.own) for package in packages.values()], templates)
-    with ahead as wait:
-        files = format_modules(_other_modules(schemas, templates, output, chosen, packages))
-        for folder, package in packages.items():
-            wait()
-            files |= format_modules(tidy_modules(_types(folder, package), output))
-            if isinstance(package, RevisionPackage):
-                progress(package.revision.id)
+    waits: Iterator[None] = repeat(None)
+    if helper is not None:
+        waits = written_ahead([(package.revision, package.own) for package in packages.values()], templates, helper)
+    files = format_modules(_other_modules(schemas, templates, output, chosen, packages))
+    for (folder, package), _ in zip(packages.items(), waits, strict=False):
+        files |= format_modules(tidy_modules(_types(folder, package), output))
+        if isinstance(package, RevisionPackage):
+            progress(package.revision.id)
     return dict(sorted(files.items()))
 
 

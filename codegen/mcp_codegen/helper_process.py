@@ -10,46 +10,55 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Self
+from typing import IO, Any, Self
 
 
 class HelperProcess:
-    """Runs a module that does tasks while this process does something else; without tasks it runs nothing.
+    """Runs a module that does tasks while this process does something else. It starts with the first task, or before.
 
     At the end of its block the process has ended.
     """
 
-    def __init__(self, module: str, tasks: Sequence[dict[str, Any]]) -> None:
-        self._tasks = tasks
+    def __init__(self, module: str) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._command = [sys.executable, "-P", "-m", module]
-        self._sender = threading.Thread(target=self._send, name="tasks")
+        self._sender: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        if self._tasks:
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUTF8": "1"}
-            pipe = subprocess.PIPE
-            try:
-                self._process = subprocess.Popen(
-                    self._command, env=environment, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
-                )
-            except OSError:  # Without it, this process does everything.
-                return self
-            self._sender.start()  # The tasks do not fit in a pipe.
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            self._sender.join()
-            assert self._process.stdout is not None
+            if self._sender is not None:
+                self._sender.join()
+            assert self._process.stdin is not None and self._process.stdout is not None
+            with suppress(OSError):
+                self._process.stdin.close()
             self._process.stdout.close()
 
-    def _send(self) -> None:
-        assert self._process is not None and self._process.stdin is not None
-        with suppress(OSError), self._process.stdin as pipe:  # It may have ended.
-            pipe.write(json.dumps(self._tasks).encode())
+    def start(self) -> None:
+        """Start the process, which imports what it needs. Where it cannot start, this process does everything."""
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUTF8": "1"}
+        pipe = subprocess.PIPE
+        with suppress(OSError):
+            self._process = subprocess.Popen(
+                self._command, env=environment, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
+            )
+
+    def send(self, tasks: Sequence[dict[str, Any]]) -> None:
+        """Send all tasks. Without tasks no process is started."""
+        if tasks and self._process is None:
+            self.start()
+        if tasks and self._process is not None:  # A pipe is too small for the tasks.
+            self._sender = threading.Thread(target=self._write, args=(self._process.stdin, tasks), name="tasks")
+            self._sender.start()
+
+    @staticmethod
+    def _write(pipe: IO[bytes], tasks: Sequence[dict[str, Any]]) -> None:
+        with suppress(OSError), pipe:  # The process may have ended.
+            pipe.write(json.dumps(tasks).encode())
 
     def answer(self) -> Any:
         """Return the answer to the next task, or None if there is no process or it has failed."""

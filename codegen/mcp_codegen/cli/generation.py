@@ -9,14 +9,11 @@ from functools import partial
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.syntax import Syntax
 
-from ..cache import cached, generator_digest, tree_digest
+from ..cache import cached, generator_digest, is_empty, tree_digest
 from ..catalog import SchemaCatalog
 from ..errors import CodegenError
-from ..helper_process import without_collection
+from ..helper_process import HelperProcess, processors, without_collection
 from ..model.ir import module_name
 from ..output import compare_files
 from ..paths import Templates, default_output, package_folder, template_folders
@@ -102,22 +99,33 @@ def _render(schemas: SchemaCatalog, overrides: Path | None, output: Path, chosen
 
 def _rendered(schemas: SchemaCatalog, templates: Templates, output: Path, ids: list[str]) -> str:
     """Return the files as JSON, by their paths in the folder."""
-    from ..generate import generate  # Imports datamodel-code-generator and black.
+    with HelperProcess("mcp_codegen.render.written_modules") as helper:
+        if processors() > 1 and is_empty("types"):
+            helper.start()  # Both processes import what they need.
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("generating", total=len(ids))
+        from ..generate import generate
 
-        def on_progress(revision: str) -> None:
-            progress.update(task, advance=1, description=f"generated {revision}")
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        console = Console(stderr=True)
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+            task = progress.add_task("generating", total=len(ids))
 
-        with without_collection():
-            files = generate(schemas, templates, output, ids, on_progress, parallel=True)
+            def on_progress(revision: str) -> None:
+                progress.update(task, advance=1, description=f"generated {revision}")
+
+            with without_collection():
+                files = generate(
+                    schemas, templates, output, ids, on_progress, helper=helper if processors() > 1 else None
+                )
     return json.dumps({path.relative_to(output).as_posix(): text for path, text in files.items()})
 
 
 def _show_diff(diff: str) -> None:
+    from rich.console import Console
+    from rich.syntax import Syntax
+
     console = Console(soft_wrap=True)
     if console.is_terminal:
         console.print(Syntax(diff, "diff", background_color="default", word_wrap=False))

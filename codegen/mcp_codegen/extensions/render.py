@@ -64,37 +64,23 @@ def _headed(text: str, mounted: MountedExtension, sha256: str) -> str:
 def _own_types(text: str, mounted: MountedExtension) -> str:
     """Return the module with the types of the extension only; those of the core protocol are imported under the same
     names."""
-    tree, lines = ast.parse(text), text.split("\n")
-    first = next(node.lineno for node in tree.body if isinstance(node, (ast.ImportFrom, ast.Import)))
-    own_lines: list[str] = []
-    used: set[str] = set()
-    is_own = False
-    for node in tree.body:
-        if not isinstance(node, ast.Expr):
-            is_own = isinstance(node, (ast.ImportFrom, ast.Import)) or _declares(node) in mounted.added_types
-        if is_own and node.lineno >= first:
-            used.update(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
-            decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-            own_lines += [
-                *lines[min([node.lineno, *(decorator.lineno for decorator in decorators)]) - 1 : node.end_lineno],
-                "",
-            ]
+    lines, body = text.split("\n"), ast.parse(text).body
+    imports = [node for node in body if isinstance(node, (ast.ImportFrom, ast.Import))]
+    declared = body[body.index(imports[-1]) + 1 :]
+    own = [line for node in declared for line in (*lines[_first_line(node) : node.end_lineno], "")]
     # The star exports all types of the core protocol; those that are used here are named as well, so that readers and
     # linters know where they come from.
+    used = {part.id for node in declared for part in ast.walk(node) if isinstance(part, ast.Name)}
     names = ", ".join(f"{name} as {name}" for name in sorted(used & mounted.base.types.keys()))
     module = f"...{mounted.base.module}.types"
     core = f"from {module} import *" + (f"\nfrom {module} import {names}" if names else "")
-    after = next(index for index, line in enumerate(own_lines) if line.startswith(("class ", "@")) or " = " in line)
     extension, base = mounted.manifest.name, mounted.base.id
     doc = f'"""The types of the extension {extension} for MCP {base}, and those of the core protocol."""'
     header = takewhile(lambda line: line.startswith("#"), lines)
-    return "\n".join([*header, doc, "", *own_lines[:after], core, "", *own_lines[after:]])
+    return "\n".join([*header, doc, "", *map(ast.unparse, imports), core, "", *own])
 
 
-def _declares(node: ast.stmt) -> str:
-    if isinstance(node, ast.ClassDef):
-        return node.name
-    target = (
-        node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if isinstance(node, ast.Assign) else None
-    )
-    return target.id if isinstance(target, ast.Name) else ""
+def _first_line(node: ast.stmt) -> int:
+    """Return the index of the first line of a declaration, with its decorators."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)]) - 1

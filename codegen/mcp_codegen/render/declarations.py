@@ -8,8 +8,7 @@ common, so each declaration is written once in a process.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -24,7 +23,6 @@ from ..paths import Templates
 from .sections import split
 from .types import Masker, Schema, class_options, definition_schema, is_second_name
 
-_WRITER: Final = "mcp_codegen.render.written_modules"
 _SOURCES: Final = (Path(__file__), Path(__file__).with_name("written_modules.py"))
 _VERSION: Final = version("datamodel-code-generator")
 _REFERENCE: Final = "#/$defs/"
@@ -39,6 +37,7 @@ class _Masked:
     tokens: Masker
     schema: Schema
     options: Schema
+    input: str
     references: frozenset[str]
 
 
@@ -62,74 +61,72 @@ class _Task:
 
 
 class _Masks:
-    """The types of a revision as datamodel-code-generator gets them, but for second names."""
+    """Types of a revision as datamodel-code-generator gets them: those that are declared, and those they refer to."""
 
-    def __init__(self, revision: Revision, templates: Templates, unlinked: Collection[str]) -> None:
-        self._revision = revision
+    def __init__(self, revision: Revision, templates: Templates, own: Collection[str]) -> None:
+        self._revision, self._own = revision, own
         self._folder = next(folder / "types" for folder in templates if (folder / "types").is_dir())
-        self.types = {
-            definition.name: _masked(definition, revision, Masker(revision, unlinked))
-            for definition in revision.types.values()
-            if not is_second_name(definition)
-        }
-        inputs = {name: json.dumps([item.schema, item.options]) for name, item in self.types.items()}
+        self._types: dict[str, _Masked] = {}
+        declared = [name for name in own or revision.types if not is_second_name(revision.types[name])]
         common = [_VERSION, tree_digest(self._folder)]
         self.digests = {
-            name: digest([*common, name, inputs[name], *(inputs[other] for other in sorted(item.references))])
-            for name, item in self.types.items()
+            name: digest(
+                [*common, name, self[name].input, *(self[other].input for other in sorted(self[name].references))]
+            )
+            for name in declared
         }
+
+    def __getitem__(self, name: str) -> _Masked:
+        if name not in self._types:
+            self._types[name] = _masked(self._revision.types[name], self._revision, Masker(self._revision, self._own))
+        return self._types[name]
 
     def task(self, present: Collection[str]) -> _Task | None:
         """Return what has to be written, None if all of it is present."""
         digests = {name: digested for name, digested in self.digests.items() if digested not in present}
         if not digests:
             return None
-        needed = digests.keys() | {other for name in digests for other in self.types[name].references}
+        needed = digests.keys() | {other for name in digests for other in self[name].references}
         # What only those refer to needs a name, and nothing else.
-        named = {other for name in needed for other in self.types[name].references} - needed
-        schema = {
-            "$defs": {
-                name: item.schema if name in needed else {"type": "object"}
-                for name, item in self.types.items()
-                if name in needed or name in named
-            }
-        }
-        options = {name: item.options for name, item in self.types.items() if name in needed and item.options}
+        named = {other for name in needed for other in self[name].references} - needed
+        order = [name for name in self._revision.types if name in needed or name in named]
+        schema = {"$defs": {name: self[name].schema if name in needed else {"type": "object"} for name in order}}
+        options = {name: self[name].options for name in order if name in needed and self[name].options}
         attributes = dict(
-            sorted((token, name) for key in needed for token, name in self.types[key].tokens.attributes.items())
+            sorted((token, name) for key in needed for token, name in self[key].tokens.attributes.items())
         )
         task = {"revision": self._revision.id, "folder": str(self._folder.absolute())}
         return _Task(digests, task | {"schema": schema, "options": options, "attributes": attributes})
 
 
-def declarations(revision: Revision, templates: Templates, unlinked: Collection[str] = ()) -> dict[str, str]:
-    """Return the declaration of each type by its name, but for second names.
+def declarations(revision: Revision, templates: Templates, own: Collection[str] = ()) -> dict[str, str]:
+    """Return the declaration of each type by its name, but for second names; only of `own` types, if any are named.
 
-    The docstrings of all types but `unlinked` end with the address of the type in the specification.
+    The docstrings of all types but `own` end with the address of the type in the specification.
     """
     if len(_texts) > _MAX_TEXTS:
         _texts.clear()
-    masks = _Masks(revision, templates, unlinked)
+    masks = _Masks(revision, templates, own)
     if (task := masks.task(_texts)) is not None:
         task.store(cached("types", task.parts(), partial(_written, task.task)))
-    return {name: item.tokens.unmask(_texts[masks.digests[name]]) for name, item in masks.types.items()}
+    return {name: masks[name].tokens.unmask(_texts[digested]) for name, digested in masks.digests.items()}
 
 
-@contextmanager
 def written_ahead(
-    revisions: Iterable[tuple[Revision, Collection[str]]], templates: Templates
-) -> Generator[Callable[[], None]]:
-    """Let a second process write the declarations of revisions, with the types of each that are unlinked, in this
-    order. Yield the function that waits for those of the next revision."""
+    revisions: Iterable[tuple[Revision, Collection[str]]], templates: Templates, helper: HelperProcess
+) -> Iterator[None]:
+    """Let a second process write the declarations of revisions: of all types, or of those that are named.
+
+    The result is an iterator that waits for the declarations of one revision after the other.
+    """
     present = set(_texts)
     tasks: list[tuple[_Task, bool] | None] = []
-    for revision, unlinked in revisions:
-        task = _Masks(revision, templates, unlinked).task(present)
+    for revision, own in revisions:
+        task = _Masks(revision, templates, own).task(present)
         tasks.append(None if task is None else (task, is_cached("types", task.parts())))
         present |= set(task.digests.values()) if task is not None else set()
-    absent = [item[0].task for item in tasks if item is not None and not item[1]]
-    with HelperProcess(_WRITER, absent) as helper:
-        yield partial(next, _stored(tasks, helper))
+    helper.send([item[0].task for item in tasks if item is not None and not item[1]])
+    return _stored(tasks, helper)
 
 
 def _stored(tasks: Iterable[tuple[_Task, bool] | None], helper: HelperProcess) -> Iterator[None]:
@@ -152,7 +149,7 @@ def _written(task: dict[str, Any]) -> str:
 def _masked(definition: Object | Alias, revision: Revision, tokens: Masker) -> _Masked:
     schema = definition_schema(definition, revision, tokens)
     options = class_options(definition, revision, tokens) if isinstance(definition, Object) else {}
-    return _Masked(tokens, schema, options, frozenset(_references(schema)))
+    return _Masked(tokens, schema, options, json.dumps([schema, options]), frozenset(_references(schema)))
 
 
 def _references(schema: object) -> Iterator[str]:

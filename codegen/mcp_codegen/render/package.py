@@ -83,7 +83,7 @@ class RevisionPackage:
         """Return types.py. Raises CodegenError if it would declare anything but the types of the revision."""
         types = {"types": declared_types(self.revision, self._templates, self.own)}
         text = print_template("types.py.jinja2", self._context | types, self._templates)
-        verify_types_module(text, self.revision)
+        verify_types_module(text, self.revision, self.own)
         return text
 
 
@@ -213,11 +213,11 @@ def render_multi(revision: Revision, templates: Templates) -> str:
     return print_template("multi.py.jinja2", context, templates)
 
 
-def declared_types(revision: Revision, templates: Templates, unlinked: frozenset[str] = frozenset()) -> str:
-    """Return the declarations of types.py, in order. Raises CodegenError for a template that is broken."""
+def declared_types(revision: Revision, templates: Templates, own: frozenset[str] = frozenset()) -> str:
+    """Return the declarations of types.py, in order; only of `own` types, if any are named. Raises CodegenError for a
+    template that is broken."""
     try:
-        sources = declarations(revision, templates, unlinked)
-        return arrange(revision, sources | second_names(revision, unlinked))
+        return arrange(revision, declarations(revision, templates, own) | second_names(revision, own))
     except jinja2.TemplateError as error:
         raise template_error("types", error) from error
 

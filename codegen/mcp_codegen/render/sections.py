@@ -36,12 +36,13 @@ def split(source: str) -> dict[str, str]:
 
 
 def arrange(revision: Revision, sources: Mapping[str, str]) -> str:
-    """Join the declarations of all types in the order of the specification, with a comment above each category."""
+    """Join declarations in the order of the specification, with a comment above each category if they are all."""
     later = set(sources)
     parts: list[str] = []
+    is_whole = len(sources) == len(revision.types)
     for category, names in sections(revision).items():
-        heading = f"# ---- {category} ----\n\n" if category and names else ""
-        for name in names:
+        heading = f"# ---- {category} ----\n\n" if category and is_whole else ""
+        for name in filter(sources.__contains__, names):
             parts.append(heading + quote(sources[name], later))
             later.remove(name)
             heading = ""

@@ -6,7 +6,7 @@ Schema text is untrusted. The tokens of `types_py` keep it out of the syntax; th
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from ..errors import CodegenError
@@ -32,8 +32,12 @@ _NODES: Final = (
 )
 
 
-def verify_types_module(source: str, revision: Revision) -> None:
-    """Raise CodegenError unless the module declares exactly the types and fields of the revision, and does nothing."""
+def verify_types_module(source: str, revision: Revision, own: Collection[str] = ()) -> None:
+    """Raise CodegenError unless the module declares exactly the types and fields of the revision, and does nothing.
+
+    If `own` types are named, it declares those only.
+    """
+    names = frozenset(own or revision.types)
     tree = ast.parse(source)
     nodes = list(ast.walk(tree))
     for quoted in _forward_references(nodes):
@@ -44,13 +48,15 @@ def verify_types_module(source: str, revision: Revision) -> None:
             raise _error(revision, f"a {type(node).__name__} at line {getattr(node, 'lineno', 0)}")
     actual = {node.name: _fields(node) for node in tree.body if isinstance(node, ast.ClassDef)}
     expected = {
-        definition.name: {field.name for field in revision.own_fields(definition)} for definition in revision.objects()
+        definition.name: {field.name for field in revision.own_fields(definition)}
+        for definition in revision.objects()
+        if definition.name in names
     }
     if actual != expected:
         name = min(name for name in actual.keys() | expected.keys() if actual.get(name) != expected.get(name))
         raise _error(revision, f"{name} with {actual.get(name)} instead of {expected.get(name)}")
     declared = set(actual) | {_target(node) for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))}
-    if surplus := declared ^ set(revision.types):
+    if surplus := declared ^ names:
         raise _error(revision, f"the names {sorted(surplus)} on one side only")
 
 

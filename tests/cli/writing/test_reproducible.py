@@ -12,16 +12,25 @@ from typing import Any
 import pytest
 from support.project import ROOT
 
-from mcp_codegen import generate
 from mcp_codegen.cache import VARIABLE
 from mcp_codegen.catalog import SchemaCatalog
+from mcp_codegen.generate import generate
 from mcp_codegen.helper_process import HelperProcess
 from mcp_codegen.paths import data_path
+from mcp_codegen.render import declarations
 
 REVISIONS = ("2024-11-05", "2025-03-26")
 PROGRAM = (
     "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); from mcp_codegen.entry import main; main()"
 )
+# A second process that ends after a number of answers.
+WRITER = """
+import itertools, sys
+from mcp_codegen.helper_process import answer_parent
+from mcp_codegen.render.written_modules import written_module
+number = itertools.count()
+answer_parent(lambda task: sys.exit(1) if next(number) >= {} else written_module(task))
+"""
 PLACES: list[tuple[dict[str, str], list[str]]] = [
     ({"PYTHONHASHSEED": "1", "LC_ALL": "C", "PYTHONUTF8": "0", "TZ": "Asia/Kathmandu"}, ["-m", "mcp_codegen"]),
     (
@@ -72,40 +81,75 @@ def test_the_output_depends_on_nothing_but_the_input(tmp_path: Path) -> None:
         assert {name: outputs[0][f"{module}/{name}"] for name in committed} == committed
 
 
-@pytest.mark.parametrize("command", ["raise SystemExit(3)", "import sys; sys.stdin.read(); sys.exit('no')"])
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has no declarations yet, neither in its memory nor in its cache."""
+    monkeypatch.setattr(declarations, "_texts", {})
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("empty_cache")
+@pytest.mark.parametrize("answers", [0, 1, 100], ids=["fails", "ends after one", "answers"])
+def test_what_a_second_process_does_not_write_is_written_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: int
+) -> None:
+    written: list[str] = []
+    write = declarations._written
+
+    def counted(task: dict[str, Any]) -> str:
+        written.append(task["revision"])
+        return write(task)
+
+    monkeypatch.setattr(declarations, "_written", counted)
+    schemas, done = SchemaCatalog(data_path("schema")), list[str]()
+    with HelperProcess("mcp_codegen.render.written_modules") as helper:
+        monkeypatch.setattr(helper, "_command", [sys.executable, "-P", "-c", WRITER.format(answers)])
+        files = generate(schemas, (data_path("templates"),), tmp_path, REVISIONS, done.append, helper=helper)
+    assert written == list(REVISIONS)[answers:] and done == list(REVISIONS)
+    assert list(files) == sorted(files)
+    for name in ("v2024_11_05", "v2025_03_26"):
+        folder = ROOT / "generated" / "mcp_generated" / name
+        assert {path: text for path, text in files.items() if path.is_relative_to(tmp_path / name)} == {
+            tmp_path / name / path.relative_to(folder): path.read_text(encoding="utf-8")
+            for path in folder.rglob("*.py")
+        }
+
+
+@pytest.mark.parametrize(
+    "command", ["raise SystemExit(3)", "import sys; sys.stdin.read(); sys.exit('no')", "print('1', end='')"]
+)
 def test_a_second_process_that_fails_has_no_answer(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    helper = HelperProcess("a", {"revisions": ["a" * 1_000_000]})
+    helper = HelperProcess("a")
     monkeypatch.setattr(helper, "_command", [sys.executable, "-c", command])
     with helper:
+        helper.send([{"revisions": ["a" * 1_000_000]}])
         assert helper.answer() is None
 
 
 def test_a_second_process_that_cannot_start_has_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    helper = HelperProcess("a", {})
+    helper = HelperProcess("a")
     monkeypatch.setattr(helper, "_command", ["/nonexistent/python"])
     with helper:
+        helper.start()
+        helper.send([{}])
         assert helper.answer() is None
 
 
-def test_without_an_answer_everything_is_rendered_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rendered: list[str] = []
-
-    def texts_of(_: Any, __: Any, output: Path, revisions: list[str], progress: Any) -> dict[Path, str]:
-        rendered.extend(revisions)
-        return {output / revision / "one.py": "x=1\n" for revision in revisions}
-
-    monkeypatch.setattr(generate, "_texts_of", texts_of)
-    monkeypatch.setattr(generate, "processors", lambda: 2)
-    monkeypatch.setattr(HelperProcess, "answer", lambda _: None)
-    schemas, done = SchemaCatalog(data_path("schema")), list[str]()
-    files = generate.generate(schemas, (data_path("templates"),), tmp_path, REVISIONS, done.append, parallel=True)
-    assert rendered == [REVISIONS[1], REVISIONS[0]] and done == [REVISIONS[0]]
-    assert all(files[tmp_path / revision / "one.py"] == "x = 1\n" for revision in REVISIONS)
-    assert list(files) == sorted(files)
+def test_without_tasks_no_second_process_is_started() -> None:
+    with HelperProcess("a") as helper:
+        helper.send([])
+        assert helper._process is None and helper.answer() is None
 
 
-def test_an_error_while_a_second_process_works_ends_it() -> None:
-    with pytest.raises(KeyError), HelperProcess("mcp_codegen.generate", {}) as helper:
-        process = helper._process
+@pytest.mark.parametrize("tasks", [[], [{}], [{"a": "a" * 1_000_000}]], ids=["none", "one", "a long one"])
+def test_an_error_while_a_second_process_works_ends_it(
+    tasks: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    helper = HelperProcess("a")
+    monkeypatch.setattr(helper, "_command", [sys.executable, "-c", "import time; time.sleep(60)"])
+    with pytest.raises(KeyError), helper:
+        helper.start()
+        helper.send(tasks)
         raise KeyError
-    assert process is not None and process.poll() is not None
+    assert helper._process is not None and helper._process.poll() is not None

@@ -116,6 +116,17 @@ def run(folder: Path, number: int | None, delay: float) -> subprocess.CompletedP
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="the processes are seen in /proc")
+def test_the_tests_wait_for_a_process_that_has_just_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "import pathlib, sys, time; time.sleep(0.02); pathlib.Path(sys.argv[1]).touch()"
+    for number in range(20):
+        file = tmp_path / str(number)
+        with subprocess.Popen([sys.executable, "-ISc", program, str(file)]) as process, monkeypatch.context() as patch:
+            patch.setattr(os, "listdir", lambda _, own=process.pid: [str(own)])  # At once, while it has no command.
+            settle(file)
+            assert file.exists()
+
+
 @pytest.mark.long
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="the processes are seen in /proc")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGKILL", "SIGTERM"])  # By name: Windows has no SIGKILL.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -15,7 +17,12 @@ def settle(folder: Path) -> None:
 
 
 def _command(process: str) -> bytes:
-    try:
-        return Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return b""
+    """Return the command of a process; nothing if it has ended."""
+    folder, deadline = Path("/proc", process), time.monotonic() + 1
+    command = b""
+    with suppress(OSError):
+        # A process that starts a program has no command for a moment, but its program; one that has ended has neither.
+        while not (command := (folder / "cmdline").read_bytes()) and time.monotonic() < deadline:
+            os.readlink(folder / "exe")
+            os.sched_yield()
+    return command

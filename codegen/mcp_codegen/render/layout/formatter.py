@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import black
 from black.mode import TargetVersion
@@ -74,6 +74,8 @@ def _formatted(lines: Sequence[LogicalLine]) -> dict[_Key, str] | None:
             parts.append(line.text)
             if line.kind in _HEADERS:
                 parts.append(f"{' ' * (INDENT * (depth + 1))}pass")
+            elif line.kind == "decorator":
+                parts.append(f"{' ' * (INDENT * depth)}class x: pass")
     text = black.format_str("\n".join(parts) + "\n", mode=MODE)
     source = text.split("\n")
     body = ast.parse(text).body
@@ -83,9 +85,16 @@ def _formatted(lines: Sequence[LogicalLine]) -> dict[_Key, str] | None:
         if statements is None:
             return None
         for line, node in zip(members, statements[1:], strict=True):
-            end = node.body[0].lineno - 1 if line.kind in _HEADERS else node.end_lineno  # type: ignore[attr-defined]
-            result[depth, line.text] = "\n".join(source[node.lineno - 1 : end])
+            first, end = _place(line, node)
+            result[depth, line.text] = "\n".join(source[first - 1 : end])
     return result
+
+
+def _place(line: LogicalLine, node: Any) -> tuple[int, int]:
+    """Return the first and the last line of a logical line in the statement that was made of it."""
+    if line.kind == "decorator":
+        return node.decorator_list[0].lineno, node.lineno - 1
+    return node.lineno, node.body[0].lineno - 1 if line.kind in _HEADERS else node.end_lineno
 
 
 def _take(body: list[ast.stmt], depth: int, count: int) -> tuple[list[ast.stmt] | None, list[ast.stmt]]:

@@ -221,9 +221,11 @@ class _Writer:
     def _is_parenthesized(self, node: ast.Tuple) -> bool:
         return self._slice(node.lineno, node.col_offset, node.lineno, node.col_offset + 1) == "("
 
-    def _slice(self, line: int, column: int, end_line: int | None, end_column: int | None) -> str:
-        lines = self._source[line - self._first : (end_line or line) - self._first + 1]
-        return "\n".join(lines)[column : len("\n".join(lines[:-1])) + (len(lines) > 1) + (end_column or 0)]
+    def _slice(self, line: int | None, column: int | None, end_line: int | None, end_column: int | None) -> str:
+        start, end = (line or 0) - self._first, (end_line or 0) - self._first
+        if start == end:
+            return self._source[start][column:end_column]
+        return "\n".join([self._source[start][column:], *self._source[start + 1 : end], self._source[end][:end_column]])
 
     def _target(self, node: ast.expr) -> str:
         match node:

@@ -145,11 +145,8 @@ class _Normalizer:
             members = tuple(member for member in whole.members if member.name not in omitted)
             return _Base(whole.name, members, whole.is_open, tuple(omitted))
         declared = self._types.get(base.name)
-        if (
-            isinstance(declared, TypeAliasDeclaration)
-            and isinstance(declared.type, Name)
-            and declared.type.name == "Record"
-        ):
+        written = declared.type if isinstance(declared, TypeAliasDeclaration) else None
+        if isinstance(written, Name) and written.name == "Record":
             return _Base(base.name, (), True)
         if not isinstance(declared, InterfaceDeclaration) or base.arguments:
             raise self.error(no_interface(user, base.name, declared is not None))
@@ -194,12 +191,11 @@ class _Normalizer:
             case TypeOf(constant):
                 if constant not in self._constants:
                     raise self.error(f"`typeof {constant}` names no constant of schema.ts; declare it with `const`")
-                value = self._constants[constant]
-                schema = {"type": _json_type(value), "const": value, "x-constant": constant}
+                schema = self._type(Literal(self._constants[constant]), {}) | {"x-constant": constant}
             case Name("Record", (_, Keyword("never"))):
                 schema = Schema(type="object", properties=Schema())
-            case Name("Record", (_, values)):
-                schema = self._record(values)
+            case Name("Record", (keys, values)):
+                schema = self._record(keys, values)
             case Name("Date", ()) if "Date" not in self._types:
                 schema = {"type": "string", "format": "date-time"}
             case Name(name, ()):
@@ -244,10 +240,14 @@ class _Normalizer:
             )
         return dict(zip(parameters, arguments, strict=True))
 
-    def _record(self, values: TsType) -> Schema:
-        inner = self._type(values, {})  # The official tool omits the values.
-        values_of = {"additionalProperties": inner, "x-official": {"type": "object"}}
-        return {"type": "object"} | (values_of if inner else {"x-open": True})
+    def _record(self, keys: TsType, values: TsType) -> Schema:
+        inner, has_numbers = self._type(values, {}), keys == Keyword("number")
+        if not inner and not has_numbers:
+            return {"type": "object", "x-open": True}
+        # The official tool omits the values, but not those of numbers.
+        numbers = {"additionalProperties": False, "patternProperties": {"^[0-9]+$": inner}}
+        official = {"type": "object"} | (numbers if has_numbers else {})
+        return {"type": "object", "additionalProperties": inner, "x-official": official}
 
     def _tuple(self, written: TupleOf) -> Schema:
         """Return a tuple as an array of its types, with its length. The official tool gives the type of each item."""

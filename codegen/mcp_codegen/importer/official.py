@@ -41,7 +41,7 @@ def generic_names(normalized: Schema) -> list[str]:
 
 def published(official: Schema, omitted: Collection[str] = ()) -> Schema:
     """Return the definitions of an official schema.json (of any dialect), but those with `omitted` names, without
-    descriptions, in canonical order."""
+    descriptions and titles, in canonical order."""
     text = json.dumps(official.get("$defs") or official.get("definitions") or {})
     definitions: Schema = json.loads(text.replace("#/definitions/", REF))
     records = {REF + quote(name, safe): definitions[name] for name in definitions if "<" in name for safe in ("", name)}
@@ -108,12 +108,12 @@ def _short(value: Any) -> str:
 
 
 def without_prose(schema: Any) -> Any:
-    """Return the schema without descriptions; a property named `description` stays."""
+    """Return the schema without descriptions and titles; a property with such a name stays."""
     if is_object(schema):
         return {
             key: without_prose(value)
             for key, value in schema.items()
-            if not (key == "description" and isinstance(value, str))
+            if not (key in ("description", "title") and isinstance(value, str))
         }
     return [without_prose(item) for item in schema] if is_list(schema) else schema
 
@@ -133,7 +133,7 @@ def _reduce(schema: Schema, definitions: Schema) -> Schema:
         reduced["properties"] = {}  # The official tool writes this for `object`.
     name = str(reduced.get("$ref")).removeprefix(REF)
     target = definitions.get(name)
-    if target is not None and _is_erased(target) and not contains_itself(name, definitions, _is_erased):
+    if target is not None and _is_erased(target) and ("$ref" in target or not contains_itself(name, definitions)):
         return _reduce(target, definitions) | {key: reduced[key] for key in reduced if key != "$ref"}
     return reduced
 
@@ -175,7 +175,7 @@ def _arms(schema: Schema, definitions: Schema) -> list[Schema]:
 
 def _reduce_key(key: str, value: Any, definitions: Schema) -> Any:
     match key:
-        case "properties":
+        case "properties" | "patternProperties":
             return {name: _reduce(schema, definitions) for name, schema in value.items()}
         case "items" | "additionalProperties" | "additionalItems" if is_object(value):
             return _reduce(value, definitions)

@@ -49,6 +49,19 @@ TEXTS = {
     "sizes": (
         "export type A = (string | A)[];\nexport interface X { b: []; c?: A;\n/** @examples [1, 2] */\na: number;\n}"
     ),
+    "circles": (
+        "export type A = B[];\nexport type B = A[] | string;\nexport type C = I[];\n"
+        "export interface I { a: A; c: C }\nexport type D = E;\nexport type E = D[] | I;\n"
+        "export interface X { a: A; b: B; c: C; d: D; e: E[] }"
+    ),
+    "numbers": (
+        "export interface X { a: Record<number, string>; b: Record<number, Base | null>;\n"
+        "c?: Record<number, unknown>; d: Record<number, string[]>[] }"
+    ),
+    "titles": (
+        "/** @title A type */\nexport interface X {\n/** @title A property\n * @minimum 1 */\na: number;\n"
+        "title: string;\n}\n/** @title An alias */\nexport type A = string;\nexport interface Y { a: A; x: X }"
+    ),
     "constants": "export const V = '1';\nexport interface X { v: typeof V; n: -32000; t: true }",
 }
 

@@ -37,6 +37,7 @@ REMARK = """The aim was two seconds for an empty cache on two processors, and on
 STAGES = {
     "reading of the schemas": [("mcp_codegen.catalog", "SchemaCatalog", "derive")],
     "datamodel-code-generator": [
+        ("mcp_codegen.render.written_modules", "", "generate"),
         ("mcp_codegen.render.declarations", "", "generate"),
         ("mcp_codegen.render.types", "", "generate"),
     ],

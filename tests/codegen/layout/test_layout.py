@@ -20,7 +20,10 @@ NAMES = ", ".join(f"Name{number}" for number in range(30))
 READ = {
     "a long header": f'class A:\n    """A."""\n    def f(self, {LONG}) -> int:\n        """F."""\n        return 1\n',
     "a decorator, and empty lines after it": "@final\n\ndef f():\n    return 1\nx = 1\n",
-    "decorators": f"@f('a')\n@f({NAMES})\ndef f():\n    pass\nclass A:\n    @f({NAMES}).g\n    @f(a if b else c)\n    class B:\n        pass\n",
+    "decorators": (
+        f"@f('a')\n@f({NAMES})\ndef f():\n    pass\n"
+        f"class A:\n    @f({NAMES}).g\n    @f(a if b else c)\n    class B:\n        pass\n"
+    ),
     "a comment before a class": "x = 1\n# A.\n# B.\nclass A:\n    x = 1\n    # C.\n    def f(self):\n        pass\n",
     "a comment after an empty line": "x = 1\n\n# A.\nclass A:\n    pass\n# B.\n\n# C.\ndef f():\n    pass\n",
     "a comment at the end of a block": "class A:\n    x = 1\n    # A.\n\nclass B:\n    y = 1\n# B.\n",

@@ -102,7 +102,8 @@ class _Statements:
             ["", f" -> {self.dotted()}", f" -> {self.dotted()}[{self.dotted()}, {self.name()}]"]
         )
         body = self._random.choice(["return ", "return await ", ""])
-        return f"{start} {self.name()}({self.parameters()}){result}:\n    {body}{self.dotted()}({self.items(self.argument, 1)})"
+        header = f"{start} {self.name()}({self.parameters()}){result}:"
+        return f"{header}\n    {body}{self.dotted()}({self.items(self.argument, 1)})"
 
     def decorated(self) -> str:
         return f"@{self.dotted()}({self.items(self.argument, 2)})\n{self.function()}"

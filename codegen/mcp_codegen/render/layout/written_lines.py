@@ -41,13 +41,16 @@ class _Item:
     """What stands between two commas: a text that is never split, and an expression after it."""
 
     prefix: str
-    node: ast.expr | None
+    node: ast.expr
 
 
 @dataclass(frozen=True, slots=True)
 class _Bracketed:
-    """An expression that ends in a bracket. `exploded`: black gives each item a line of its own, if there are several
-    and all do not fit. `magic`: the source has a comma after the last item, with which each has a line of its own."""
+    """An expression that ends in a bracket.
+
+    `exploded`: black never writes several items in one line inside of these brackets, once it splits them. `magic`: the
+    source has a comma after the last item, so black splits them in any case.
+    """
 
     head: str
     items: list[_Item]
@@ -124,15 +127,10 @@ class _Writer:
             return [self._line(joined, depth)]
         if is_one and not parts.magic:
             raise _OtherFormError
-        return [line for item in parts.items for line in self._item_lines(item, depth)]
-
-    def _item_lines(self, item: _Item, depth: int) -> list[str]:
-        if item.node is None:
-            return [self._line(f"{item.prefix},", depth)]
-        return self._written(item.prefix, item.node, ",", depth)
+        return [line for item in parts.items for line in self._written(item.prefix, item.node, ",", depth)]
 
     def _item(self, item: _Item) -> str:
-        return item.prefix if item.node is None else item.prefix + self._text(item.node)
+        return item.prefix + self._text(item.node)
 
     def _plain(self, node: ast.expr) -> str:
         """Return the text of an expression that is not split."""

@@ -133,7 +133,7 @@ def _reduce(schema: Schema, definitions: Schema) -> Schema:
         reduced["properties"] = {}  # The official tool writes this for `object`.
     name = str(reduced.get("$ref")).removeprefix(REF)
     target = definitions.get(name)
-    if target is not None and _is_erased(target) and ("$ref" in target or not contains_itself(name, definitions)):
+    if target is not None and _is_erased(target) and not contains_itself(name, definitions, _is_erased):
         return _reduce(target, definitions) | {key: reduced[key] for key in reduced if key != "$ref"}
     return reduced
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from ..json_types import is_list, is_object
@@ -10,8 +11,8 @@ Schema = dict[str, Any]
 REF: Final = "#/$defs/"
 
 
-def contains_itself(name: str, definitions: Schema) -> bool:
-    """Return True for a definition that refers to itself, directly or through others."""
+def contains_itself(name: str, definitions: Schema, follows: Callable[[Schema], bool] = bool) -> bool:
+    """Return True for a definition that refers to itself, directly or through others that `follows` allows."""
     reached: set[str] = set()
     waiting: list[Any] = [definitions[name]]
     while waiting:
@@ -20,7 +21,7 @@ def contains_itself(name: str, definitions: Schema) -> bool:
             target = str(part.get("$ref", "")).removeprefix(REF)
             if target in definitions and target not in reached:
                 reached.add(target)
-                waiting.append(definitions[target])
+                waiting += [definitions[target]] if follows(definitions[target]) else []
             waiting.extend(part.values())
         elif is_list(part):
             waiting.extend(part)

@@ -15,12 +15,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
+import jinja2
+
 from ..cache import cached, digest, is_cached, tree_digest
 from ..helper_process import HelperProcess
 from ..json_types import is_list, is_object
 from ..model.ir import Alias, Object, Revision
 from ..paths import Templates
 from .sections import split
+from .source import template_error
 from .types import Masker, Schema, class_options, definition_schema, is_second_name
 
 _SOURCES: Final = (Path(__file__), Path(__file__).with_name("written_modules.py"))
@@ -141,9 +144,13 @@ def _stored(tasks: Iterable[tuple[_Task, bool] | None], helper: HelperProcess) -
 
 
 def _written(task: dict[str, Any]) -> str:
+    """Return the module of a task. Raises CodegenError for a template that is broken."""
     from .written_modules import written_module  # Imports datamodel-code-generator.
 
-    return written_module(task)
+    try:
+        return written_module(task)
+    except jinja2.TemplateError as error:
+        raise template_error("types", error) from error
 
 
 def _masked(definition: Object | Alias, revision: Revision, tokens: Masker) -> _Masked:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import jinja2
-
 from ..conversion.steps import Step
 from ..model.ir import Object, Plain, Revision
 from ..paths import Templates
@@ -13,7 +11,7 @@ from .calls import TABLES, http, method_views, roles
 from .conversion_tables import conversion_tables
 from .declarations import declarations
 from .sections import arrange
-from .source import GENERATOR, print_template, template_error
+from .source import GENERATOR, print_template
 from .types import literal, schema_page, second_names
 from .verify import verify_types_module
 
@@ -216,10 +214,7 @@ def render_multi(revision: Revision, templates: Templates) -> str:
 def declared_types(revision: Revision, templates: Templates, own: frozenset[str] = frozenset()) -> str:
     """Return the declarations of types.py, in order; only of `own` types, if any are named. Raises CodegenError for a
     template that is broken."""
-    try:
-        return arrange(revision, declarations(revision, templates, own) | second_names(revision, own))
-    except jinja2.TemplateError as error:
-        raise template_error("types", error) from error
+    return arrange(revision, declarations(revision, templates, own) | second_names(revision, own))
 
 
 def _handshake_fields(revision: Revision) -> list[tuple[str, str]]:

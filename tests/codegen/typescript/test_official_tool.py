@@ -49,11 +49,6 @@ TEXTS = {
     "sizes": (
         "export type A = (string | A)[];\nexport interface X { b: []; c?: A;\n/** @examples [1, 2] */\na: number;\n}"
     ),
-    "circles": (
-        "export type A = B[];\nexport type B = A[] | string;\nexport type C = I[];\n"
-        "export interface I { a: A; c: C }\nexport type D = E;\nexport type E = D[] | I;\n"
-        "export interface X { a: A; b: B; c: C; d: D; e: E[] }"
-    ),
     "numbers": (
         "export interface X { a: Record<number, string>; b: Record<number, Base | null>;\n"
         "c?: Record<number, unknown>; d: Record<number, string[]>[] }"

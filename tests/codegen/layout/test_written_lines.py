@@ -55,7 +55,7 @@ class _Statements:
             lambda level: f"{self.dotted()}({self.items(self.argument, level)})",
             lambda level: f"({self.items(self.expression, level, least=2)})",
             lambda level: f"[{self.items(self.expression, level)}]",
-            lambda level: f"{{{self.items(self.pair, level)}}}",
+            lambda level: f"{{{self.items(self.entry, level)}}}",
             lambda level: f"{self.dotted()}[{self.items(self.expression, level, comma=False)}]",
             lambda level: f"{self.name()} | {self.expression(level)}" if level > 1 else self.name(),
         ]
@@ -69,7 +69,7 @@ class _Statements:
     def argument(self, depth: int) -> str:
         return self._random.choice(["", "", "key=", "another_key="]) + self.expression(depth)
 
-    def pair(self, depth: int) -> str:
+    def entry(self, depth: int) -> str:
         return f"{self.expression(4)}: {self.expression(depth)}"
 
     def assignment(self) -> str:

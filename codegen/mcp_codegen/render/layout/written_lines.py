@@ -158,8 +158,8 @@ class _Writer:
                 if value in self._magic:
                     self._magic.add(node)
                 return text
-            case ast.BinOp(left, ast.BitOr(), right):
-                return f"{self._plain(left)} | {self._plain(right)}"
+            case ast.BinOp(first, ast.BitOr(), second):
+                return f"{self._plain(first)} | {self._plain(second)}"
             case ast.UnaryOp(ast.USub(), ast.Constant() as number):
                 return f"-{self._text(number)}"
             case _:

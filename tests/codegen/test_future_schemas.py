@@ -28,7 +28,7 @@ from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.model.ir import Ref, Revision
 from mcp_codegen.paths import data_path
-from mcp_codegen.render.package import render_revision
+from mcp_codegen.render.package import RevisionPackage
 
 SEEDS = range(3)
 WHOLE = os.environ.get("MCP_MUTATIONS") == "all"
@@ -123,7 +123,8 @@ def _answering_packages(revisions: list[Revision], folder: Path) -> int:
     for revision in revisions:
         name = revision.module.replace(".", "_")
         (folder / name).mkdir()
-        for file, text in render_revision(revision, (data_path("templates"),)).items():
+        package = RevisionPackage(revision, (data_path("templates"),))
+        for file, text in (package.modules() | {"types.py": package.types()}).items():
             (folder / name / file).write_text(text)
         samples[name] = _samples(revision)
     (folder / "samples.json").write_text(json.dumps(samples))

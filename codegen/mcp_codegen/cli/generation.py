@@ -99,8 +99,9 @@ def _render(schemas: SchemaCatalog, overrides: Path | None, output: Path, chosen
 
 def _rendered(schemas: SchemaCatalog, templates: Templates, output: Path, ids: list[str]) -> str:
     """Return the files as JSON, by their paths in the folder."""
-    with HelperProcess("mcp_codegen.render.written_modules") as helper:
-        if processors() > 1 and is_empty("types"):
+    with HelperProcess("mcp_codegen.render.written_modules") as process:
+        helper = process if processors() > 1 else None
+        if helper is not None and is_empty("types"):
             helper.start()  # Both processes import what they need.
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -116,9 +117,7 @@ def _rendered(schemas: SchemaCatalog, templates: Templates, output: Path, ids: l
                 progress.update(task, advance=1, description=f"generated {revision}")
 
             with without_collection():
-                files = generate(
-                    schemas, templates, output, ids, on_progress, helper=helper if processors() > 1 else None
-                )
+                files = generate(schemas, templates, output, ids, on_progress, helper=helper)
     return json.dumps({path.relative_to(output).as_posix(): text for path, text in files.items()})
 
 

@@ -85,12 +85,6 @@ class RevisionPackage:
         return text
 
 
-def render_revision(revision: Revision, templates: Templates) -> dict[str, str]:
-    """Return the files of the revision's package by name, not formatted."""
-    package = RevisionPackage(revision, templates)
-    return {**package.modules(), "types.py": package.types()}
-
-
 def _context(revision: Revision, module: str, own: frozenset[str], added: frozenset[str]) -> dict[str, Any]:
     """Return what all templates of a revision get."""
     tables = method_views(revision, own)

@@ -23,7 +23,7 @@ from mcp_codegen.model.ir import Alias, Array, Field, Object, Plain, Ref, Union
 from mcp_codegen.model.patterns import matching_text
 from mcp_codegen.paths import data_path
 from mcp_codegen.render import declarations, written_modules
-from mcp_codegen.render.package import render_revision
+from mcp_codegen.render.package import RevisionPackage
 from mcp_codegen.trial import trial
 from mcp_codegen.trial.samples import NoSampleError, Samples
 from mcp_codegen.trial.trial import try_revision
@@ -74,7 +74,7 @@ def test_what_the_tool_for_types_refuses_is_an_error(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(declarations, "_texts", {})
     monkeypatch.setenv(VARIABLE, "off")
     with pytest.raises(CodegenError, match="datamodel-code-generator cannot read a definition: one two x") as caught:
-        render_revision(draft(lambda types: None).revision("draft"), (data_path("templates"),))
+        RevisionPackage(draft(lambda types: None).revision("draft"), (data_path("templates"),)).types()
     assert len(str(caught.value)) <= 500
 
 

@@ -66,11 +66,12 @@ class _Task:
 class _Masks:
     """Types of a revision as datamodel-code-generator gets them: those that are declared, and those they refer to."""
 
-    def __init__(self, revision: Revision, templates: Templates, own: Collection[str]) -> None:
+    def __init__(self, revision: Revision, templates: Templates, own: Collection[str] | None) -> None:
         self._revision, self._own = revision, own
         self._folder = next(folder / "types" for folder in templates if (folder / "types").is_dir())
         self._types: dict[str, _Masked] = {}
-        declared = [name for name in own or revision.types if not is_second_name(revision.types[name])]
+        chosen = (definition for definition in revision.types.values() if own is None or definition.name in own)
+        declared = [definition.name for definition in chosen if not is_second_name(definition)]
         common = [_VERSION, tree_digest(self._folder)]
         self.digests = {
             name: digest(
@@ -81,7 +82,9 @@ class _Masks:
 
     def __getitem__(self, name: str) -> _Masked:
         if name not in self._types:
-            self._types[name] = _masked(self._revision.types[name], self._revision, Masker(self._revision, self._own))
+            self._types[name] = _masked(
+                self._revision.types[name], self._revision, Masker(self._revision, self._own or ())
+            )
         return self._types[name]
 
     def task(self, present: Collection[str]) -> _Task | None:
@@ -102,8 +105,8 @@ class _Masks:
         return _Task(digests, task | {"schema": schema, "options": options, "attributes": attributes})
 
 
-def declarations(revision: Revision, templates: Templates, own: Collection[str] = ()) -> dict[str, str]:
-    """Return the declaration of each type by its name, but for second names; only of `own` types, if any are named.
+def declarations(revision: Revision, templates: Templates, own: Collection[str] | None = None) -> dict[str, str]:
+    """Return the declaration of each type by its name, but for second names; only of `own` types, if they are named.
 
     The docstrings of all types but `own` end with the address of the type in the specification.
     """
@@ -116,7 +119,7 @@ def declarations(revision: Revision, templates: Templates, own: Collection[str] 
 
 
 def written_ahead(
-    revisions: Iterable[tuple[Revision, Collection[str]]], templates: Templates, helper: HelperProcess
+    revisions: Iterable[tuple[Revision, Collection[str] | None]], templates: Templates, helper: HelperProcess
 ) -> Iterator[None]:
     """Let a second process write the declarations of revisions: of all types, or of those that are named.
 

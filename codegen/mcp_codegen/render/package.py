@@ -66,7 +66,7 @@ class RevisionPackage:
         revision: Revision,
         templates: Templates,
         module: str = _HERE,
-        own: frozenset[str] = frozenset(),
+        own: frozenset[str] | None = None,
         added: frozenset[str] = frozenset(),
     ) -> None:
         self.revision, self.own = revision, own
@@ -85,9 +85,9 @@ class RevisionPackage:
         return text
 
 
-def _context(revision: Revision, module: str, own: frozenset[str], added: frozenset[str]) -> dict[str, Any]:
+def _context(revision: Revision, module: str, own: frozenset[str] | None, added: frozenset[str]) -> dict[str, Any]:
     """Return what all templates of a revision get."""
-    tables = method_views(revision, own)
+    tables = method_views(revision, own or frozenset())
     rows = {call.row for table in tables.values() for call in table}
     rows |= {"CapabilityRequirement" for table in tables.values() for call in table if call.requirements}
     rows |= {"ReservedErrorCodes"} if revision.reserved_codes else set()
@@ -97,7 +97,7 @@ def _context(revision: Revision, module: str, own: frozenset[str], added: frozen
         "revision": revision,
         "revision_id": literal(revision.id),
         "module": module,
-        "page": "" if own else schema_page(revision),
+        "page": "" if own is not None else schema_page(revision),
         "generator": GENERATOR,
         "change_name": f"{revision.server}Change",
         "grouped": not added,
@@ -205,8 +205,8 @@ def render_multi(revision: Revision, templates: Templates) -> str:
     return print_template("multi.py.jinja2", context, templates)
 
 
-def declared_types(revision: Revision, templates: Templates, own: frozenset[str] = frozenset()) -> str:
-    """Return the declarations of types.py, in order; only of `own` types, if any are named. Raises CodegenError for a
+def declared_types(revision: Revision, templates: Templates, own: frozenset[str] | None = None) -> str:
+    """Return the declarations of types.py, in order; only of `own` types, if they are named. Raises CodegenError for a
     template that is broken."""
     return arrange(revision, declarations(revision, templates, own) | second_names(revision, own))
 

@@ -27,14 +27,14 @@ _WIDTH: Final = 116
 _PUBLISHED: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-def second_names(revision: Revision, own: Collection[str] = ()) -> dict[str, str]:
-    """Return the declarations that datamodel-code-generator does not write, by name; only of `own` types, if any are
+def second_names(revision: Revision, own: Collection[str] | None = None) -> dict[str, str]:
+    """Return the declarations that datamodel-code-generator does not write, by name; only of `own` types, if they are
     named."""
     texts: dict[str, str] = {}
-    for definition in map(revision.types.__getitem__, own or revision.types):
-        if is_second_name(definition):
+    for definition in revision.types.values():
+        if is_second_name(definition) and (own is None or definition.name in own):
             target = definition.type.name if isinstance(definition.type, Ref) else "dict[str, Any]"
-            address = "" if own else link(revision, definition.name)
+            address = "" if own is not None else link(revision, definition.name)
             text = docstring(sentence(definition), "", address) if definition.doc or address else ""
             texts[definition.name] = f"{definition.name}: TypeAlias = {target}\n{text}".strip()
     return texts

@@ -32,12 +32,12 @@ _NODES: Final = (
 )
 
 
-def verify_types_module(source: str, revision: Revision, own: Collection[str] = ()) -> None:
+def verify_types_module(source: str, revision: Revision, own: Collection[str] | None = None) -> None:
     """Raise CodegenError unless the module declares exactly the types and fields of the revision, and does nothing.
 
-    If `own` types are named, it declares those only.
+    If `own` types are named, it declares only those.
     """
-    names = frozenset(own or revision.types)
+    names = frozenset(revision.types if own is None else own)
     tree = ast.parse(source)
     nodes = list(ast.walk(tree))
     for quoted in _forward_references(nodes):

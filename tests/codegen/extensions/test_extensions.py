@@ -198,6 +198,11 @@ def test_a_vendors_own_schema_becomes_rows_types_and_gates() -> None:
     assert "class CallToolResult" not in package.types()
 
 
+def test_an_extension_without_types_has_those_of_the_core_protocol() -> None:
+    types = ExtensionPackage(mounted("export const A = 'a';\n"), "0" * 64, template_folders()).types()
+    assert f"from ...v{NEWEST.replace('-', '_')}.types import *" in types and "class " not in types
+
+
 @pytest.mark.long
 def test_what_a_schema_closes_is_open_or_refuses_what_is_unknown_as_the_manifest_says() -> None:
     folder = data_path("schema") / "extensions" / "apps"

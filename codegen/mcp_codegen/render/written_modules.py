@@ -63,5 +63,16 @@ def _module_text(task: dict[str, Any]) -> object:
     )
 
 
+def _import_all() -> None:
+    """Let datamodel-code-generator import what it needs, which it does when it is first used."""
+    generate(
+        {"type": "object"},
+        input_file_type=InputFileType.JsonSchema,
+        output_model_type=DataModelType.PydanticV2BaseModel,
+        formatters=[],
+    )
+
+
 if __name__ == "__main__":
+    _import_all()  # Before the tasks come.
     answer_parent(written_module)

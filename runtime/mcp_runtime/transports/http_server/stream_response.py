@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextvars import Context
+from functools import partial
 from typing import Final
 
 from ...aio.keepalive import KeepAliveTimer
 from ...http.asgi import PartedResponse, Send
 from ...http.headers import EVENT_STREAM, Raw
+from ...protocol.sse import KEEP_ALIVE_COMMENT
 from .streams import SSEStream
 
 _log: Final = logging.getLogger(__name__)
@@ -35,8 +38,12 @@ async def send_stream(
     first: bytes = b"",
     after: int | None = None,
     priming_event: bool = False,
+    holds: bool = False,
+    max_seconds: float | None = None,
 ) -> None:
     """Send a stream over one HTTP connection until the stream ends or the client disconnects.
+
+    With `holds`, this may return when there is nothing to send, and the stream goes on.
 
     Args:
         stream: The stream; any other connection is detached from it.
@@ -47,19 +54,106 @@ async def send_stream(
         first: An encoded event to send before those of the stream.
         after: Number of the message to send from, see `SSEStream.pump`.
         priming_event: Begin with an empty event, see `SSEStream.pump`.
+        holds: Return when there is nothing to send, if the server can go on with the stream.
+        max_seconds: Seconds after which a stream that goes on ends. Default None: it has no such limit.
     """
     response = PartedResponse(send, (*_STREAM, *more) if more else _STREAM)
     release = stream.release
+    until = None if max_seconds is None else asyncio.get_running_loop().time() + max_seconds
+    hold = (partial(_hold, stream, disconnect, response, keep_alive, until),) if holds else ()
     stream.attach(disconnect)
     disconnect.add_done_callback(release)
     try:
         if first:
             response.add(first)
-        await stream.pump(disconnect, response, keep_alive, after, priming_event)
-        await response.end()
+        if await stream.pump(disconnect, response, keep_alive, after, priming_event, *hold):
+            await response.end()
     except OSError as error:
         _log.debug("a client disconnected from its stream: %s", error)
     finally:
         disconnect.remove_done_callback(release)  # Called here, which saves an iteration of the event loop.
         release(disconnect)
         disconnect.cancel()
+
+
+def _hold(
+    stream: SSEStream,
+    connection: object,
+    response: PartedResponse,
+    keep_alive: KeepAliveTimer,
+    until: float | None,
+    cursor: int,
+) -> bool:
+    """Let a stream go on without a task, from a number on; return False if the server cannot do that."""
+    held = HeldStream(stream, response, keep_alive, cursor)
+    if not response.hold(held):
+        return False
+    stream.exchange(connection, held)
+    held.wait(until)
+    return True
+
+
+class HeldStream:
+    """A stream that is sent over an open connection, without a task while there is nothing to send: very many wait."""
+
+    __slots__ = ("_stream", "_response", "_keep_alive", "_cursor", "_is_waiting", "_timer")
+
+    def __init__(self, stream: SSEStream, response: PartedResponse, keep_alive: KeepAliveTimer, cursor: int) -> None:
+        """Go on with a stream after the message of this number."""
+        self._stream, self._response, self._keep_alive, self._cursor = stream, response, keep_alive, cursor
+        self._is_waiting = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def wait(self, until: float | None = None) -> None:
+        """Wait until there is something to send; end at a time of the event loop."""
+        self._is_waiting = True
+        self._stream.begin_waiting(self)
+        self._keep_alive.begin(self)
+        if until is not None:
+            self._timer = asyncio.get_running_loop().call_at(until, self.on_disconnect)
+
+    def done(self) -> bool:
+        """Return True if it does not wait."""
+        return not self._is_waiting
+
+    def set_result(self, is_new: bool) -> None:
+        """Send what is new, or else a comment, in the next iteration of the event loop."""
+        self._is_waiting = False
+        self._keep_alive.end(self)
+        self._stream.end_waiting(self)
+        # Nothing of what has woken it: the stream sends for all.
+        asyncio.get_running_loop().call_soon(self._begin, is_new, context=Context())
+
+    def on_disconnect(self) -> None:
+        """Send no more: the client has disconnected, or may get no more."""
+        self._stream.release(self)
+
+    def _begin(self, is_new: bool) -> None:
+        self._response.start(self._send(is_new))
+
+    async def _send(self, is_new: bool) -> None:
+        """Send what there is, and wait again."""
+        response, cursor, is_complete = self._response, None, False
+        try:
+            if not is_new:
+                response.add(KEEP_ALIVE_COMMENT)
+                await response.flush()
+            cursor = await self._stream.send_new(self, response, self._cursor)
+            if cursor is None:
+                await response.end()
+            is_complete = True
+        except Exception:
+            _log.exception("a stream ended with an error")
+        finally:
+            if not is_complete:
+                response.abort()
+            if cursor is None or not is_complete:
+                self._end()
+        if cursor is not None:
+            self._cursor = cursor
+            self.wait()
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._stream.release(self)

@@ -220,7 +220,16 @@ class SharedStatefulHandler(StatefulHandler):
         # No await from here until the connection is attached: the next one would be replaced by this one.
         primed = replica.session.connection.revision.http.priming_event
         client = disconnection(receive, auth.expires_in)
-        return send_stream(stream, client, send, self._keep_alive, after=after, priming_event=primed)
+        return send_stream(
+            stream,
+            client,
+            send,
+            self._keep_alive,
+            after=after,
+            priming_event=primed,
+            holds=True,
+            max_seconds=auth.expires_in,
+        )
 
     async def _listen(self, replica: SessionReplica, after: int | None, change: str) -> int:
         """Let a GET have the standalone stream from a position on: that of its header, or else the last one."""

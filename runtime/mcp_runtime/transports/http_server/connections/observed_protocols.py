@@ -10,10 +10,13 @@ import logging
 import socket
 import struct
 from collections import deque
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Final, cast
 
 from ....aio import fast_paths
+from ....http.asgi import ResponseClient
+from .held_responses import ConnectionResponse
 from .server_connections import ServerConnections, key_of_peer
 from .whole_messages import use_whole_messages
 
@@ -179,15 +182,18 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
 
     # uvicorn's attributes.
     config: Any
+    headers: list[tuple[bytes, bytes]]
     loop: asyncio.AbstractEventLoop
     pipeline: deque[tuple[Any, Any]]
     server_state: Any
     tasks: set[asyncio.Task[None]]
     timeout_keep_alive: float
+    url: bytes
     _idle_since: float | None = None  # Seconds; None unless a response is complete and nothing has come since.
     _is_reading = False
     _unstarted: tuple[Any, Any] | None = None  # A request that is being read, and the application.
-    disconnection: asyncio.Future[None] | None = None  # Of the request that is being served, if it is waited for.
+    # What is told when the client disconnects, if the request that is being served waits for it.
+    disconnection: asyncio.Future[None] | ConnectionResponse | None = None
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request, and serve it if it is complete."""
@@ -203,10 +209,7 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
             self.loop.call_soon(self.loop.call_soon, self._start_unstarted)
             return
         self._unstarted = None
-        task = self.server_connections.start(cycle.run_asgi(app))
-        if task is not None and not task.done():
-            self.tasks.add(task)
-            task.add_done_callback(self.tasks.discard)
+        self.start(cycle.run_asgi(app))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the timer, and tell the request that is being served."""
@@ -215,6 +218,28 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
             self.disconnection.set_result(None)
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine at once up to its first wait."""
+        task = self.server_connections.start(work)
+        if task is not None and not task.done():
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    def hold(self, cycle: Any, client: ResponseClient) -> ConnectionResponse | None:
+        """Replace the object of a request whose response goes on; None if more of the client has come meanwhile."""
+        if self.cycle is not cycle or self.scope is not cycle.scope or cycle.more_body:
+            return None
+        cycle.response_complete = True  # uvicorn has nothing more to do when the application returns.
+        self.cycle = self.disconnection = held = ConnectionResponse(self, client, cycle.keep_alive)
+        self.scope, self.headers, self.url = held.scope, [], b""
+        return held
+
+    def let_go(self, response: ConnectionResponse) -> None:
+        """Go on with the next request: a response is complete."""
+        if self.disconnection is response:
+            self.disconnection = None
+        self.on_response_complete()
 
     def on_response_complete(self) -> None:
         """Begin the next request, or wait for one; uvicorn calls this."""

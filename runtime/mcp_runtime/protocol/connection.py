@@ -7,6 +7,7 @@ its capability must be declared, and its params must match the schema.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, Literal, TypeVar, cast
 
 from pydantic_core import ValidationError
@@ -29,6 +30,7 @@ from .revision import META, OPPOSITE, CapabilityRequirement, Direction, Handshak
 
 Side = Literal["client", "server"]
 SentT = TypeVar("SentT", bound=Sent)
+_NO_REQUESTS: Final[Mapping[Id, None]] = MappingProxyType({})  # One object: most connections are idle.
 _SENDS: Final[Mapping[Side, Direction]] = {"client": "client_to_server", "server": "server_to_client"}
 
 
@@ -40,11 +42,11 @@ class Connection:
     opens the connection, None without a handshake. `in_flight` has the ids of the peer's unanswered requests; it is
     None if the requests come from independent clients, whose ids may collide. `last_id` is the last id of `next_id`.
     `read_params` returns what reads the params of a message, `receivable` has the rows of the messages that may be
-    received now, `pending` the requests without a response.
+    received now.
     """
 
     __slots__ = ("revision", "side", "local_capabilities", "remote_capabilities", "result_meta", "in_flight", "phase",
-                 "initialize_row", "last_id", "pending", "read_params", "receivable", "_sendable")  # fmt: skip
+                 "initialize_row", "last_id", "_pending", "read_params", "receivable", "_sendable")  # fmt: skip
 
     def __init__(self, revision: Revision, side: Side, local_capabilities: Capabilities) -> None:
         """Create one side of a new connection, in the first phase of the revision's lifecycle."""
@@ -53,9 +55,16 @@ class Connection:
         self.read_params: Callable[[Sent], Read] = read_as_model
         self.remote_capabilities: Capabilities = {}
         self.result_meta, self.last_id = b"", 0
-        self.in_flight: dict[Id, None] | None = {}  # A dict: an empty set takes three times the memory.
-        self.pending: dict[Id, tuple[Request[Any], Any]] = {}
+        self.in_flight: Mapping[Id, None] | None = _NO_REQUESTS
+        self._pending: dict[Id, tuple[Request[Any], Any]] | None = None  # Few servers have requests.
         self.enter_phase(first_phase(revision.lifecycle))
+
+    @property
+    def pending(self) -> dict[Id, tuple[Request[Any], Any]]:
+        """The requests without a response, with their params."""
+        if self._pending is None:
+            self._pending = {}
+        return self._pending
 
     def copy_for_new_connection(self) -> Connection:
         """Return a connection in the same phase, with the same capabilities and no requests in flight."""
@@ -64,7 +73,7 @@ class Connection:
         copy.local_capabilities, copy.remote_capabilities = self.local_capabilities, self.remote_capabilities
         copy.result_meta, copy.read_params = self.result_meta, self.read_params
         copy._sendable, copy.receivable, copy.initialize_row = self._sendable, self.receivable, self.initialize_row
-        copy.in_flight, copy.pending, copy.last_id = {}, {}, 0
+        copy.in_flight, copy._pending, copy.last_id = _NO_REQUESTS, None, 0
         return copy
 
     def enter_phase(self, phase: Phase) -> None:
@@ -140,11 +149,23 @@ class Connection:
 
     def finish(self, request: RequestReceived) -> None:
         """Mark a request as finished: answered, or cancelled."""
-        if request.open and (in_flight := self.in_flight) is not None:
-            in_flight.pop(request.id, None)
-            if not in_flight:
-                in_flight.clear()  # Releases the memory of the dict's table.
+        if request.open:
+            self.end_flight(request.id)
         request.open = False
+
+    def begin_flight(self, id: Id) -> None:
+        """Mark a request of the other side as unanswered, unless their ids may collide."""
+        if self.in_flight is _NO_REQUESTS:
+            self.in_flight = {id: None}
+        elif self.in_flight is not None:
+            cast("dict[Id, None]", self.in_flight)[id] = None
+
+    def end_flight(self, id: Id) -> None:
+        """Mark a request of the other side as answered."""
+        if self.in_flight and id in self.in_flight:
+            del cast("dict[Id, None]", self.in_flight)[id]
+            if not self.in_flight:
+                self.in_flight = _NO_REQUESTS  # Releases the memory of the dict.
 
     def local_row(self, row: Notification) -> Notification:
         """Return the row of this method in the direction of this side; some notifications have both directions."""
@@ -153,7 +174,7 @@ class Connection:
 
     def discard(self, id: Id) -> bool:
         """Forget a pending request; its response will be rejected. Returns False if the response arrived already."""
-        return self.pending.pop(id, None) is not None
+        return bool(self._pending) and self.pending.pop(id, None) is not None
 
     def _sendable_row(self, row: SentT) -> SentT:
         """Return the negotiated revision's row of a message. Raises ProtocolViolationError if it may not be sent
@@ -259,7 +280,7 @@ class Connection:
         if is_initialize:
             self.enter_phase(Phase.OPENING)
         if in_flight is not None:
-            in_flight[message.id] = None
+            self.begin_flight(message.id)
         return RequestReceived(message.id, row, params)
 
     def _reject_unservable(self, message: RequestMessage) -> MessageRejected:
@@ -313,10 +334,10 @@ class Connection:
 
     def _received_response(self, message: ResultMessage | ErrorMessage | MalformedMessage) -> Event:
         id = message.id
-        if id is None or id not in self.pending:
+        if id is None or not self._pending or id not in self._pending:
             reason = f"the response with id {id!r} does not match a pending request"
             return MessageRejected(reason, is_late=id is not None)
-        row, params = self.pending.pop(id)
+        row, params = self._pending.pop(id)
         if isinstance(message, ErrorMessage):
             return ResponseReceived(id, RemoteJSONRPCError(message.code, message.message, message.data))
         prefix = f"{row.method!r} in {self.revision.id}: invalid response"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
+_NOTHING_RUNS: Final[dict[Id, RunningRequest]] = {}  # One object, which is not changed, for all idle sessions.
 _DRAIN_SECONDS: Final = 1.0  # Seconds for handlers to finish after the peer has closed the connection.
 
 
@@ -61,8 +62,9 @@ class Session:
         self._request_transport = transport if isinstance(transport, RequestTransport) else None
         self.handle = handle
         self._on_initialize = on_initialize
-        self._pending = PendingRequests()
-        self.running: dict[Id, RunningRequest] = {}
+        # Created when there are some: there may be very many sessions, and most of them are idle.
+        self._pending: PendingRequests | None = None
+        self.running: dict[Id, RunningRequest] = _NOTHING_RUNS
         self._message_size, self.ended = 0, False
         self._large: LargeMessages | None = None  # The messages that wait, if a large one is being handled.
         self._loop = asyncio.get_running_loop()
@@ -82,7 +84,7 @@ class Session:
     @property
     def is_busy(self) -> bool:
         """True if a handler runs, or a request waits for its response."""
-        return bool(self.running) or len(self._pending) > 0
+        return bool(self.running or self._pending)
 
     # ---- receiving --------------------------------------------------------------------------------------------------
 
@@ -153,7 +155,8 @@ class Session:
     def fail_request(self, id: Id, error: MCPError) -> None:
         """Fail a request that gets no response."""
         self.connection.discard(id)
-        self._pending.resolve(id, error)
+        if self._pending is not None:
+            self._pending.resolve(id, error)
 
     def handle_event(self, event: Event, reply: Reply, channel: Channel) -> bool:
         """Handle an event; handlers use `channel`. Return True if `reply` was called or will be."""
@@ -168,13 +171,15 @@ class Session:
                 if self._handlers.postpone(self.connection, event, reply, begin, self._message_size):
                     return True
             if (task := self._handlers.start(self._run_request_handler(event, reply, channel))) is not None:
+                self.running = self.running or {}
                 self.running[event.id] = RunningRequest(event, reply, task)
             return True
         match event:
             case NotificationReceived():
                 self._handle_notification(event)
             case ResponseReceived():
-                self._pending.resolve(event.id, event.outcome)
+                if self._pending is not None:
+                    self._pending.resolve(event.id, event.outcome)
             case MessageRejected():
                 _log.debug("rejected: %s", event.reason)
                 if event.reply is not None:
@@ -206,7 +211,7 @@ class Session:
         if running is not None:  # The entry belongs to this request: its id is in use while the request is open.
             del self.running[request.id]
             if not self.running:
-                self.running.clear()  # Frees the memory of the entries.
+                self.running = _NOTHING_RUNS  # Frees the memory of the dict.
         reply(response, code)
 
     def cancel_handler(self, id: Id, reason: str | None) -> None:
@@ -228,7 +233,7 @@ class Session:
         if notification.row.method == lifecycle.cancelled.method:
             _log.debug("the peer cancels %r: %r", notification.params.request_id, notification.params.reason)
             self.cancel_handler(notification.params.request_id, notification.params.reason)
-        elif notification.row.method == lifecycle.progress.method:
+        elif notification.row.method == lifecycle.progress.method and self._pending is not None:
             self._pending.handle_progress(notification.params)
         if self._handlers.is_full:
             begin = partial(self._run_notification_handler, notification)
@@ -271,7 +276,8 @@ class Session:
         if options.on_progress is not None and isinstance(params, dict):
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": request_id}}
         encoded = self.connection.send_request(request_id, row, params)
-        pending = self._pending.open(request_id, row, options)
+        requests = self._pending = PendingRequests() if self._pending is None else self._pending
+        pending = requests.open(request_id, row, options)
         try:
             if send is not None:
                 send(encoded)
@@ -280,13 +286,13 @@ class Session:
                 message = RequestMessage(request_id, row.method, plain)
                 self._request_transport.send_message(OutgoingMessage(message, encoded))
             else:
-                self.transport.send(encoded, more=len(self._pending) > 1)
+                self.transport.send(encoded, more=len(requests) > 1)
             return await pending.future
         except (asyncio.CancelledError, RequestTimeoutError) as error:
             self._send_cancelled(request_id, row, send, error)
             raise
         finally:
-            self._pending.close(pending)
+            requests.close(pending)
             self.connection.discard(request_id)
 
     def _send_cancelled(self, request_id: Id, row: Request[Any], send: Send | None, error: BaseException) -> None:
@@ -335,4 +341,5 @@ class Session:
         if not self.ended and self._closed is not None:
             self._closed.set_result(None)
         self.ended = True
-        self._pending.fail(self.transport.close_reason)
+        if self._pending is not None:
+            self._pending.fail(self.transport.close_reason)

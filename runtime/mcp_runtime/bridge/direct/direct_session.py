@@ -85,11 +85,11 @@ class DirectSession(Session):
         in_flight = connection.in_flight
         if not self._is_plain(row.method, parsed) or in_flight is None or id in in_flight or not data.endswith(b"}"):
             return False
-        in_flight[id] = None
+        connection.begin_flight(id)
         request = RequestReceived(id, row, parsed)
         if self._begin(link, request, name, params, self._respond, self):
             return True
-        del in_flight[id]
+        connection.end_flight(id)
         return False
 
     def handle_event(self, event: Event, reply: Reply, channel: Channel) -> bool:

@@ -109,7 +109,7 @@ class RawConnection(Connection):
         if in_flight is not None:
             if message.id in in_flight:
                 return self._reject(message, jsonrpc.INVALID_REQUEST, f"id {message.id!r} is in use by another request")
-            in_flight[message.id] = None
+            self.begin_flight(message.id)
         return RequestReceived(message.id, raw_request(message.method, self.received), message.params or {})
 
     def _received_notification(self, message: NotificationMessage) -> Event:

@@ -117,7 +117,6 @@ class SharedStatefulHandler(StatefulHandler):
         dispatcher.identify(replica.id)
         opening = dispatcher.initialize if state is None else None
         session = ReplicatedSession(connection, replica, dispatcher.handle, opening, self._starter, auth)
-        session.new_id = self._worker.request_id
         replica.connect(sharing, dispatcher, session)
         dispatcher.attach(session)
         return session

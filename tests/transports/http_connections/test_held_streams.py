@@ -1,0 +1,319 @@
+"""A stream that waits has a small object instead of a request with a task, and its client notices nothing of it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import re
+from collections.abc import Callable
+from typing import Any, Self
+
+import pytest
+from support.http.recorded_connections import RecordedEndpoint, unchunked
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from mcp_generated import App
+from mcp_runtime.aio import fast_paths
+from mcp_runtime.http.asgi import PartedResponse
+from mcp_runtime.transports.http_server.app import HTTPLimits
+from mcp_runtime.transports.http_server.streams import SSEStream
+
+VERSION = "2025-11-25"
+CHANGED = b"notifications/tools/list_changed"
+KINDS = ("uvicorn", "ours")
+HELD = pytest.mark.skipif(not fast_paths.ENABLED, reason="uvicorn has a task for each request")
+
+
+def head(method: str, session: str = "", *lines: str) -> bytes:
+    """Return the head of a request."""
+    named = [f"mcp-session-id: {session}", f"mcp-protocol-version: {VERSION}"] if session else []
+    accept = "accept: application/json, text/event-stream"
+    return "\r\n".join([f"{method} /mcp HTTP/1.1", "host: localhost", accept, *named, *lines, "", ""]).encode()
+
+
+def post(message: dict[str, Any], session: str = "") -> bytes:
+    """Return a POST of a message."""
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    return head("POST", session, "content-type: application/json", f"content-length: {len(body)}") + body
+
+
+def ping(number: int, session: str) -> bytes:
+    return post({"id": number, "method": "ping"}, session)
+
+
+HELLO = {
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
+}
+
+
+async def until(is_true: Callable[[], object]) -> None:
+    """Wait until something is true."""
+    async with asyncio.timeout(10):
+        while not is_true():
+            await asyncio.sleep(0)
+
+
+async def settled() -> None:
+    """Let all be done that can be done now."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+class Listening(RecordedEndpoint):
+    """A server, and a client of it with a stream that waits."""
+
+    def __init__(self, kind: str = "ours", keep_alive: float = 100.0, lines: tuple[str, ...] = (), **settings: Any):
+        app = App("held")
+
+        @app.tool
+        def echo(text: str) -> str:
+            return text
+
+        super().__init__(app.asgi(path="/mcp", limits=HTTPLimits(keep_alive=keep_alive)), **settings)
+        self.app, self.kind, self.lines = app, kind, lines
+
+    async def __aenter__(self) -> Self:
+        self.session = await self.open()
+        self.connection, self.transport, self.state = self.connect(self.kind)
+        await self.listen()
+        return self
+
+    async def open(self) -> str:
+        """Open a session, and return its id."""
+        connection, transport, state = self.connect(self.kind)
+        connection.data_received(post(HELLO))
+        await until(lambda: state.total_requests == 1)
+        session = re.search(rb"mcp-session-id: (\S+)", transport.written)
+        assert session is not None
+        connection.data_received(post({"method": "notifications/initialized"}, session[1].decode()))
+        await until(lambda: state.total_requests == 2 and not state.tasks)
+        self.leave(connection, transport)
+        return session[1].decode()
+
+    async def listen(self) -> None:
+        """Open the stream."""
+        self.connection.data_received(head("GET", self.session, *self.lines))
+        await until(lambda: b"retry" in self.transport.written)
+        await settled()
+
+    def leave(self, connection: Any, transport: Any) -> None:
+        transport.close()
+        connection.connection_lost(None)
+
+    async def change(self) -> None:
+        """Announce a change."""
+        await self.app.server.notify_tool_list_changed()
+        await settled()
+
+    async def end_session(self) -> None:
+        """Send a DELETE on another connection."""
+        connection, transport, state = self.connect(self.kind)
+        connection.data_received(head("DELETE", self.session))
+        await until(lambda: state.total_requests == 1)
+        assert transport.written.startswith(b"HTTP/1.1 204 ")
+        self.leave(connection, transport)
+        await settled()
+
+
+async def everything(kind: str, lines: tuple[str, ...]) -> tuple[bytes, bytes, bytes, bool]:
+    """Return what a client gets: the stream's head and body, what follows on the connection, and whether it closes."""
+    async with Listening(kind, lines=lines) as listening:
+        for _ in range(3):
+            await listening.change()
+        await listening.end_session()
+        stream, end, _ = listening.transport.written.partition(b"0\r\n\r\n")
+        before = len(stream + end)
+        other = await listening.open()
+        if not listening.transport.closed:
+            listening.connection.data_received(ping(7, other))
+            await until(lambda: listening.state.total_requests == 2)
+        listening.leave(listening.connection, listening.transport)
+    start, body = unchunked(stream + end)
+    return start, re.sub(rb"id: \S+-", b"id: ", body), listening.transport.written[before:], listening.transport.closed
+
+
+@pytest.mark.parametrize("lines", [(), ("connection: close",), ("expect: 100-continue",)])
+async def test_a_client_gets_of_a_held_stream_what_it_gets_of_uvicorn(lines: tuple[str, ...]) -> None:
+    expected, got = [await everything(kind, lines) for kind in KINDS]
+    assert got == expected and expected[1].count(CHANGED) == 3
+    assert bool(expected[2]) == (lines != ("connection: close",))
+
+
+@HELD
+async def test_a_stream_that_waits_has_neither_a_task_nor_a_request() -> None:
+    def requests() -> int:
+        gc.collect()
+        return sum(isinstance(item, RequestResponseCycle) for item in gc.get_objects())
+
+    before, tasks = requests(), asyncio.all_tasks()
+    async with Listening() as listening:
+        assert not listening.state.tasks and requests() == before
+        assert len(asyncio.all_tasks() - tasks) <= 1, "the one that begins requests"
+        for _ in range(3):
+            await listening.change()
+            assert not listening.state.tasks and requests() == before
+        assert listening.transport.written.count(CHANGED) == 3
+        listening.leave(listening.connection, listening.transport)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_messages_of_one_moment_go_out_together(kind: str) -> None:
+    async with Listening(kind) as listening:
+        before = len(listening.transport.writes)
+        for _ in range(3):
+            await listening.app.server.notify_tool_list_changed()
+        await settled()
+        assert listening.transport.written.count(CHANGED) == 3
+        if kind == "ours":
+            assert len(listening.transport.writes) <= before + 2
+        listening.leave(listening.connection, listening.transport)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_comment_is_sent_when_nothing_else_is(kind: str) -> None:
+    async with Listening(kind, keep_alive=0.01) as listening:
+        await until(lambda: listening.transport.written.count(b": ") > 10)
+        await listening.change()
+        written = listening.transport.written
+        assert CHANGED in written and listening.asgi._keep_alive.waiting_count == 1
+        listening.leave(listening.connection, listening.transport)
+        await until(lambda: not listening.asgi._keep_alive.waiting_count)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_nothing_is_written_while_the_client_does_not_read(kind: str) -> None:
+    async with Listening(kind) as listening:
+        listening.connection.pause_writing()
+        before = len(listening.transport.writes)
+        for _ in range(3):
+            await listening.change()
+        assert len(listening.transport.writes) == before
+        listening.connection.resume_writing()
+        await settled()
+        assert listening.transport.written.count(CHANGED) == 3
+        listening.leave(listening.connection, listening.transport)
+        await until(lambda: not listening.state.tasks)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_paused"),
+    [("uvicorn", False), ("ours", False), pytest.param("ours", True, marks=HELD)],  # uvicorn drops what waits.
+)
+async def test_what_a_lost_client_has_not_got_is_sent_to_its_next_stream(kind: str, is_paused: bool) -> None:
+    async with Listening(kind) as listening:
+        if is_paused:
+            listening.connection.pause_writing()
+            await listening.change()
+        listening.leave(listening.connection, listening.transport)
+        await settled()
+        assert not listening.state.tasks and not listening.asgi._keep_alive.waiting_count
+        await listening.change()
+        assert CHANGED not in listening.transport.written
+        listening.connection, listening.transport, listening.state = listening.connect(kind)
+        await listening.listen()
+        assert listening.transport.written.count(CHANGED) == 1 + is_paused
+        listening.leave(listening.connection, listening.transport)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_request_behind_the_stream_is_served_after_it(kind: str) -> None:
+    async with Listening(kind) as listening:
+        other = await listening.open()
+        for byte in ping(7, other):
+            listening.connection.data_received(bytes([byte]))
+        listening.connection.data_received(ping(8, other))
+        await listening.change()
+        assert b'"id":7' not in listening.transport.written and listening.transport.written.count(CHANGED) == 1
+        await listening.end_session()
+        await until(lambda: listening.state.total_requests == 3)
+        stream, end, rest = listening.transport.written.partition(b"0\r\n\r\n")
+        assert CHANGED in stream and end
+        assert re.findall(rb'"id":(\d)', rest) == [b"7", b"8"]
+        listening.leave(listening.connection, listening.transport)
+
+
+@HELD
+async def test_a_client_that_goes_with_a_request_behind_its_stream_is_noticed() -> None:
+    async with Listening() as listening:
+        listening.connection.data_received(ping(7, listening.session))
+        listening.leave(listening.connection, listening.transport)
+        await until(lambda: not listening.state.tasks and not listening.asgi._keep_alive.waiting_count)
+        before = len(listening.transport.writes)
+        await listening.change()
+        assert len(listening.transport.writes) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_server_that_ends_closes_the_connection_with_the_stream(kind: str) -> None:
+    async with Listening(kind) as listening:
+        listening.connection.shutdown()
+        assert not listening.transport.closed
+        await listening.asgi.close()
+        await until(lambda: listening.transport.closed)
+        assert listening.transport.written.endswith(b"0\r\n\r\n")
+        listening.connection.connection_lost(None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_access_log_has_a_line_for_a_stream(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "uvicorn.access")
+    async with Listening(kind, log_config=None, log_level="info") as listening:
+        await listening.change()
+        assert listening.transport.written.count(CHANGED) == 1
+        listening.leave(listening.connection, listening.transport)
+    assert len([line for line in caplog.records if "GET" in line.getMessage()]) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_stream_that_fails_closes_its_connection_and_tells_why(
+    kind: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*arguments: Any) -> int | None:
+        raise RuntimeError("on purpose")
+
+    async with Listening(kind, log_config=None) as listening:
+        monkeypatch.setattr(SSEStream, "_send_from", fail)
+        await listening.change()
+        await until(lambda: listening.transport.closed and not listening.state.tasks)
+        assert not listening.transport.written.endswith(b"0\r\n\r\n")
+        assert not listening.asgi._keep_alive.waiting_count
+        listening.connection.connection_lost(None)
+    assert any(line.exc_info and "on purpose" in str(line.exc_info[1]) for line in caplog.records)
+
+
+@HELD
+async def test_an_application_that_wraps_send_has_a_task_for_the_stream() -> None:
+    """What such an application does with each part goes on."""
+    async with Listening() as listening:
+        inner, seen = listening.config.loaded_app, list[str]()
+
+        async def wrapped(scope: Any, receive: Any, send: Any) -> None:
+            async def noting(message: Any) -> None:
+                seen.append(message["type"])
+                await send(message)
+
+            await inner(scope, receive, noting)
+            seen.append("ended")
+
+        listening.config.loaded_app = wrapped
+        listening.leave(listening.connection, listening.transport)
+        listening.connection, listening.transport, listening.state = listening.connect()
+        await listening.listen()
+        await listening.change()
+        assert listening.state.tasks and seen == ["http.response.start", *["http.response.body"] * 2]
+        await listening.end_session()
+        assert seen.pop() == "ended"
+        listening.leave(listening.connection, listening.transport)
+
+
+async def test_a_response_whose_head_is_not_sent_is_not_held() -> None:
+    async def send(message: Any) -> None: ...
+
+    class Client:
+        def on_disconnect(self) -> None: ...
+
+    assert not PartedResponse(send, ()).hold(Client())

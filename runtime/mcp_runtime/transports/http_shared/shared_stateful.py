@@ -236,7 +236,7 @@ class SharedStatefulHandler(StatefulHandler):
         if after is not None and change.isascii() and change.isdigit() and len(change) <= _DIGITS:
             position = (after, int(change))
         stream = replica.standalone_stream
-        listener = stream.new_listener(self._changes, replica.message_of)
+        listener = stream.new_listener(self._changes, replica)
         await listener.take_over(position, replica.first_change)
         stream.listen(listener)
         return listener.number

@@ -182,7 +182,7 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
 
     # uvicorn's attributes.
     config: Any
-    headers: list[tuple[bytes, bytes]]
+    headers: list[tuple[bytes, bytes]] | None
     loop: asyncio.AbstractEventLoop
     pipeline: deque[tuple[Any, Any]]
     server_state: Any
@@ -232,7 +232,7 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
             return None
         cycle.response_complete = True  # uvicorn has nothing more to do when the application returns.
         self.cycle = self.disconnection = held = ConnectionResponse(self, client, cycle.keep_alive)
-        self.scope, self.headers, self.url = held.scope, [], b""
+        self.scope, self.headers, self.url = held.scope, None, b""
         return held
 
     def let_go(self, response: ConnectionResponse) -> None:

@@ -60,13 +60,13 @@ async def send_stream(
     response = PartedResponse(send, (*_STREAM, *more) if more else _STREAM)
     release = stream.release
     until = None if max_seconds is None else asyncio.get_running_loop().time() + max_seconds
-    hold = (partial(_hold, stream, disconnect, response, keep_alive, until),) if holds else ()
+    hold = partial(_hold, stream, disconnect, response, keep_alive, until) if holds else None
     stream.attach(disconnect)
     disconnect.add_done_callback(release)
     try:
         if first:
             response.add(first)
-        if await stream.pump(disconnect, response, keep_alive, after, priming_event, *hold):
+        if await stream.pump(disconnect, response, keep_alive, after, priming_event, hold):
             await response.end()
     except OSError as error:
         _log.debug("a client disconnected from its stream: %s", error)
@@ -133,7 +133,7 @@ class HeldStream:
 
     async def _send(self, is_new: bool) -> None:
         """Send what there is, and wait again."""
-        response, cursor, is_complete = self._response, None, False
+        response, has_failed = self._response, True
         try:
             if not is_new:
                 response.add(KEEP_ALIVE_COMMENT)
@@ -141,19 +141,19 @@ class HeldStream:
             cursor = await self._stream.send_new(self, response, self._cursor)
             if cursor is None:
                 await response.end()
-            is_complete = True
+            else:
+                self._cursor = cursor
+                self.wait()
+            has_failed = False
         except Exception:
             _log.exception("a stream ended with an error")
         finally:
-            if not is_complete:
+            if has_failed:
                 response.abort()
-            if cursor is None or not is_complete:
+            if not self._is_waiting:
                 self._end()
-        if cursor is not None:
-            self._cursor = cursor
-            self.wait()
 
     def _end(self) -> None:
+        self._stream.release(self)
         if self._timer is not None:
             self._timer.cancel()
-        self._stream.release(self)

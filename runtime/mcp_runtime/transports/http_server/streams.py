@@ -24,11 +24,6 @@ _FULL: Final = 256  # Undelivered messages above which `drain` waits.
 _FULL_BYTES: Final = 1 << 20  # Undelivered bytes above which `drain` waits.
 
 
-def _never(cursor: int) -> bool:
-    """Let `pump` wait itself."""
-    return False
-
-
 class SSEStream:
     """One stream of numbered messages. A new connection replaces the attached one, so that no message is sent twice."""
 
@@ -137,7 +132,7 @@ class SSEStream:
         keep_alive: KeepAliveTimer,
         after: int | None = None,
         priming_event: bool = False,
-        hold: Callable[[int], bool] = _never,
+        hold: Callable[[int], bool] | None = None,
     ) -> bool:
         """Send messages over an attached connection until the stream is finished, the connection is released, or
         `close_connection` is called. The caller ends the response, with what was added last.
@@ -151,7 +146,7 @@ class SSEStream:
             keep_alive: Timer after which a comment is sent.
             after: Number of the message to send from. Default None: the last one that was sent.
             priming_event: Begin with an event without data, whose id tells the client where to resume.
-            hold: Called when there is nothing to send.
+            hold: Called when there is nothing to send. Default None: this function waits.
         """
         if priming_event:
             await self._begin(connection)
@@ -159,7 +154,7 @@ class SSEStream:
         if priming_event and self._attached is connection:
             response.add(encode(b"", id=self.event_id(cursor), retry=self._retry))
         while (cursor := await self.send_new(connection, response, cursor)) is not None:
-            if hold(cursor):
+            if hold is not None and hold(cursor):
                 return False
             # Not in its own coroutine, to save memory: very many streams wait at the same time.
             waiting = asyncio.get_running_loop().create_future()

@@ -101,11 +101,11 @@ class PartedResponse:
 
     __slots__ = ("_send", "_request", "_headers", "_parts", "_size")
 
-    def __init__(self, send: Send, headers: Raw) -> None:
-        """Create a response with these headers, of which nothing is sent yet."""
-        self._send: Send | None = send  # None if the request is a held response, whose method it is.
-        self._request: Any = getattr(send, "__self__", None)
-        self._headers: Raw | None = headers
+    def __init__(self, send: Send, headers: Raw | None) -> None:
+        """Create a response with these headers, of which nothing is sent yet; None if the head is sent."""
+        self._send = send
+        self._request: object = getattr(send, "__self__", None)
+        self._headers = headers
         self._parts: list[bytes] | None = None  # None instead of an empty list, to save memory.
         self._size = 0
 
@@ -130,22 +130,10 @@ class PartedResponse:
         """Send what was added, and the end of the response."""
         await self._write(False)
 
-    def hold(self, client: ResponseClient) -> bool:
-        """Let the response go on when the application has returned; return False if the server cannot do that."""
+    def hold(self, client: ResponseClient) -> HeldResponse | None:
+        """Let the response go on when the application has returned; return None if the server cannot do that."""
         hold = HELD_RESPONSES.get(type(self._request))
-        held = None if hold is None or self._headers is not None else hold(self._request, client)
-        if held is None:
-            return False
-        self._request, self._send = held, None
-        return True
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run what sends more of a response that is held."""
-        self._request.start(work)
-
-    def abort(self) -> None:
-        """Close the connection of a response that is held and cannot be completed."""
-        self._request.abort()
+        return None if hold is None or self._headers is not None else hold(self._request, client)
 
     async def _write(self, more: bool) -> None:
         headers, parts = self._headers, self._parts
@@ -155,11 +143,10 @@ class PartedResponse:
         write = RESPONSE_PARTS.get(type(self._request))
         if write is not None and write(self._request, headers, part, more):
             return
-        send: Send = self._send or self._request.send
         if headers is not None:
-            await send({"type": "http.response.start", "status": 200, "headers": [*headers]})
+            await self._send({"type": "http.response.start", "status": 200, "headers": [*headers]})
         if part or not more:
-            await send({"type": "http.response.body", "body": part, "more_body": more})
+            await self._send({"type": "http.response.body", "body": part, "more_body": more})
 
 
 def closing_sender(send: Send) -> Send:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from ...aio.keepalive import KeepAliveTimer
-from ...http.asgi import PartedResponse, Send
+from ...http.asgi import HeldResponse, PartedResponse, Send
 from ...http.headers import EVENT_STREAM, Raw
 from ...protocol.sse import KEEP_ALIVE_COMMENT
 from .streams import SSEStream
@@ -85,28 +85,28 @@ def _hold(
     cursor: int,
 ) -> bool:
     """Let a stream go on without a task, from a number on; return False if the server cannot do that."""
-    held = HeldStream(stream, response, keep_alive, cursor)
-    if not response.hold(held):
+    held = HeldStream(stream, keep_alive, cursor)
+    if (rest := response.hold(held)) is None:
         return False
     stream.exchange(connection, held)
-    held.wait(until)
+    held.wait(rest, until)
     return True
 
 
 class HeldStream:
     """A stream that is sent over an open connection, without a task while there is nothing to send: very many wait."""
 
-    __slots__ = ("_stream", "_response", "_keep_alive", "_cursor", "_is_waiting", "_timer")
+    __slots__ = ("_stream", "_keep_alive", "_cursor", "_response", "_timer")
 
-    def __init__(self, stream: SSEStream, response: PartedResponse, keep_alive: KeepAliveTimer, cursor: int) -> None:
+    def __init__(self, stream: SSEStream, keep_alive: KeepAliveTimer, cursor: int) -> None:
         """Go on with a stream after the message of this number."""
-        self._stream, self._response, self._keep_alive, self._cursor = stream, response, keep_alive, cursor
-        self._is_waiting = False
+        self._stream, self._keep_alive, self._cursor = stream, keep_alive, cursor
+        self._response: HeldResponse | None = None  # None while it is sent, and at the end.
         self._timer: asyncio.TimerHandle | None = None
 
-    def wait(self, until: float | None = None) -> None:
+    def wait(self, response: HeldResponse, until: float | None = None) -> None:
         """Wait until there is something to send; end at a time of the event loop."""
-        self._is_waiting = True
+        self._response = response
         self._stream.begin_waiting(self)
         self._keep_alive.begin(self)
         if until is not None:
@@ -114,26 +114,26 @@ class HeldStream:
 
     def done(self) -> bool:
         """Return True if it does not wait."""
-        return not self._is_waiting
+        return self._response is None
 
     def set_result(self, is_new: bool) -> None:
         """Send what is new, or else a comment, in the next iteration of the event loop."""
-        self._is_waiting = False
+        response, self._response = self._response, None
         self._keep_alive.end(self)
         self._stream.end_waiting(self)
-        # Nothing of what has woken it: the stream sends for all.
-        asyncio.get_running_loop().call_soon(self._begin, is_new, context=Context())
+        # Without the context of what has woken it: the stream sends for all.
+        asyncio.get_running_loop().call_soon(self._begin, response, is_new, context=Context())
 
     def on_disconnect(self) -> None:
         """Send no more: the client has disconnected, or may get no more."""
         self._stream.release(self)
 
-    def _begin(self, is_new: bool) -> None:
-        self._response.start(self._send(is_new))
+    def _begin(self, held: HeldResponse, is_new: bool) -> None:
+        held.start(self._send(held, is_new))
 
-    async def _send(self, is_new: bool) -> None:
+    async def _send(self, held: HeldResponse, is_new: bool) -> None:
         """Send what there is, and wait again."""
-        response, has_failed = self._response, True
+        response, has_failed = PartedResponse(held.send, None), True
         try:
             if not is_new:
                 response.add(KEEP_ALIVE_COMMENT)
@@ -143,14 +143,14 @@ class HeldStream:
                 await response.end()
             else:
                 self._cursor = cursor
-                self.wait()
+                self.wait(held)
             has_failed = False
         except Exception:
             _log.exception("a stream ended with an error")
         finally:
             if has_failed:
-                response.abort()
-            if not self._is_waiting:
+                held.abort()
+            if self.done():
                 self._end()
 
     def _end(self) -> None:

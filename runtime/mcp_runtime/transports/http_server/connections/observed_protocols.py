@@ -126,7 +126,7 @@ class ObservedHTTPProtocol(ObservedProtocol):
         self._reads += 1
         super().data_received(data)
         cycle = self.cycle
-        if cycle is not None and self.scope is cycle.scope:
+        if self.scope is (None if cycle is None else cycle.scope):  # The last head is complete, or none has begun.
             self._head_bytes = 0
             if self.flow.read_paused and len(getattr(self, "pipeline", ())) > _MAX_PIPELINE:
                 self.abort()
@@ -154,8 +154,7 @@ class ObservedHTTPProtocol(ObservedProtocol):
         cycle, limits = self.cycle, self.server_connections.limits
         if cycle is None or cycle.response_complete:
             # uvicorn ends an idle connection itself. After an early response, the rest of its body comes first.
-            is_idle = cycle is not None and self._waits_for_request()
-            waits_for: object = None if is_idle else ("head", cycle)
+            waits_for: object = None if self._waits_for_request() else ("head", cycle)
             seconds = limits.body_timeout if cycle is not None and cycle.more_body else limits.head_timeout
         else:
             is_body = cycle.more_body and not self.flow.read_paused and not cycle.waiting_for_100_continue
@@ -250,6 +249,8 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
             return
+        if self.scope is self.cycle.scope and not self.cycle.more_body:  # Frees memory: nothing has come after it.
+            self.cycle = self.scope = self.headers = None
         self._idle_since = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._look_after(self.timeout_keep_alive)

@@ -28,13 +28,13 @@ class ChangeClient(Protocol):
         ...
 
 
-class StandaloneListener:
+class StandaloneListener(StreamClaim):
     """One GET of the stream at this worker: its claim, where it is, and the changes that it has not sent yet."""
 
-    __slots__ = ("claim", "number", "change", "queue", "_stream", "_log", "_client", "_seen", "_is_reading")
+    __slots__ = ("number", "change", "queue", "_stream", "_log", "_client", "_seen", "_is_reading")
 
     def __init__(
-        self, stream: StandaloneStream, log: ChangeLog, client: ChangeClient, claim: StreamClaim
+        self, stream: StandaloneStream, log: ChangeLog, client: ChangeClient, worker: Worker, ttl: float
     ) -> None:
         """Create a listener.
 
@@ -42,9 +42,11 @@ class StandaloneListener:
             stream: The stream.
             log: The changes of the server.
             client: The session.
-            claim: Its claim on the stream.
+            worker: This worker.
+            ttl: The time to live of the record of who sends the stream, in seconds.
         """
-        self._stream, self._log, self._client, self.claim = stream, log, client, claim
+        super().__init__(worker, stream.id, ttl)
+        self._stream, self._log, self._client = stream, log, client
         self.number = 0  # Of the last message that was sent before.
         self.change = self._seen = 0  # The last change that the client has got, and the last one of the log.
         self.queue = _NOTHING
@@ -53,7 +55,7 @@ class StandaloneListener:
     async def take_over(self, position: tuple[int, int] | None, first_change: int) -> None:
         """Take the stream over, at a position or else where it is; `first_change` precedes the session."""
         number, change = position or (None, 0)
-        before, now = await self.claim.take(number, change)
+        before, now = await self.take(number, change)
         await self._stream.replaced(before.token)
         self.number, self.change = min(now.number, self._stream.last), max(now.change, first_change)
         self._seen = self.change
@@ -102,7 +104,7 @@ class StandaloneStream(StoredStream):
 
     def new_listener(self, log: ChangeLog, client: ChangeClient) -> StandaloneListener:
         """Return the listener of a GET, which has not taken the stream over yet."""
-        return StandaloneListener(self, log, client, StreamClaim(self._worker, self.id, self._ttl))
+        return StandaloneListener(self, log, client, self._worker, self._ttl)
 
     def listen(self, listener: StandaloneListener) -> None:
         """Let the connection that is attached next have a listener."""
@@ -159,7 +161,7 @@ class StandaloneStream(StoredStream):
 
     @property
     def _claimed(self) -> str:
-        return "" if self._listener is None else self._listener.claim.token
+        return "" if self._listener is None else self._listener.token
 
     def _look(self) -> None:
         self._has_news = True
@@ -204,11 +206,11 @@ class StandaloneStream(StoredStream):
         """Send messages and the changes that wait, if no other connection has the stream."""
         changes, listener.queue = listener.queue, _NOTHING
         number = entries[-1][0] if entries else cursor
-        if not await listener.claim.advance(number, changes[-1][0] if changes else listener.change):
+        if not await listener.advance(number, changes[-1][0] if changes else listener.change):
             if self._attached is connection:
                 self.detach()
             return cursor
-        if self._attached is not connection and await listener.claim.give_back():
+        if self._attached is not connection and await listener.give_back():
             return cursor
         for at, message in entries:
             response.add(encode(message, id=f"{self.id}.{listener.change}-{at}"))

@@ -7,7 +7,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol, TypeVar
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakSet
 
 from pydantic_core import from_json, to_json
 
@@ -63,7 +63,7 @@ class Worker:
         self._receivers: dict[str, Receive] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._last_request = 0
-        self.streams: WeakValueDictionary[str, LocalStream] = WeakValueDictionary()
+        self.streams: dict[str, LocalStream] = {}  # Those with a connection here.
         self.watched: WeakSet[WatchedStream] = WeakSet()
         self.unstored: set[LocalStream] = set()  # Streams with messages that are not stored yet.
         self._mail = 0  # The number of the last message to this worker that was read.

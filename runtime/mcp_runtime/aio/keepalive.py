@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from typing import Final, Protocol
 
 KEEP_ALIVE: Final = 15.0  # Seconds without a message after which a comment is sent, so that no proxy closes the stream.
-_PARTS: Final = 32  # Streams that begin to wait in the same one of so many parts of the time have one deadline.
 
 
 class Waiting(Protocol):
@@ -23,43 +22,37 @@ class Waiting(Protocol):
 
 
 class KeepAliveTimer:
-    """Gives what waits the result False if it is not done within `seconds`, or slightly less.
-
-    One timer handle serves all of them, and those that begin to wait at about the same time share a deadline, to save
-    memory.
-    """
+    """Gives what waits the result False if it is not done within `seconds`; one timer handle serves all of them."""
 
     def __init__(self, seconds: float = KEEP_ALIVE) -> None:
         self.seconds = seconds
-        self._parts: deque[tuple[float, dict[Waiting, None]]] = deque()  # With their deadlines, in order.
+        self._deadlines: OrderedDict[Waiting, float] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def waiting_count(self) -> int:
         """The number of streams on which nothing is sent at present."""
-        return sum(len(part) for _, part in self._parts)
+        return len(self._deadlines)
 
     def begin(self, waiting: Waiting) -> None:
         """Set the result to False after `seconds`, unless it is done by then or `end` is called."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self.seconds
-        if not self._parts or deadline > self._parts[-1][0] + self.seconds / _PARTS:
-            self._parts.append((deadline, {}))
-        self._parts[-1][1][waiting] = None
+        self._deadlines[waiting] = loop.time() + self.seconds
         if self._timer is None:
-            self._timer = loop.call_at(self._parts[0][0], self._on_timer, loop)
+            self._timer = loop.call_later(self.seconds, self._on_timer, loop)
 
     def end(self, waiting: Waiting) -> None:
         """Let something wait without this timer."""
-        for _, part in reversed(self._parts):  # Most wait shortly.
-            if waiting in part:
-                del part[waiting]
-                return
+        self._deadlines.pop(waiting, None)
 
     def _on_timer(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Set the results that are due."""
-        while self._parts and self._parts[0][0] <= loop.time():
-            for waiting in self._parts.popleft()[1]:
-                if not waiting.done():
-                    waiting.set_result(False)
-        self._timer = loop.call_at(self._parts[0][0], self._on_timer, loop) if self._parts else None
+        """Set the results that are due. They are in the order of their deadlines: only the first are looked at."""
+        self._timer = None
+        while self._deadlines:
+            waiting, until = next(iter(self._deadlines.items()))
+            if until > loop.time():
+                self._timer = loop.call_at(until, self._on_timer, loop)
+                return
+            del self._deadlines[waiting]
+            if not waiting.done():
+                waiting.set_result(False)

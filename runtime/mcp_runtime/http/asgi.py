@@ -33,8 +33,8 @@ class HeldResponse(Protocol):
         """Send a message of ASGI."""
         ...
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run what sends more, at once up to its first wait."""
+    def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run what sends more, when it is its turn."""
         ...
 
     def abort(self) -> None:

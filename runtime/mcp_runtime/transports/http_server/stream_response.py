@@ -122,14 +122,11 @@ class HeldStream:
         self._keep_alive.end(self)
         self._stream.end_waiting(self)
         # Without the context of what has woken it: the stream sends for all.
-        asyncio.get_running_loop().call_soon(self._begin, response, is_new, context=Context())
+        asyncio.get_running_loop().call_soon(response.begin, partial(self._send, response, is_new), context=Context())
 
     def on_disconnect(self) -> None:
         """Send no more: the client has disconnected, or may get no more."""
         self._stream.release(self)
-
-    def _begin(self, held: HeldResponse, is_new: bool) -> None:
-        held.start(self._send(held, is_new))
 
     async def _send(self, held: HeldResponse, is_new: bool) -> None:
         """Send what there is, and wait again."""

@@ -7,7 +7,7 @@ connection only. uvicorn's class of connections uses the object like the request
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, MutableMapping
+from collections.abc import Callable, Coroutine, MutableMapping
 from typing import Any, Final, Protocol
 
 from ....http.asgi import ResponseClient
@@ -31,8 +31,8 @@ class HoldingConnection(Protocol):
     transport: asyncio.Transport
     flow: Any
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine at once up to its first wait."""
+    def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run what a function returns, when it is its turn."""
         ...
 
     def let_go(self, response: ConnectionResponse) -> None:
@@ -82,9 +82,9 @@ class ConnectionResponse:
         if not self.disconnected and not self.response_complete:
             write_chunk(self, b"", message.get("body", b""), message.get("more_body", False))
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run what sends more, at once up to its first wait."""
-        self._connection.start(work)
+    def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run what sends more, when it is its turn."""
+        self._connection.begin(work)
 
     def abort(self) -> None:
         """Close the connection: the response cannot be completed."""

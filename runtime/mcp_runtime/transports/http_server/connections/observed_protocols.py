@@ -10,7 +10,7 @@ import logging
 import socket
 import struct
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, cast
 
@@ -208,7 +208,7 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
             self.loop.call_soon(self.loop.call_soon, self._start_unstarted)
             return
         self._unstarted = None
-        self.start(cycle.run_asgi(app))
+        self._run(cycle.run_asgi(app))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the timer, and tell the request that is being served."""
@@ -218,12 +218,17 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine at once up to its first wait."""
+    def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Run a coroutine at once up to its first wait; return its task, or None if it has ended."""
         task = self.server_connections.start(work)
         if task is not None and not task.done():
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
+        return task
+
+    def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run what a function returns, when it is its turn."""
+        self.server_connections.streams.begin(lambda: self._run(work()))
 
     def hold(self, cycle: Any, client: ResponseClient) -> ConnectionResponse | None:
         """Replace the object of a request whose response goes on; None if more of the client has come meanwhile."""

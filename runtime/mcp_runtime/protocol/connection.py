@@ -7,7 +7,6 @@ its capability must be declared, and its params must match the schema.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, Final, Literal, TypeVar, cast
 
 from pydantic_core import ValidationError
@@ -30,7 +29,8 @@ from .revision import META, OPPOSITE, CapabilityRequirement, Direction, Handshak
 
 Side = Literal["client", "server"]
 SentT = TypeVar("SentT", bound=Sent)
-_NO_REQUESTS: Final[Mapping[Id, None]] = MappingProxyType({})  # One object: most connections are idle.
+_NO_IDS: Final[dict[Id, None]] = {}  # One object, which is not changed: very many connections have no requests.
+_NO_REQUESTS: Final[dict[Id, tuple[Request[Any], Any]]] = {}
 _SENDS: Final[Mapping[Side, Direction]] = {"client": "client_to_server", "server": "server_to_client"}
 
 
@@ -42,11 +42,11 @@ class Connection:
     opens the connection, None without a handshake. `in_flight` has the ids of the peer's unanswered requests; it is
     None if the requests come from independent clients, whose ids may collide. `last_id` is the last id of `next_id`.
     `read_params` returns what reads the params of a message, `receivable` has the rows of the messages that may be
-    received now.
+    received now, `pending` the requests without a response.
     """
 
     __slots__ = ("revision", "side", "local_capabilities", "remote_capabilities", "result_meta", "in_flight", "phase",
-                 "initialize_row", "last_id", "_pending", "read_params", "receivable", "_sendable")  # fmt: skip
+                 "initialize_row", "last_id", "pending", "read_params", "receivable", "_sendable")  # fmt: skip
 
     def __init__(self, revision: Revision, side: Side, local_capabilities: Capabilities) -> None:
         """Create one side of a new connection, in the first phase of the revision's lifecycle."""
@@ -54,17 +54,9 @@ class Connection:
         self.side: Side = side
         self.read_params: Callable[[Sent], Read] = read_as_model
         self.remote_capabilities: Capabilities = {}
-        self.result_meta, self.last_id = b"", 0
-        self.in_flight: Mapping[Id, None] | None = _NO_REQUESTS
-        self._pending: dict[Id, tuple[Request[Any], Any]] | None = None  # Few servers have requests.
+        self.result_meta, self.last_id, self.pending = b"", 0, _NO_REQUESTS
+        self.in_flight: dict[Id, None] | None = _NO_IDS
         self.enter_phase(first_phase(revision.lifecycle))
-
-    @property
-    def pending(self) -> dict[Id, tuple[Request[Any], Any]]:
-        """The requests without a response, with their params."""
-        if self._pending is None:
-            self._pending = {}
-        return self._pending
 
     def copy_for_new_connection(self) -> Connection:
         """Return a connection in the same phase, with the same capabilities and no requests in flight."""
@@ -73,7 +65,7 @@ class Connection:
         copy.local_capabilities, copy.remote_capabilities = self.local_capabilities, self.remote_capabilities
         copy.result_meta, copy.read_params = self.result_meta, self.read_params
         copy._sendable, copy.receivable, copy.initialize_row = self._sendable, self.receivable, self.initialize_row
-        copy.in_flight, copy._pending, copy.last_id = _NO_REQUESTS, None, 0
+        copy.in_flight, copy.pending, copy.last_id = _NO_IDS, _NO_REQUESTS, 0
         return copy
 
     def enter_phase(self, phase: Phase) -> None:
@@ -111,6 +103,7 @@ class Connection:
         """Serialize a request and register it as pending. Raises ProtocolViolationError or InvalidMessageError."""
         row = self._sendable_row(row)
         data = self._serialized(row, jsonrpc.request, id, row.method, self._validated_params(row, params))
+        self.pending = self.pending or {}
         self.pending[id] = (row, params)
         return data
 
@@ -149,23 +142,10 @@ class Connection:
 
     def finish(self, request: RequestReceived) -> None:
         """Mark a request as finished: answered, or cancelled."""
-        if request.open:
-            self.end_flight(request.id)
+        if request.open and self.in_flight:
+            self.in_flight.pop(request.id, None)
+            self.in_flight = self.in_flight or _NO_IDS  # Frees the memory of the dict.
         request.open = False
-
-    def begin_flight(self, id: Id) -> None:
-        """Mark a request of the other side as unanswered, unless their ids may collide."""
-        if self.in_flight is _NO_REQUESTS:
-            self.in_flight = {id: None}
-        elif self.in_flight is not None:
-            cast("dict[Id, None]", self.in_flight)[id] = None
-
-    def end_flight(self, id: Id) -> None:
-        """Mark a request of the other side as answered."""
-        if self.in_flight and id in self.in_flight:
-            del cast("dict[Id, None]", self.in_flight)[id]
-            if not self.in_flight:
-                self.in_flight = _NO_REQUESTS  # Releases the memory of the dict.
 
     def local_row(self, row: Notification) -> Notification:
         """Return the row of this method in the direction of this side; some notifications have both directions."""
@@ -174,7 +154,7 @@ class Connection:
 
     def discard(self, id: Id) -> bool:
         """Forget a pending request; its response will be rejected. Returns False if the response arrived already."""
-        return bool(self._pending) and self.pending.pop(id, None) is not None
+        return self.pending.pop(id, None) is not None
 
     def _sendable_row(self, row: SentT) -> SentT:
         """Return the negotiated revision's row of a message. Raises ProtocolViolationError if it may not be sent
@@ -280,7 +260,8 @@ class Connection:
         if is_initialize:
             self.enter_phase(Phase.OPENING)
         if in_flight is not None:
-            self.begin_flight(message.id)
+            self.in_flight = in_flight or {}
+            self.in_flight[message.id] = None
         return RequestReceived(message.id, row, params)
 
     def _reject_unservable(self, message: RequestMessage) -> MessageRejected:
@@ -334,10 +315,10 @@ class Connection:
 
     def _received_response(self, message: ResultMessage | ErrorMessage | MalformedMessage) -> Event:
         id = message.id
-        if id is None or not self._pending or id not in self._pending:
+        if id is None or id not in self.pending:
             reason = f"the response with id {id!r} does not match a pending request"
             return MessageRejected(reason, is_late=id is not None)
-        row, params = self._pending.pop(id)
+        row, params = self.pending.pop(id)
         if isinstance(message, ErrorMessage):
             return ResponseReceived(id, RemoteJSONRPCError(message.code, message.message, message.data))
         prefix = f"{row.method!r} in {self.revision.id}: invalid response"

@@ -24,7 +24,7 @@ from .identity import RequestAuth
 from .interfaces import Channel, PushTransport, Reply, RequestTransport, Send, Transport
 from .large.incoming import LargeMessages
 from .options import RequestOptions
-from .pending import PendingRequests
+from .pending import NO_REQUESTS, PendingRequests
 from .replies import error_response, run_notification_handler
 from .running import RunningHandlers, RunningRequest, ignore_response
 
@@ -62,9 +62,8 @@ class Session:
         self._request_transport = transport if isinstance(transport, RequestTransport) else None
         self.handle = handle
         self._on_initialize = on_initialize
-        # Created when there are some: there may be very many sessions, and most of them are idle.
-        self._pending: PendingRequests | None = None
-        self.running: dict[Id, RunningRequest] = _NOTHING_RUNS
+        self._pending = NO_REQUESTS
+        self.running = _NOTHING_RUNS
         self._message_size, self.ended = 0, False
         self._large: LargeMessages | None = None  # The messages that wait, if a large one is being handled.
         self._loop = asyncio.get_running_loop()
@@ -84,7 +83,7 @@ class Session:
     @property
     def is_busy(self) -> bool:
         """True if a handler runs, or a request waits for its response."""
-        return bool(self.running or self._pending)
+        return bool(self.running) or len(self._pending) > 0
 
     # ---- receiving --------------------------------------------------------------------------------------------------
 
@@ -155,8 +154,7 @@ class Session:
     def fail_request(self, id: Id, error: MCPError) -> None:
         """Fail a request that gets no response."""
         self.connection.discard(id)
-        if self._pending is not None:
-            self._pending.resolve(id, error)
+        self._pending.resolve(id, error)
 
     def handle_event(self, event: Event, reply: Reply, channel: Channel) -> bool:
         """Handle an event; handlers use `channel`. Return True if `reply` was called or will be."""
@@ -178,8 +176,7 @@ class Session:
             case NotificationReceived():
                 self._handle_notification(event)
             case ResponseReceived():
-                if self._pending is not None:
-                    self._pending.resolve(event.id, event.outcome)
+                self._pending.resolve(event.id, event.outcome)
             case MessageRejected():
                 _log.debug("rejected: %s", event.reason)
                 if event.reply is not None:
@@ -211,7 +208,7 @@ class Session:
         if running is not None:  # The entry belongs to this request: its id is in use while the request is open.
             del self.running[request.id]
             if not self.running:
-                self.running = _NOTHING_RUNS  # Frees the memory of the dict.
+                self.running = _NOTHING_RUNS  # Frees the memory of the entries.
         reply(response, code)
 
     def cancel_handler(self, id: Id, reason: str | None) -> None:
@@ -233,7 +230,7 @@ class Session:
         if notification.row.method == lifecycle.cancelled.method:
             _log.debug("the peer cancels %r: %r", notification.params.request_id, notification.params.reason)
             self.cancel_handler(notification.params.request_id, notification.params.reason)
-        elif notification.row.method == lifecycle.progress.method and self._pending is not None:
+        elif notification.row.method == lifecycle.progress.method:
             self._pending.handle_progress(notification.params)
         if self._handlers.is_full:
             begin = partial(self._run_notification_handler, notification)
@@ -276,8 +273,9 @@ class Session:
         if options.on_progress is not None and isinstance(params, dict):
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": request_id}}
         encoded = self.connection.send_request(request_id, row, params)
-        requests = self._pending = PendingRequests() if self._pending is None else self._pending
-        pending = requests.open(request_id, row, options)
+        if self._pending is NO_REQUESTS:
+            self._pending = PendingRequests()
+        pending = self._pending.open(request_id, row, options)
         try:
             if send is not None:
                 send(encoded)
@@ -286,13 +284,13 @@ class Session:
                 message = RequestMessage(request_id, row.method, plain)
                 self._request_transport.send_message(OutgoingMessage(message, encoded))
             else:
-                self.transport.send(encoded, more=len(requests) > 1)
+                self.transport.send(encoded, more=len(self._pending) > 1)
             return await pending.future
         except (asyncio.CancelledError, RequestTimeoutError) as error:
             self._send_cancelled(request_id, row, send, error)
             raise
         finally:
-            requests.close(pending)
+            self._pending.close(pending)
             self.connection.discard(request_id)
 
     def _send_cancelled(self, request_id: Id, row: Request[Any], send: Send | None, error: BaseException) -> None:
@@ -341,5 +339,4 @@ class Session:
         if not self.ended and self._closed is not None:
             self._closed.set_result(None)
         self.ended = True
-        if self._pending is not None:
-            self._pending.fail(self.transport.close_reason)
+        self._pending.fail(self.transport.close_reason)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import pytest
-from support.http.recorded_connections import RecordedEndpoint, unchunked
+from support.other_servers.recorded_connections import RecordedEndpoint, unchunked
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from mcp_generated import App

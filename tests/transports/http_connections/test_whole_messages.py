@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import pytest
-from support.http.recorded_connections import RecordedEndpoint, unchunked
+from support.other_servers.recorded_connections import RecordedEndpoint, unchunked
 
 from mcp_generated import App, Context
 from mcp_runtime.aio import fast_paths

@@ -85,11 +85,12 @@ class DirectSession(Session):
         in_flight = connection.in_flight
         if not self._is_plain(row.method, parsed) or in_flight is None or id in in_flight or not data.endswith(b"}"):
             return False
-        connection.begin_flight(id)
+        connection.in_flight = in_flight = in_flight or {}
+        in_flight[id] = None
         request = RequestReceived(id, row, parsed)
         if self._begin(link, request, name, params, self._respond, self):
             return True
-        connection.end_flight(id)
+        del in_flight[id]
         return False
 
     def handle_event(self, event: Event, reply: Reply, channel: Channel) -> bool:

@@ -128,7 +128,7 @@ class UpstreamSession(Session):
         del self.connection.pending[id]
         if (call := self.direct.pop(id, None)) is not None:
             call.respond_with(body)
-        elif self._pending is not None:
+        else:
             self._pending.resolve(id, cast("BaseModel", body))  # The caller, `Link.send`, expects bytes.
         return True
 

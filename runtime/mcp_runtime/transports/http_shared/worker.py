@@ -140,6 +140,12 @@ class Worker:
                 self._mail = number
                 self._receive(entry)
 
+    def leave(self, stream: WatchedStream) -> None:
+        """Give a stream no hints any more, and do not watch who writes it: it has no connection here."""
+        self.watched.discard(stream)
+        if self.streams.get(stream.id) is stream:
+            del self.streams[stream.id]
+
     # ---- signs of life -----------------------------------------------------------------------------------------------
 
     async def is_alive(self, worker: str) -> bool:

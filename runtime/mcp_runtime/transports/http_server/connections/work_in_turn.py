@@ -7,14 +7,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-_AT_ONCE: Final = 128
+_AT_ONCE: Final = 512
 _SECONDS: Final = 0.05  # Seconds after which work that waits for a client or a store keeps nobody waiting.
 
 Begin = Callable[[], asyncio.Task[Any] | None]
 
 
 class WorkInTurn:
-    """Begins work, up to 128 pieces at once: with thousands of streams, all at once would take the memory of a request
+    """Begins work, up to 512 pieces at once: with thousands of streams, all at once would take the memory of a request
     for each. What takes longer than a moment does not count any more."""
 
     def __init__(self) -> None:

@@ -42,9 +42,9 @@ class HeldResponse(Protocol):
         ...
 
 
-# What returns the whole body of a request, what writes a whole response, or a part of one with its head, what tells when
-# the client disconnects, and what lets a response go on without the application, by the class of a server's object for
-# one request: `receive` and `send` of ASGI are its methods. Servers without an entry get the messages of ASGI.
+# What returns the whole body of a request, what writes a whole response, or a part of one with its head, what tells
+# when the client disconnects, and what lets a response go on without the application, by the class of a server's object
+# for one request: `receive` and `send` of ASGI are its methods. Servers without an entry get the messages of ASGI.
 WHOLE_BODIES: Final[dict[type, Callable[[Any], bytes | None]]] = {}
 WHOLE_RESPONSES: Final[dict[type, Callable[[Any, int, bytes], bool]]] = {}
 RESPONSE_PARTS: Final[dict[type, Callable[[Any, Raw | None, bytes, bool], bool]]] = {}

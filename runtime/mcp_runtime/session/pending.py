@@ -110,7 +110,9 @@ class PendingRequests:
             _log.exception("the progress callback of %r failed", pending.row.method)
         else:
             if inspect.isawaitable(result):
-                pending.callbacks = asyncio.get_running_loop().create_task(_run_callback(pending.row, pending.callbacks, result))
+                pending.callbacks = asyncio.get_running_loop().create_task(
+                    _run_callback(pending.row, pending.callbacks, result)
+                )
 
     def fail(self, reason: str) -> None:
         """Fail all requests with ConnectionClosedError."""

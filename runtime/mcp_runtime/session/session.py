@@ -62,8 +62,7 @@ class Session:
         self._request_transport = transport if isinstance(transport, RequestTransport) else None
         self.handle = handle
         self._on_initialize = on_initialize
-        self._pending = NO_REQUESTS
-        self.running = _NOTHING_RUNS
+        self._pending, self.running = NO_REQUESTS, _NOTHING_RUNS
         self._message_size, self.ended = 0, False
         self._large: LargeMessages | None = None  # The messages that wait, if a large one is being handled.
         self._loop = asyncio.get_running_loop()
@@ -207,8 +206,7 @@ class Session:
             return
         if running is not None:  # The entry belongs to this request: its id is in use while the request is open.
             del self.running[request.id]
-            if not self.running:
-                self.running = _NOTHING_RUNS  # Frees the memory of the entries.
+            self.running = self.running or _NOTHING_RUNS  # Frees the memory of the entries.
         reply(response, code)
 
     def cancel_handler(self, id: Id, reason: str | None) -> None:
@@ -273,8 +271,7 @@ class Session:
         if options.on_progress is not None and isinstance(params, dict):
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": request_id}}
         encoded = self.connection.send_request(request_id, row, params)
-        if self._pending is NO_REQUESTS:
-            self._pending = PendingRequests()
+        self._pending = PendingRequests() if self._pending is NO_REQUESTS else self._pending
         pending = self._pending.open(request_id, row, options)
         try:
             if send is not None:

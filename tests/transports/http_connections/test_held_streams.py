@@ -17,7 +17,9 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from mcp_generated import App
 from mcp_runtime.aio import fast_paths
 from mcp_runtime.http.asgi import PartedResponse
+from mcp_runtime.session.identity import RequestAuth
 from mcp_runtime.transports.http_server.app import HTTPLimits
+from mcp_runtime.transports.http_server.connections import work_in_turn
 from mcp_runtime.transports.http_server.streams import SSEStream
 
 VERSION = "2025-11-25"
@@ -313,6 +315,45 @@ async def test_an_application_that_wraps_send_has_a_task_for_the_stream() -> Non
         await listening.end_session()
         assert seen.pop() == "ended"
         listening.leave(listening.connection, listening.transport)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_stream_ends_with_the_token_of_its_request(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RequestAuth, "expires_in", property(lambda _: 0.05))
+    async with Listening(kind) as listening:
+        await until(lambda: listening.state.total_requests == 1)
+        assert listening.transport.written.endswith(b"0\r\n\r\n") and not listening.transport.closed
+        await until(lambda: not listening.state.tasks)
+        assert not listening.asgi._keep_alive.waiting_count
+        listening.leave(listening.connection, listening.transport)
+
+
+@HELD
+async def test_not_all_streams_of_a_server_send_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some that wait for a store keep the others waiting for a moment only."""
+    monkeypatch.setattr(work_in_turn, "_AT_ONCE", 2)
+    sending, go_on, send_from = list[SSEStream](), asyncio.Event(), SSEStream._send_from
+
+    async def wait(self: SSEStream, connection: object, response: PartedResponse, cursor: int) -> int:
+        sending.append(self)
+        await go_on.wait()
+        return await send_from(self, connection, response, cursor)
+
+    async with Listening() as listening:
+        connections = [(listening.connection, listening.transport)]
+        for _ in range(4):
+            listening.connection, listening.transport, listening.state = listening.connect()
+            listening.session = await listening.open()
+            await listening.listen()
+            connections.append((listening.connection, listening.transport))
+        monkeypatch.setattr(SSEStream, "_send_from", wait)
+        await listening.change()
+        assert len(sending) == 2
+        await until(lambda: len(sending) == 5)
+        go_on.set()
+        await until(lambda: all(CHANGED in transport.written for _, transport in connections))
+        for connection, transport in connections:
+            listening.leave(connection, transport)
 
 
 async def test_a_response_whose_head_is_not_sent_is_not_held() -> None:

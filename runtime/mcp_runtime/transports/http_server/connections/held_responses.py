@@ -67,7 +67,7 @@ class ConnectionResponse:
 
     @property
     def flow(self) -> Any:
-        """uvicorn's flow control of the connection."""
+        """Uvicorn's flow control of the connection."""
         return self._connection.flow
 
     def on_response(self) -> None:

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import socket
 import struct
-from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, cast
@@ -18,6 +17,7 @@ from ....aio import fast_paths
 from ....http.asgi import ResponseClient
 from .held_responses import ConnectionResponse
 from .server_connections import ServerConnections, key_of_peer
+from .small_parts import SmallFlowControl, SmallPipeline
 from .whole_messages import use_whole_messages
 
 _MAX_HEAD: Final = 64 * 1024  # Bytes; h11 has such a limit itself.
@@ -183,7 +183,7 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
     config: Any
     headers: list[tuple[bytes, bytes]] | None
     loop: asyncio.AbstractEventLoop
-    pipeline: deque[tuple[Any, Any]]
+    pipeline: Any
     server_state: Any
     tasks: set[asyncio.Task[None]]
     timeout_keep_alive: float
@@ -193,6 +193,11 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
     _unstarted: tuple[Any, Any] | None = None  # A request that is being read, and the application.
     # What is told when the client disconnects, if the request that is being served waits for it.
     disconnection: asyncio.Future[None] | ConnectionResponse | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the first head."""
+        super().connection_made(transport)
+        self.flow, self.pipeline = SmallFlowControl(self.transport), SmallPipeline()
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request, and serve it if it is complete."""

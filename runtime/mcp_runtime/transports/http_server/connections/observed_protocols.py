@@ -126,7 +126,7 @@ class ObservedHTTPProtocol(ObservedProtocol):
         self._reads += 1
         super().data_received(data)
         cycle = self.cycle
-        if self.scope is (None if cycle is None else cycle.scope):  # The last head is complete, or none has begun.
+        if self._waits_for_request() if cycle is None else self.scope is cycle.scope:  # The last head is complete.
             self._head_bytes = 0
             if self.flow.read_paused and len(getattr(self, "pipeline", ())) > _MAX_PIPELINE:
                 self.abort()
@@ -259,8 +259,8 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
             return
-        if self.scope is self.cycle.scope and not self.cycle.more_body:  # Frees memory: nothing has come after it.
-            self.cycle = self.scope = self.headers = None
+        if (cycle := self.cycle) is not None and self.scope is cycle.scope and not cycle.more_body:
+            self.cycle = self.scope = self.headers = None  # Frees memory.
         self._idle_since = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._look_after(self.timeout_keep_alive)

@@ -118,7 +118,9 @@ class HeldStream:
 
     def set_result(self, is_new: bool) -> None:
         """Send what is new, or else a comment, in the next iteration of the event loop."""
-        response, self._response = self._response, None
+        if (response := self._response) is None:
+            return
+        self._response = None
         self._keep_alive.end(self)
         self._stream.end_waiting(self)
         # Without the context of what has woken it: the stream sends for all.

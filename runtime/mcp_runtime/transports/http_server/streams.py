@@ -150,10 +150,11 @@ class SSEStream:
         """
         if priming_event:
             await self._begin(connection)
-        cursor: int | None = self._delivered if after is None else min(after, self.last)
+        cursor = self._delivered if after is None else min(after, self.last)
         if priming_event and self._attached is connection:
             response.add(encode(b"", id=self.event_id(cursor), retry=self._retry))
-        while (cursor := await self.send_new(connection, response, cursor)) is not None:
+        while (sent := await self.send_new(connection, response, cursor)) is not None:
+            cursor = sent
             if hold is not None and hold(cursor):
                 return False
             # Not in its own coroutine, to save memory: very many streams wait at the same time.

@@ -47,6 +47,10 @@ class WatchedStream(Protocol):
         ...
 
 
+class ConnectedStream(LocalStream, WatchedStream, Protocol):
+    """A stream that may have a connection here."""
+
+
 class Worker:
     """One of the processes that serve an endpoint. Its id begins the ids of what only it can serve."""
 
@@ -140,7 +144,7 @@ class Worker:
                 self._mail = number
                 self._receive(entry)
 
-    def leave(self, stream: WatchedStream) -> None:
+    def leave(self, stream: ConnectedStream) -> None:
         """Give a stream no hints any more, and do not watch who writes it: it has no connection here."""
         self.watched.discard(stream)
         if self.streams.get(stream.id) is stream:

@@ -106,7 +106,7 @@ class ObservedProtocol(asyncio.Protocol):
 class ObservedHTTPProtocol(ObservedProtocol):
     """The same for a parser whose state is known: heads and bodies have deadlines as well."""
 
-    # uvicorn's attributes. `cycle` is the last request, if it is still known, and `scope` that of the head which is read.
+    # uvicorn's attributes. `cycle` is the last request, if it is known, and `scope` that of the head which is read.
     cycle: Any
     scope: Any
     flow: Any

@@ -4,8 +4,8 @@
 
 Prints as JSON: the seconds in which an announced change reaches half of the streams and all of them; bytes of the
 workers for a connection that has had a request, for a session that has just been opened on it, for one that has not
-been used for two minutes (`--forget`), and for one with its stream; and bytes of Redis for a session. Ends with 1 if a
-stream has not got a change, or twice.
+been used for two minutes (`--forget`), for one with its stream, and for all of these together; and bytes of Redis for a
+session. Sessions before these fill what a worker has once. Ends with 1 if a stream has not got a change, or twice.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from counting_client import CAPABILITIES, VERSION
 from processes import LoadServer, RedisServer
 
 AT_ONCE = 64  # Sessions that are opened at the same time.
+FIRST = 1_200  # Sessions before those that are measured: their heads fill the caches of two workers.
 FORGOTTEN = 125.0  # Seconds after which workers have forgotten sessions that are not used: twice a minute.
 CHANGE_SECONDS = 30.0  # Seconds for a change to arrive.
 
@@ -123,7 +124,7 @@ class Crowd:
 
     async def _measure(self) -> dict[str, Any]:
         number = self.options.sessions
-        await self._connect(AT_ONCE)  # What a worker has once, whatever the number of its sessions.
+        await self._connect(FIRST)  # What a worker has once, whatever the number of its sessions.
         await self._all(Stream.open)
         await self._all(lambda stream: stream.send("GET"))
         first, self.streams = self.streams, []
@@ -141,6 +142,7 @@ class Crowd:
         await self._all(lambda stream: stream.send("GET"))
         await asyncio.sleep(2)
         figures["bytes of workers a session with its stream"] = (self.memory() - connected) // number
+        figures["bytes of workers with the connection"] = (self.memory() - before) // number
         figures["bytes of Redis a session with its stream"] = (await self.redis_memory() - redis_before) // number
         figures["files of the workers"] = self._held()
         for turn in range(2):

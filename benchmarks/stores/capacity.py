@@ -30,12 +30,12 @@ class Costs:
     stream: float = 492e-6  # A call that is answered with a stream of two events.
     stream_redis: float = 46e-6
     worker: int = 67 << 20
-    session: int = 4_710
-    open_stream: int = 10_600 + 8_250  # With its session, and its connection.
-    session_redis: int = 777
+    session: int = 1_359
+    open_stream: int = 5_298 + 2_283  # With its session, and its connection.
+    session_redis: int = 605
     stored_stream: int = 4_728  # A stream of Redis with up to ten events of 200 bytes; each further one takes 260.
     streams_of_worker: int = 5_000  # Open streams that were tried with one worker.
-    notified: float = 1_850.0  # Open streams that a worker notifies in a second.
+    notified: float = 2_460.0  # Open streams that a worker notifies in a second.
 
 
 @dataclass(frozen=True)

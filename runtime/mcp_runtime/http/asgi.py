@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ..protocol import jsonrpc
 from ..protocol.jsonrpc import Id
@@ -17,13 +17,39 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Sending = Awaitable[None]  # A response that is still to be sent: the caller awaits it after its own frame has ended.
 _JSON: Final = (b"content-type", JSON.encode())
 
-# What returns the whole body of a request, what writes a whole response, or a part of one with its head, and what tells
-# when the client disconnects, by the class of a server's object for one request: `receive` and `send` of ASGI are its
-# methods. Servers without an entry get the messages of ASGI.
+
+class ResponseClient(Protocol):
+    """What sends a held response."""
+
+    def on_disconnect(self) -> None:
+        """Send no more: the client has disconnected."""
+        ...
+
+
+class HeldResponse(Protocol):
+    """A server's object for a response that goes on after the application has returned."""
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Send a message of ASGI."""
+        ...
+
+    def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run what sends more, when it is its turn."""
+        ...
+
+    def abort(self) -> None:
+        """Close the connection: the response cannot be completed."""
+        ...
+
+
+# What returns the whole body of a request, what writes a whole response, or a part of one with its head, what tells
+# when the client disconnects, and what lets a response go on without the application, by the class of a server's object
+# for one request: `receive` and `send` of ASGI are its methods. Servers without an entry get the messages of ASGI.
 WHOLE_BODIES: Final[dict[type, Callable[[Any], bytes | None]]] = {}
 WHOLE_RESPONSES: Final[dict[type, Callable[[Any, int, bytes], bool]]] = {}
 RESPONSE_PARTS: Final[dict[type, Callable[[Any, Raw | None, bytes, bool], bool]]] = {}
 DISCONNECTIONS: Final[dict[type, Callable[[Any], asyncio.Future[None] | None]]] = {}
+HELD_RESPONSES: Final[dict[type, Callable[[Any, ResponseClient], HeldResponse | None]]] = {}
 
 _REST_SECONDS: Final = 1.0  # Seconds for which the rest of a refused body is received, and its bytes.
 _REST_BYTES: Final = 64 * 1024 * 1024
@@ -73,12 +99,13 @@ async def respond(send: Send, status: int, body: bytes = b"", headers: Raw = ())
 class PartedResponse:
     """A response with status 200 that is sent in parts: the head and what is added go out together."""
 
-    __slots__ = ("_send", "_headers", "_parts", "_size")
+    __slots__ = ("_send", "_request", "_headers", "_parts", "_size")
 
-    def __init__(self, send: Send, headers: Raw) -> None:
-        """Create a response with these headers, of which nothing is sent yet."""
+    def __init__(self, send: Send, headers: Raw | None) -> None:
+        """Create a response with these headers, of which nothing is sent yet; None if the head is sent."""
         self._send = send
-        self._headers: Raw | None = headers
+        self._request: object = getattr(send, "__self__", None)
+        self._headers = headers
         self._parts: list[bytes] | None = None  # None instead of an empty list, to save memory.
         self._size = 0
 
@@ -103,16 +130,19 @@ class PartedResponse:
         """Send what was added, and the end of the response."""
         await self._write(False)
 
+    def hold(self, client: ResponseClient) -> HeldResponse | None:
+        """Let the response go on when the application has returned; return None if the server cannot do that."""
+        hold = HELD_RESPONSES.get(type(self._request))
+        return None if hold is None or self._headers is not None else hold(self._request, client)
+
     async def _write(self, more: bool) -> None:
         headers, parts = self._headers, self._parts
         self._headers = self._parts = None
         self._size = 0
         part = b"" if parts is None else b"".join(parts)
-        if RESPONSE_PARTS:
-            request: object = getattr(self._send, "__self__", None)
-            write = RESPONSE_PARTS.get(type(request))
-            if write is not None and write(request, headers, part, more):
-                return
+        write = RESPONSE_PARTS.get(type(self._request))
+        if write is not None and write(self._request, headers, part, more):
+            return
         if headers is not None:
             await self._send({"type": "http.response.start", "status": 200, "headers": [*headers]})
         if part or not more:

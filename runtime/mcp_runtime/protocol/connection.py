@@ -29,6 +29,8 @@ from .revision import META, OPPOSITE, CapabilityRequirement, Direction, Handshak
 
 Side = Literal["client", "server"]
 SentT = TypeVar("SentT", bound=Sent)
+_NO_IDS: Final[dict[Id, None]] = {}  # One object, which is not changed: very many connections have no requests.
+_NO_REQUESTS: Final[dict[Id, tuple[Request[Any], Any]]] = {}
 _SENDS: Final[Mapping[Side, Direction]] = {"client": "client_to_server", "server": "server_to_client"}
 
 
@@ -52,9 +54,8 @@ class Connection:
         self.side: Side = side
         self.read_params: Callable[[Sent], Read] = read_as_model
         self.remote_capabilities: Capabilities = {}
-        self.result_meta, self.last_id = b"", 0
-        self.in_flight: dict[Id, None] | None = {}  # A dict: an empty set takes three times the memory.
-        self.pending: dict[Id, tuple[Request[Any], Any]] = {}
+        self.result_meta, self.last_id, self.pending = b"", 0, _NO_REQUESTS
+        self.in_flight: dict[Id, None] | None = _NO_IDS
         self.enter_phase(first_phase(revision.lifecycle))
 
     def copy_for_new_connection(self) -> Connection:
@@ -64,7 +65,7 @@ class Connection:
         copy.local_capabilities, copy.remote_capabilities = self.local_capabilities, self.remote_capabilities
         copy.result_meta, copy.read_params = self.result_meta, self.read_params
         copy._sendable, copy.receivable, copy.initialize_row = self._sendable, self.receivable, self.initialize_row
-        copy.in_flight, copy.pending, copy.last_id = {}, {}, 0
+        copy.in_flight, copy.pending, copy.last_id = _NO_IDS, _NO_REQUESTS, 0
         return copy
 
     def enter_phase(self, phase: Phase) -> None:
@@ -102,6 +103,7 @@ class Connection:
         """Serialize a request and register it as pending. Raises ProtocolViolationError or InvalidMessageError."""
         row = self._sendable_row(row)
         data = self._serialized(row, jsonrpc.request, id, row.method, self._validated_params(row, params))
+        self.pending = self.pending or {}
         self.pending[id] = (row, params)
         return data
 
@@ -140,10 +142,9 @@ class Connection:
 
     def finish(self, request: RequestReceived) -> None:
         """Mark a request as finished: answered, or cancelled."""
-        if request.open and (in_flight := self.in_flight) is not None:
-            in_flight.pop(request.id, None)
-            if not in_flight:
-                in_flight.clear()  # Releases the memory of the dict's table.
+        if request.open and self.in_flight:
+            self.in_flight.pop(request.id, None)
+            self.in_flight = self.in_flight or _NO_IDS  # Frees the memory of the dict.
         request.open = False
 
     def local_row(self, row: Notification) -> Notification:
@@ -259,7 +260,8 @@ class Connection:
         if is_initialize:
             self.enter_phase(Phase.OPENING)
         if in_flight is not None:
-            in_flight[message.id] = None
+            self.in_flight = in_flight or {}
+            self.in_flight[message.id] = None
         return RequestReceived(message.id, row, params)
 
     def _reject_unservable(self, message: RequestMessage) -> MessageRejected:

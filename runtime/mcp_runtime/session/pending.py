@@ -51,10 +51,9 @@ class PendingRequest:
 class PendingRequests:
     """The pending requests of one connection."""
 
-    __slots__ = ("_loop", "_open", "_timer")
+    __slots__ = ("_open", "_timer")
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._open: dict[Id, PendingRequest] = {}
         self._timer: asyncio.TimerHandle | None = None  # One for all requests, due no later than the first deadline.
 
@@ -69,8 +68,9 @@ class PendingRequests:
     ) -> PendingRequest:
         """Return a pending request that fails with RequestTimeoutError `options.timeout` seconds from now, or from its
         last progress, but at the latest after `options.max_timeout` seconds."""
-        now = self._loop.time()
-        pending = self._open[id] = PendingRequest(id, row, pending_future(self._loop), options, now)
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        pending = self._open[id] = PendingRequest(id, row, pending_future(loop), options, now)
         self._set_deadline(pending, now)
         return pending
 
@@ -103,14 +103,16 @@ class PendingRequests:
             return
         pending.progress = params.progress
         if pending.hard_deadline is not None:
-            self._set_deadline(pending, self._loop.time())
+            self._set_deadline(pending, asyncio.get_running_loop().time())
         try:
             result = pending.on_progress(Progress(params.progress, params.total, getattr(params, "message", None)))
         except Exception:
             _log.exception("the progress callback of %r failed", pending.row.method)
         else:
             if inspect.isawaitable(result):
-                pending.callbacks = self._loop.create_task(_run_callback(pending.row, pending.callbacks, result))
+                pending.callbacks = asyncio.get_running_loop().create_task(
+                    _run_callback(pending.row, pending.callbacks, result)
+                )
 
     def fail(self, reason: str) -> None:
         """Fail all requests with ConnectionClosedError."""
@@ -136,12 +138,12 @@ class PendingRequests:
             if self._timer.when() <= deadline:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(deadline, self._on_timer)
+        self._timer = asyncio.get_running_loop().call_at(deadline, self._on_timer)
 
     def _on_timer(self) -> None:
         """Fail the requests that are due, and set the timer to the next deadline."""
         self._timer = None
-        now = self._loop.time()
+        now = asyncio.get_running_loop().time()
         deadlines: list[float] = []
         for pending in self._open.values():
             if pending.deadline is None or pending.future.done():
@@ -155,6 +157,9 @@ class PendingRequests:
             )
         if deadlines:
             self._arm_timer(min(deadlines))
+
+
+NO_REQUESTS: Final = PendingRequests()  # One object, which is not changed, for sessions without a request so far.
 
 
 async def _run_callback(row: Request[Any], previous: asyncio.Task[None] | None, callback: Awaitable[None]) -> None:

@@ -20,6 +20,7 @@ from .interfaces import PushTransport, Reply
 
 _log: Final = logging.getLogger(__name__)
 
+_NOTHING_RUNS: Final[dict[asyncio.Task[None], None]] = {}  # One object, which is not changed, for all idle sessions.
 _MAX_RUNNING: Final = 1024  # Running handlers above which further messages wait.
 _TURN: Final = 64  # Further running handlers after which the event loop gets a turn.
 _MAX_WAITING: Final = 32_768  # Waiting messages above which further ones are refused.
@@ -72,7 +73,7 @@ class RunningHandlers:
         self.drain: Callable[[], Awaitable[None]] | None = None
         self.is_full = False  # True if the next message has to wait.
         self._beginning: asyncio.Task[None] | None = None
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._tasks = _NOTHING_RUNS
         self._waiting: OrderedDict[object, _WaitingMessage] | None = None
         self._waiting_bytes = 0
         self._loop = loop
@@ -88,6 +89,8 @@ class RunningHandlers:
         """Start a coroutine at once, up to its first wait; return its task, or None if it has ended."""
         if (task := self._starter.start(coro)) is None or task.done():
             return None
+        if not self._tasks:
+            self._tasks = {}
         self._tasks[task] = None
         if len(self._tasks) >= _MAX_RUNNING:
             self.is_full = True
@@ -104,6 +107,8 @@ class RunningHandlers:
         if task not in self._tasks:
             return
         del self._tasks[task]
+        if not self._tasks:
+            self._tasks = _NOTHING_RUNS  # Frees the memory of the dict.
         if self.is_full and len(self._tasks) < _MAX_RUNNING:
             self.is_full = False
             if self._waiting and self.drain is not None and self._beginning is None:

@@ -24,7 +24,7 @@ from .identity import RequestAuth
 from .interfaces import Channel, PushTransport, Reply, RequestTransport, Send, Transport
 from .large.incoming import LargeMessages
 from .options import RequestOptions
-from .pending import PendingRequests
+from .pending import NO_REQUESTS, PendingRequests
 from .replies import error_response, run_notification_handler
 from .running import RunningHandlers, RunningRequest, ignore_response
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
+_NOTHING_RUNS: Final[dict[Id, RunningRequest]] = {}  # One object, which is not changed, for all idle sessions.
 _DRAIN_SECONDS: Final = 1.0  # Seconds for handlers to finish after the peer has closed the connection.
 
 
@@ -61,8 +62,7 @@ class Session:
         self._request_transport = transport if isinstance(transport, RequestTransport) else None
         self.handle = handle
         self._on_initialize = on_initialize
-        self._pending = PendingRequests()
-        self.running: dict[Id, RunningRequest] = {}
+        self._pending, self.running = NO_REQUESTS, _NOTHING_RUNS
         self._message_size, self.ended = 0, False
         self._large: LargeMessages | None = None  # The messages that wait, if a large one is being handled.
         self._loop = asyncio.get_running_loop()
@@ -168,6 +168,7 @@ class Session:
                 if self._handlers.postpone(self.connection, event, reply, begin, self._message_size):
                     return True
             if (task := self._handlers.start(self._run_request_handler(event, reply, channel))) is not None:
+                self.running = self.running or {}
                 self.running[event.id] = RunningRequest(event, reply, task)
             return True
         match event:
@@ -205,8 +206,7 @@ class Session:
             return
         if running is not None:  # The entry belongs to this request: its id is in use while the request is open.
             del self.running[request.id]
-            if not self.running:
-                self.running.clear()  # Frees the memory of the entries.
+            self.running = self.running or _NOTHING_RUNS  # Frees the memory of the entries.
         reply(response, code)
 
     def cancel_handler(self, id: Id, reason: str | None) -> None:
@@ -271,6 +271,7 @@ class Session:
         if options.on_progress is not None and isinstance(params, dict):
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": request_id}}
         encoded = self.connection.send_request(request_id, row, params)
+        self._pending = PendingRequests() if self._pending is NO_REQUESTS else self._pending
         pending = self._pending.open(request_id, row, options)
         try:
             if send is not None:

@@ -42,7 +42,7 @@ def test_bytes_are_not_below_what_was_measured() -> None:
         return int(re.findall(rf"^\| {name} \| ([\d,]+) \|", text, re.M)[0].replace(",", ""))
 
     assert costs.session >= 0.9 * row("workers, for a session")
-    connection = row("workers, for a connection of uvicorn")
+    connection = row("workers, for a connection")
     assert costs.open_stream >= 0.9 * (row("workers, for a session with its stream") + connection)
     assert costs.session_redis >= 0.9 * row("Redis, for a session with its stream")
 

@@ -6,18 +6,13 @@ import asyncio
 import json
 import logging
 import time
-from typing import Any, Self
+from typing import Any
 
 import pytest
-from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
+from support.other_servers.recorded_connections import RecordedEndpoint, unchunked
 
 from mcp_generated import App, Context
 from mcp_runtime.aio import fast_paths
-from mcp_runtime.transports.http_server.connections.observed_protocols import observed
-from mcp_runtime.transports.http_server.connections.server_connections import ServerConnections
-from mcp_runtime.transports.http_server.http_limits import HTTPLimits
 
 VERSION = "2026-07-28"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -28,35 +23,7 @@ META = {
 }
 
 
-class Transport(asyncio.Transport):
-    """A connection that records what is written to it, write by write."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.writes: list[bytes] = []
-        self.closed = False
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return {"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)}.get(name, default)
-
-    def write(self, data: Any) -> None:
-        self.writes.append(bytes(data))
-
-    def close(self) -> None:
-        self.closed = True
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def pause_reading(self) -> None: ...
-
-    def resume_reading(self) -> None: ...
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-
-class Endpoint:
+class Endpoint(RecordedEndpoint):
     """An application, and connections to it of two classes: uvicorn's and ours."""
 
     def __init__(self, json_response: bool = True, **settings: Any) -> None:
@@ -89,26 +56,7 @@ class Endpoint:
                 self.ended.append(text)
             return text
 
-        self.asgi = app.asgi(path="/mcp", json_response=json_response)
-        self.config = Config(self.asgi, server_header=False, date_header=False, **{"log_level": "warning", **settings})
-        self.config.load()
-        self.connections = ServerConnections(HTTPLimits())
-        self.classes = {"uvicorn": HttpToolsProtocol, "ours": observed(HttpToolsProtocol, self.connections)}
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.asgi.close()
-        await self.connections.close()
-
-    def connect(self, kind: str = "ours") -> tuple[Any, Transport, ServerState]:
-        """Return a new connection of a class, what it writes to, and the state of its server."""
-        state, transport = ServerState(), Transport()
-        state.default_headers = self.config.encoded_headers
-        connection = self.classes[kind](config=self.config, server_state=state, app_state={})
-        connection.connection_made(transport)
-        return connection, transport, state
+        super().__init__(app.asgi(path="/mcp", json_response=json_response), **settings)
 
     async def writes(self, kind: str, pieces: list[bytes], responses: int) -> list[bytes]:
         """Return what a connection writes, when these pieces come one after the other without a pause."""
@@ -230,16 +178,6 @@ async def test_the_access_log_has_a_line_for_each_request_at_its_level(
         monkeypatch.setattr(access, "_cache", {})
         await endpoint.writes("ours", [call(), call()], 2)
     assert len([record for record in caplog.records if record.name == "uvicorn.access"]) == lines
-
-
-def unchunked(data: bytes) -> tuple[bytes, bytes]:
-    """Return the head and the body of a response in chunks."""
-    head, _, rest = data.partition(b"\r\n\r\n")
-    body = b""
-    while rest:
-        size, _, rest = rest.partition(b"\r\n")
-        body, rest = body + rest[: int(size, 16)], rest[int(size, 16) + 2 :]
-    return head, body
 
 
 STREAMS: dict[str, bytes] = {

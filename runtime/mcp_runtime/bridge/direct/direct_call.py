@@ -69,6 +69,7 @@ class DirectCall(Call):
             upstream.transport.send_message(OutgoingMessage(RequestMessage(number, row.method, parsed), data))
         else:
             upstream.transport.send(data, more=bool(upstream.direct))
+        connection.pending = connection.pending or {}
         connection.pending[number] = (row, None)
         link.running[number] = upstream.direct[number] = self
 

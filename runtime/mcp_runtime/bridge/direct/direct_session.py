@@ -85,6 +85,7 @@ class DirectSession(Session):
         in_flight = connection.in_flight
         if not self._is_plain(row.method, parsed) or in_flight is None or id in in_flight or not data.endswith(b"}"):
             return False
+        connection.in_flight = in_flight = in_flight or {}
         in_flight[id] = None
         request = RequestReceived(id, row, parsed)
         if self._begin(link, request, name, params, self._respond, self):

@@ -109,7 +109,8 @@ class RawConnection(Connection):
         if in_flight is not None:
             if message.id in in_flight:
                 return self._reject(message, jsonrpc.INVALID_REQUEST, f"id {message.id!r} is in use by another request")
-            in_flight[message.id] = None
+            self.in_flight = in_flight or {}
+            self.in_flight[message.id] = None
         return RequestReceived(message.id, raw_request(message.method, self.received), message.params or {})
 
     def _received_notification(self, message: NotificationMessage) -> Event:
@@ -122,6 +123,7 @@ class RawConnection(Connection):
     def send_request(self, id: Id, row: Request[Any], params: Any) -> bytes:
         """Serialize a request of any method and register it as pending. Raises InvalidMessageError."""
         data = self._serialized(row, jsonrpc.request, id, row.method, params)
+        self.pending = self.pending or {}
         self.pending[id] = (row, params)
         return data
 

@@ -54,15 +54,13 @@ class HTTPSession:
         self.last_used = float("-inf")
         self.close_reason = "the session was ended"
         self._events, self._retry = events, retry
-        self._standalone_streams: list[SSEStream] = []  # In the order of their last connection.
+        self._standalone_streams: tuple[SSEStream, ...] = ()  # In the order of their last connection.
         self._streams: dict[str, SSEStream] | None = None
 
     @property
     def standalone_stream(self) -> SSEStream:
         """The SSE stream for messages that belong to no POST: the last one with a connection, if there is one."""
-        streams = self._standalone_streams
-        if not streams:
-            streams.append(self.open_stream())
+        streams = self._standalone_streams = self._standalone_streams or (self.open_stream(),)
         return next((stream for stream in reversed(streams) if stream.is_attached), streams[-1])
 
     def listen(self) -> SSEStream:
@@ -74,20 +72,20 @@ class HTTPSession:
         streams = self._standalone_streams
         waiting = [stream for stream in streams if not stream.is_attached]
         waiting.sort(key=lambda stream: not stream.has_undelivered)
-        if waiting:
-            streams.remove(waiting[0])
-            streams.append(waiting[0])
-        else:
-            streams.append(streams.pop(0) if len(streams) >= _MAX_STANDALONE_STREAMS else self.open_stream())
-        return streams[-1]
+        if not waiting:
+            waiting = [streams[0] if len(streams) >= _MAX_STANDALONE_STREAMS else self.open_stream()]
+        self._put_last(waiting[0])
+        return waiting[0]
 
     def resume(self, id: str) -> SSEStream | None:
         """Return the stream of this id, or None; messages go to a standalone stream that is resumed."""
         stream = None if self._streams is None else self._streams.get(id)
         if stream is not None and stream in self._standalone_streams:
-            self._standalone_streams.remove(stream)
-            self._standalone_streams.append(stream)
+            self._put_last(stream)
         return stream
+
+    def _put_last(self, stream: SSEStream) -> None:
+        self._standalone_streams = (*(item for item in self._standalone_streams if item is not stream), stream)
 
     @property
     def is_busy(self) -> bool:
@@ -144,7 +142,7 @@ class HTTPSession:
         for stream in (self._streams or {}).values():
             stream.drop()
         self._streams = None
-        self._standalone_streams = []
+        self._standalone_streams = ()
 
 
 class SessionStore:

@@ -136,7 +136,16 @@ class StatefulHandler:
         primed = session is not None and session.connection.revision.http.priming_event
         after = position[1] if position else None
         client = disconnection(receive, auth.expires_in)
-        return send_stream(stream, client, send, self._keep_alive, after=after, priming_event=primed)
+        return send_stream(
+            stream,
+            client,
+            send,
+            self._keep_alive,
+            after=after,
+            priming_event=primed,
+            holds=True,
+            max_seconds=auth.expires_in,
+        )
 
     async def end(self, headers: Headers, auth: RequestAuth, send: Send) -> None:
         """Serve a DELETE: end the session."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from ...aio.keepalive import KeepAliveTimer
+from ...aio.keepalive import KeepAliveTimer, Waiting
 from ...http.asgi import PartedResponse
 from ...protocol.sse import KEEP_ALIVE_COMMENT, encode
 from ...session.identity import RequestAuth
@@ -57,7 +57,7 @@ class SSEStream:
         self._attached: object | None = None
         self._was_attached = False
         self._is_notified = False  # True if the state has changed since `pump` last looked at it.
-        self._waiting: asyncio.Future[bool] | None = None
+        self._waiting: Waiting | None = None
         self._room: asyncio.Event | None = None
         self._closed_connection = False
         self._resumable = resumable
@@ -113,6 +113,11 @@ class SSEStream:
         self._was_attached = True
         self._notify()
 
+    def exchange(self, connection: object, other: object) -> None:
+        """Let something else stand for the same connection."""
+        if self._attached is connection:
+            self._attached = other
+
     def release(self, connection: object) -> None:
         """Detach a connection; messages wait for the next one."""
         if self._attached is connection:
@@ -127,9 +132,13 @@ class SSEStream:
         keep_alive: KeepAliveTimer,
         after: int | None = None,
         priming_event: bool = False,
-    ) -> None:
+        hold: Callable[[int], bool] | None = None,
+    ) -> bool:
         """Send messages over an attached connection until the stream is finished, the connection is released, or
         `close_connection` is called. The caller ends the response, with what was added last.
+
+        Return False if `hold`, called with the number of the last message that was sent, has returned True: then
+        something else goes on with it.
 
         Args:
             connection: The attached connection.
@@ -137,39 +146,60 @@ class SSEStream:
             keep_alive: Timer after which a comment is sent.
             after: Number of the message to send from. Default None: the last one that was sent.
             priming_event: Begin with an event without data, whose id tells the client where to resume.
+            hold: Called when there is nothing to send. Default None: this function waits.
         """
         if priming_event:
             await self._begin(connection)
         cursor = self._delivered if after is None else min(after, self.last)
         if priming_event and self._attached is connection:
             response.add(encode(b"", id=self.event_id(cursor), retry=self._retry))
+        while (sent := await self.send_new(connection, response, cursor)) is not None:
+            cursor = sent
+            if hold is not None and hold(cursor):
+                return False
+            # Not in its own coroutine, to save memory: very many streams wait at the same time.
+            waiting = asyncio.get_running_loop().create_future()
+            self.begin_waiting(waiting)
+            keep_alive.begin(waiting)
+            try:
+                is_silent = not await waiting
+            finally:
+                keep_alive.end(waiting)
+                self.end_waiting(waiting)
+            if is_silent:
+                response.add(KEEP_ALIVE_COMMENT)
+                await response.flush()
+        return True
+
+    def begin_waiting(self, waiting: Waiting) -> None:
+        """Set the result True when there may be something to send."""
+        self._waiting = waiting
+
+    def end_waiting(self, waiting: Waiting) -> None:
+        """Let something wait no more."""
+        if self._waiting is waiting:  # Not that of a connection attached meanwhile.
+            self._waiting = None
+
+    async def send_new(self, connection: object, response: PartedResponse, cursor: int) -> int | None:
+        """Send the messages after a number over an attached connection; return the number of the last one sent, when
+        there is nothing more, or None at the end, see `pump`."""
         while self._attached is connection:
             self._is_notified = False
             cursor = await self._send_from(connection, response, cursor)
             if self._attached is not connection:
-                return
+                return None
             if not self._resumable and cursor == self.last:
                 self._store.drop(self.id)  # The client cannot resume the stream.
             if self.finished or self._closed_connection:
                 break
             await response.flush()
             if not self._is_notified:
-                # Not in its own coroutine, to save memory: very many streams wait at the same time.
-                waiting = self._waiting = asyncio.get_running_loop().create_future()
-                keep_alive.begin(waiting)
-                try:
-                    is_silent = not await waiting
-                finally:
-                    keep_alive.end(waiting)
-                    if self._waiting is waiting:  # Not the future of a connection attached meanwhile.
-                        self._waiting = None
-                if is_silent:
-                    response.add(KEEP_ALIVE_COMMENT)
-                    await response.flush()
+                return cursor
         if self._closed_connection and not self.finished and self._attached is connection:
             response.add(b"retry: %d\n\n" % self._retry)
             self._closed_connection = False
         self.release(connection)
+        return None
 
     async def _begin(self, connection: object) -> None:
         """Do what has to be done before the client gets an id to resume with."""

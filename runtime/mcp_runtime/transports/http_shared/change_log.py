@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextvars import Context
 from typing import Any, Final, Protocol
 
 from pydantic_core import from_json, to_json
@@ -34,6 +35,7 @@ class ChangeLog:
         self._worker, self._sharing = worker, sharing
         self._readers: dict[ChangeReader, None] = {}
         self._reading = asyncio.Lock()
+        self._next: asyncio.Task[None] | None = None  # A call of `read` that has not begun to read.
         self._delivers = False
         self.last = 0
         worker.on("gap", lambda _: self._on_hint(self.last + 1))
@@ -56,8 +58,15 @@ class ChangeLog:
             _log.warning("a change is stored, and is read later: %s", error)
 
     async def read(self) -> None:
-        """Deliver the changes that are new."""
+        """Deliver the changes that are new. Calls that come before a former one has begun to read share it: very many
+        streams may open at the same time."""
+        if self._next is None or self._next.done():  # It is done if it has been cancelled.
+            self._next = asyncio.get_running_loop().create_task(self._read(), context=Context())
+        await asyncio.shield(self._next)
+
+    async def _read(self) -> None:
         async with self._reading:
+            self._next = None
             for change in await self._after(self.last):
                 self.last = change[0]
                 for reader in list(self._readers):
@@ -67,11 +76,14 @@ class ChangeLog:
 
     async def attach(self, reader: ChangeReader, after: int) -> None:
         """Deliver the changes after a number to a reader, and those that follow until `detach`."""
-        async with self._reading:
-            for change in await self._after(min(after, self.last)):
-                if change[0] > self.last:
-                    break
-                reader.put_change(change)
+        if after < self.last:
+            async with self._reading:
+                for change in await self._after(after):
+                    if change[0] > self.last:
+                        break
+                    reader.put_change(change)
+                self._readers[reader] = None
+        else:
             self._readers[reader] = None
         await self.read()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -57,8 +57,7 @@ def _shared(record: bytes) -> bytes:
 class ReplicatedSession(Session):
     """A session whose requests to the client have ids that are unique among all workers."""
 
-    __slots__ = ("new_id",)
-    new_id: Callable[[], Id]
+    __slots__ = ()
 
     async def send_request(
         self,
@@ -69,9 +68,9 @@ class ReplicatedSession(Session):
         request_id: Id | None = None,
     ) -> BaseModel:
         """Send a request; see `Session.send_request`."""
-        return await super().send_request(
-            row, params, options, send, self.new_id() if request_id is None else request_id
-        )
+        if request_id is None:
+            request_id = self.transport.new_request_id()
+        return await super().send_request(row, params, options, send, request_id)
 
     def fail_running(self, error: str) -> None:
         """Answer the requests whose handlers run with an error."""
@@ -99,7 +98,7 @@ class StreamOpener:
 class SessionReplica(HTTPSession):
     """A session as one worker has it. Its state is in the record of the store; other workers have replicas as well."""
 
-    __slots__ = ("key", "_owner_digest", "_is_owned", "_owner", "_touched", "record", "first_change", "_worker", "_ttl",
+    __slots__ = ("_owner_digest", "_is_owned", "_owner", "_touched", "record", "first_change", "_worker", "_ttl",
                  "_sharing", "_connection", "_standalone", "_own_streams", "_resumed", "has_ended", "handshake_ttl",
                  "dispatcher", "replicated")  # fmt: skip
 
@@ -119,7 +118,6 @@ class SessionReplica(HTTPSession):
         """
         super().__init__(owner, _NO_EVENTS, retry, client)
         self.id, self._worker, self._ttl, self.handshake_ttl = id, worker, ttl, handshake_ttl
-        self.key = worker.key("session", sha256(id.encode()).hexdigest())  # The key of its record.
         self._owner_digest = owner_digest(owner)
         self._owner: object = None  # The owner that the record has, as a request has shown it; see `_is_owned`.
         self._is_owned = False
@@ -136,6 +134,10 @@ class SessionReplica(HTTPSession):
         self.session, self.dispatcher = session, dispatcher
         self._sharing, self._connection, self.replicated = sharing, session.connection, session
 
+    def new_request_id(self) -> Id:
+        """Return the id of a request to the client, which is unique among all workers."""
+        return self._worker.request_id()
+
     def _export(self) -> dict[str, Any]:
         return self._sharing.export(self.dispatcher, self._connection)
 
@@ -143,6 +145,11 @@ class SessionReplica(HTTPSession):
         self._sharing.update(self.dispatcher, self._connection, state)
 
     # ---- the record --------------------------------------------------------------------------------------------------
+
+    @property
+    def key(self) -> str:
+        """The key of the record."""
+        return self._worker.key("session", sha256(self.id.encode()).hexdigest())
 
     @property
     def state(self) -> Mapping[str, Any]:

@@ -117,7 +117,6 @@ class SharedStatefulHandler(StatefulHandler):
         dispatcher.identify(replica.id)
         opening = dispatcher.initialize if state is None else None
         session = ReplicatedSession(connection, replica, dispatcher.handle, opening, self._starter, auth)
-        session.new_id = self._worker.request_id
         replica.connect(sharing, dispatcher, session)
         dispatcher.attach(session)
         return session
@@ -220,7 +219,16 @@ class SharedStatefulHandler(StatefulHandler):
         # No await from here until the connection is attached: the next one would be replaced by this one.
         primed = replica.session.connection.revision.http.priming_event
         client = disconnection(receive, auth.expires_in)
-        return send_stream(stream, client, send, self._keep_alive, after=after, priming_event=primed)
+        return send_stream(
+            stream,
+            client,
+            send,
+            self._keep_alive,
+            after=after,
+            priming_event=primed,
+            holds=True,
+            max_seconds=auth.expires_in,
+        )
 
     async def _listen(self, replica: SessionReplica, after: int | None, change: str) -> int:
         """Let a GET have the standalone stream from a position on: that of its header, or else the last one."""
@@ -228,7 +236,7 @@ class SharedStatefulHandler(StatefulHandler):
         if after is not None and change.isascii() and change.isdigit() and len(change) <= _DIGITS:
             position = (after, int(change))
         stream = replica.standalone_stream
-        listener = stream.new_listener(self._changes, replica.message_of)
+        listener = stream.new_listener(self._changes, replica)
         await listener.take_over(position, replica.first_change)
         stream.listen(listener)
         return listener.number

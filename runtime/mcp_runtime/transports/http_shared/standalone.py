@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from typing import Final, Protocol
 
 from ...http.asgi import PartedResponse
 from ...protocol.sse import encode
@@ -13,37 +13,49 @@ from .stored_streams import PAGE, StoredStream
 from .stream_claims import StreamClaim
 from .worker import Worker
 
+_NOTHING: Final[list[tuple[int, bytes]]] = []  # One object, which is not changed: very many streams have no changes.
+
 
 async def _ready() -> None:
     """Prepare nothing: messages of the standalone stream depend on no state of the session."""
 
 
-class StandaloneListener:
+class ChangeClient(Protocol):
+    """The session whose client gets changes."""
+
+    def message_of(self, change: Change) -> bytes | None:
+        """Return the message of a change for the client; None if it does not want it."""
+        ...
+
+
+class StandaloneListener(StreamClaim):
     """One GET of the stream at this worker: its claim, where it is, and the changes that it has not sent yet."""
 
-    __slots__ = ("claim", "number", "change", "queue", "_stream", "_log", "_message_of", "_seen", "_is_reading")
+    __slots__ = ("number", "change", "queue", "_stream", "_log", "_client", "_seen", "_is_reading")
 
     def __init__(
-        self, stream: StandaloneStream, log: ChangeLog, message_of: Callable[[Change], bytes | None], claim: StreamClaim
+        self, stream: StandaloneStream, log: ChangeLog, client: ChangeClient, worker: Worker, ttl: float
     ) -> None:
         """Create a listener.
 
         Args:
             stream: The stream.
             log: The changes of the server.
-            message_of: Returns the message of a change, None if the client does not want it.
-            claim: Its claim on the stream.
+            client: The session.
+            worker: This worker.
+            ttl: The time to live of the record of who sends the stream, in seconds.
         """
-        self._stream, self._log, self._message_of, self.claim = stream, log, message_of, claim
+        super().__init__(worker, stream.id, ttl)
+        self._stream, self._log, self._client = stream, log, client
         self.number = 0  # Of the last message that was sent before.
         self.change = self._seen = 0  # The last change that the client has got, and the last one of the log.
-        self.queue: list[tuple[int, bytes]] = []
+        self.queue = _NOTHING
         self._is_reading = False
 
     async def take_over(self, position: tuple[int, int] | None, first_change: int) -> None:
         """Take the stream over, at a position or else where it is; `first_change` precedes the session."""
         number, change = position or (None, 0)
-        before, now = await self.claim.take(number, change)
+        before, now = await self.take(number, change)
         await self._stream.replaced(before.token)
         self.number, self.change = min(now.number, self._stream.last), max(now.change, first_change)
         self._seen = self.change
@@ -61,8 +73,10 @@ class StandaloneListener:
         if change[0] <= self._seen:
             return
         self._seen = change[0]
-        message = self._message_of(change)
+        message = self._client.message_of(change)
         if message is not None:
+            if not self.queue:
+                self.queue = []
             self.queue.append((change[0], message))
             self._stream.wake()
         elif not self.queue:
@@ -88,9 +102,9 @@ class StandaloneStream(StoredStream):
         self._has_news = False  # True if messages may have been stored since the store was last read.
         self._token: tuple[list[bytes], str] | None = None  # The batch that is being stored, and its token.
 
-    def new_listener(self, log: ChangeLog, message_of: Callable[[Change], bytes | None]) -> StandaloneListener:
+    def new_listener(self, log: ChangeLog, client: ChangeClient) -> StandaloneListener:
         """Return the listener of a GET, which has not taken the stream over yet."""
-        return StandaloneListener(self, log, message_of, StreamClaim(self._worker, self.id, self._ttl))
+        return StandaloneListener(self, log, client, self._worker, self._ttl)
 
     def listen(self, listener: StandaloneListener) -> None:
         """Let the connection that is attached next have a listener."""
@@ -147,7 +161,7 @@ class StandaloneStream(StoredStream):
 
     @property
     def _claimed(self) -> str:
-        return "" if self._listener is None else self._listener.claim.token
+        return "" if self._listener is None else self._listener.token
 
     def _look(self) -> None:
         self._has_news = True
@@ -190,13 +204,13 @@ class StandaloneStream(StoredStream):
         entries: list[tuple[int, bytes]],
     ) -> int:
         """Send messages and the changes that wait, if no other connection has the stream."""
-        changes, listener.queue = listener.queue, []
+        changes, listener.queue = listener.queue, _NOTHING
         number = entries[-1][0] if entries else cursor
-        if not await listener.claim.advance(number, changes[-1][0] if changes else listener.change):
+        if not await listener.advance(number, changes[-1][0] if changes else listener.change):
             if self._attached is connection:
                 self.detach()
             return cursor
-        if self._attached is not connection and await listener.claim.give_back():
+        if self._attached is not connection and await listener.give_back():
             return cursor
         for at, message in entries:
             response.add(encode(message, id=f"{self.id}.{listener.change}-{at}"))

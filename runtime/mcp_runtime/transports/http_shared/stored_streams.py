@@ -96,6 +96,7 @@ class StoredStream(SSEStream):
         self._ending = self._dropped = self.finished = True
         self._unstored = _NOTHING
         self._attached = None
+        self._worker.leave(self)
         self._notify()
         if self._is_writer:
             self._worker.drop(self.id)
@@ -271,8 +272,8 @@ class StoredStream(SSEStream):
 
     def detach(self) -> None:
         """Detach the connection: another worker has one."""
-        self._attached = None
-        self._was_attached = True
+        self._attached, self._was_attached = None, True
+        self._worker.leave(self)
         self._recent = ()
         self._make_room()
         self._notify()
@@ -291,7 +292,7 @@ class StoredStream(SSEStream):
         """Detach a connection."""
         if self._attached is connection:
             self._recent = ()
-            self._worker.watched.discard(self)
+            self._worker.leave(self)
         super().release(connection)
 
     async def _begin(self, connection: object) -> None:

@@ -68,17 +68,17 @@ async def registration_of(worker: Worker, stream: str) -> tuple[list[str], list[
 class StreamClaim:
     """The right of one connection to send a stream."""
 
-    __slots__ = ("token", "_worker", "_stream", "_ttl", "_record", "_former")
+    __slots__ = ("token", "_worker", "_id", "_ttl", "_record", "_former")
 
     def __init__(self, worker: Worker, stream: str, ttl: float) -> None:
         """Create a claim on the stream of an id; `ttl` is the time to live of its record, in seconds."""
         self.token = worker.new_token()
-        self._worker, self._stream, self._ttl = worker, stream, ttl
+        self._worker, self._id, self._ttl = worker, stream, ttl
         self._record = self._former = b""
 
     async def take(self, number: int | None = None, change: int = 0) -> tuple[Position, Position]:
         """Take the stream over, at these numbers or else where it is; return the positions before and now."""
-        key, store = self._worker.key("holder", self._stream), self._worker.store
+        key, store = self._worker.key("holder", self._id), self._worker.store
         while True:
             value = await store.get(key)
             before = _position(value)
@@ -92,7 +92,7 @@ class StreamClaim:
 
     async def advance(self, number: int, change: int) -> bool:
         """Store how far the connection sends. Return False if another one has taken the stream over."""
-        key, store = self._worker.key("holder", self._stream), self._worker.store
+        key, store = self._worker.key("holder", self._id), self._worker.store
         record = to_json((self.token, number, change))
         self._former, former = self._record, self._record
         try:
@@ -108,7 +108,7 @@ class StreamClaim:
 
     async def give_back(self) -> bool:
         """Undo the last `advance`, before anything was sent. Return False if the stream is taken over already."""
-        key, store = self._worker.key("holder", self._stream), self._worker.store
+        key, store = self._worker.key("holder", self._id), self._worker.store
         is_stored = await store.put(key, self._former, self._ttl, expected=self._record)
         if is_stored:
             self._record = self._former

@@ -7,7 +7,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol, TypeVar
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakSet
 
 from pydantic_core import from_json, to_json
 
@@ -47,6 +47,10 @@ class WatchedStream(Protocol):
         ...
 
 
+class ConnectedStream(LocalStream, WatchedStream, Protocol):
+    """A stream that may have a connection here."""
+
+
 class Worker:
     """One of the processes that serve an endpoint. Its id begins the ids of what only it can serve."""
 
@@ -63,7 +67,7 @@ class Worker:
         self._receivers: dict[str, Receive] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._last_request = 0
-        self.streams: WeakValueDictionary[str, LocalStream] = WeakValueDictionary()
+        self.streams: dict[str, LocalStream] = {}  # Those with a connection here.
         self.watched: WeakSet[WatchedStream] = WeakSet()
         self.unstored: set[LocalStream] = set()  # Streams with messages that are not stored yet.
         self._mail = 0  # The number of the last message to this worker that was read.
@@ -139,6 +143,12 @@ class Worker:
             for number, entry in await self.store.read(self.key("mail", self.id), self._mail):
                 self._mail = number
                 self._receive(entry)
+
+    def leave(self, stream: ConnectedStream) -> None:
+        """Give a stream no hints any more, and do not watch who writes it: it has no connection here."""
+        self.watched.discard(stream)
+        if self.streams.get(stream.id) is stream:
+            del self.streams[stream.id]
 
     # ---- signs of life -----------------------------------------------------------------------------------------------
 

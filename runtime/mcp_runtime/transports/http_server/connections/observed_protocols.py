@@ -9,12 +9,15 @@ import asyncio
 import logging
 import socket
 import struct
-from collections import deque
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, cast
 
 from ....aio import fast_paths
+from ....http.asgi import ResponseClient
+from .held_responses import ConnectionResponse
 from .server_connections import ServerConnections, key_of_peer
+from .small_parts import SmallFlowControl, SmallPipeline
 from .whole_messages import use_whole_messages
 
 _MAX_HEAD: Final = 64 * 1024  # Bytes; h11 has such a limit itself.
@@ -103,7 +106,7 @@ class ObservedProtocol(asyncio.Protocol):
 class ObservedHTTPProtocol(ObservedProtocol):
     """The same for a parser whose state is known: heads and bodies have deadlines as well."""
 
-    # uvicorn's attributes. `cycle` is the last request, and `scope` that of the head which httptools reads.
+    # uvicorn's attributes. `cycle` is the last request, if it is known, and `scope` that of the head which is read.
     cycle: Any
     scope: Any
     flow: Any
@@ -123,7 +126,7 @@ class ObservedHTTPProtocol(ObservedProtocol):
         self._reads += 1
         super().data_received(data)
         cycle = self.cycle
-        if cycle is not None and self.scope is cycle.scope:
+        if self._waits_for_request() if cycle is None else self.scope is cycle.scope:  # The last head is complete.
             self._head_bytes = 0
             if self.flow.read_paused and len(getattr(self, "pipeline", ())) > _MAX_PIPELINE:
                 self.abort()
@@ -151,8 +154,7 @@ class ObservedHTTPProtocol(ObservedProtocol):
         cycle, limits = self.cycle, self.server_connections.limits
         if cycle is None or cycle.response_complete:
             # uvicorn ends an idle connection itself. After an early response, the rest of its body comes first.
-            is_idle = cycle is not None and self._waits_for_request()
-            waits_for: object = None if is_idle else ("head", cycle)
+            waits_for: object = None if self._waits_for_request() else ("head", cycle)
             seconds = limits.body_timeout if cycle is not None and cycle.more_body else limits.head_timeout
         else:
             is_body = cycle.more_body and not self.flow.read_paused and not cycle.waiting_for_100_continue
@@ -179,15 +181,23 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
 
     # uvicorn's attributes.
     config: Any
+    headers: list[tuple[bytes, bytes]] | None
     loop: asyncio.AbstractEventLoop
-    pipeline: deque[tuple[Any, Any]]
+    pipeline: Any
     server_state: Any
     tasks: set[asyncio.Task[None]]
     timeout_keep_alive: float
+    url: bytes
     _idle_since: float | None = None  # Seconds; None unless a response is complete and nothing has come since.
     _is_reading = False
     _unstarted: tuple[Any, Any] | None = None  # A request that is being read, and the application.
-    disconnection: asyncio.Future[None] | None = None  # Of the request that is being served, if it is waited for.
+    # What is told when the client disconnects, if the request that is being served waits for it.
+    disconnection: asyncio.Future[None] | ConnectionResponse | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the first head."""
+        super().connection_made(transport)
+        self.flow, self.pipeline = SmallFlowControl(self.transport), SmallPipeline()
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request, and serve it if it is complete."""
@@ -203,10 +213,7 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
             self.loop.call_soon(self.loop.call_soon, self._start_unstarted)
             return
         self._unstarted = None
-        task = self.server_connections.start(cycle.run_asgi(app))
-        if task is not None and not task.done():
-            self.tasks.add(task)
-            task.add_done_callback(self.tasks.discard)
+        self._run(cycle.run_asgi(app))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the timer, and tell the request that is being served."""
@@ -215,6 +222,33 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
             self.disconnection.set_result(None)
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Run a coroutine at once up to its first wait; return its task, or None if it has ended."""
+        task = self.server_connections.start(work)
+        if task is not None and not task.done():
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+        return task
+
+    def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run what a function returns, when it is its turn."""
+        self.server_connections.streams.begin(lambda: self._run(work()))
+
+    def hold(self, cycle: Any, client: ResponseClient) -> ConnectionResponse | None:
+        """Replace the object of a request whose response goes on; None if more of the client has come meanwhile."""
+        if self.cycle is not cycle or self.scope is not cycle.scope or cycle.more_body:
+            return None
+        cycle.response_complete = True  # uvicorn has nothing more to do when the application returns.
+        self.cycle = self.disconnection = held = ConnectionResponse(self, client, cycle.keep_alive)
+        self.scope, self.headers, self.url = held.scope, None, b""
+        return held
+
+    def let_go(self, response: ConnectionResponse) -> None:
+        """Go on with the next request: a response is complete."""
+        if self.disconnection is response:
+            self.disconnection = None
+        self.on_response_complete()
 
     def on_response_complete(self) -> None:
         """Begin the next request, or wait for one; uvicorn calls this."""
@@ -225,6 +259,8 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
             return
+        if (cycle := self.cycle) is not None and self.scope is cycle.scope and not cycle.more_body:
+            self.cycle = self.scope = self.headers = None  # Frees memory.
         self._idle_since = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._look_after(self.timeout_keep_alive)

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, cast
 from ....aio.eager import TaskStarter, task_starter
 from ....http.buffered import BufferedBytes
 from ....http.client_keys import ClientKey, client_key
+from .work_in_turn import WorkInTurn
 
 _MAX_CONNECTIONS: Final = 10_000  # Connections at the same time, if the process may have so many files open.
 _FILES: Final = 1024  # Files that a process may have open where the system does not tell.
@@ -73,6 +74,7 @@ class ServerConnections:
         self._tick_seconds = min(shortest / _TICKS, _MAX_TICK)
         self._timer: asyncio.TimerHandle | None = None
         self._starter: TaskStarter | None = None  # That of all requests.
+        self.streams = WorkInTurn()  # What sends on streams that have waited.
 
     def __len__(self) -> int:
         return len(self._open)

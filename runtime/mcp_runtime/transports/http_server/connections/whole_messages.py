@@ -1,8 +1,9 @@
 """Whole messages of uvicorn's connections with httptools: requests that have arrived, responses and parts of them.
 
 By way of ASGI, a small response is two messages, and two writes to the socket, each of which wakes the client. These
-functions do the same in one. To notice that a client disconnects takes a task that receives; here it is a future. What
-is not ordinary they leave to uvicorn: `http.asgi` calls them, and falls back.
+functions do the same in one. To notice that a client disconnects takes a task that receives; here it is a future. A
+stream that waits needs no task at all, see `held_responses`. What is not ordinary they leave to uvicorn: `http.asgi`
+calls them, and falls back.
 """
 
 from __future__ import annotations
@@ -11,8 +12,16 @@ import asyncio
 from collections.abc import Collection
 from typing import Any, Final
 
-from ....http.asgi import DISCONNECTIONS, RESPONSE_PARTS, WHOLE_BODIES, WHOLE_RESPONSES
+from ....http.asgi import (
+    DISCONNECTIONS,
+    HELD_RESPONSES,
+    RESPONSE_PARTS,
+    WHOLE_BODIES,
+    WHOLE_RESPONSES,
+    ResponseClient,
+)
 from ....http.headers import Raw
+from .held_responses import ConnectionResponse, write_chunk
 
 _MODULE: Final = "uvicorn.protocols.http.httptools_impl"
 _STATUS_LINES: Final = {200: b"HTTP/1.1 200 OK\r\n", 202: b"HTTP/1.1 202 Accepted\r\n"}
@@ -56,7 +65,9 @@ def use_whole_messages(modules: Collection[str]) -> bool:
     WHOLE_BODIES[RequestResponseCycle] = take_body
     WHOLE_RESPONSES[RequestResponseCycle] = write_response
     RESPONSE_PARTS[RequestResponseCycle] = write_part
+    RESPONSE_PARTS[ConnectionResponse] = write_part
     DISCONNECTIONS[RequestResponseCycle] = disconnection_of
+    HELD_RESPONSES[RequestResponseCycle] = hold_response
     return True
 
 
@@ -108,15 +119,17 @@ def write_part(cycle: Any, headers: Raw | None, part: bytes, more: bool) -> bool
         cycle.waiting_for_100_continue = False
     elif not cycle.chunked_encoding or cycle.response_complete:
         return False
-    chunk = b"%x\r\n%b\r\n" % (len(part), part) if part else b""
-    cycle.transport.write(b"%b%b%b" % (head, chunk, b"" if more else b"0\r\n\r\n"))
-    if not more:
-        cycle.response_complete = True
-        cycle.message_event.set()
-        if not cycle.keep_alive:  # The server has begun to end meanwhile.
-            cycle.transport.close()
-        cycle.on_response()
+    write_chunk(cycle, head, part, more)
     return True
+
+
+def hold_response(cycle: Any, client: ResponseClient) -> ConnectionResponse | None:
+    """Let a stream go on after the application has returned; None if uvicorn has to know the request."""
+    connection: Any = getattr(cycle.on_response, "__self__", None)
+    if not cycle.chunked_encoding or cycle.disconnected or cycle.response_complete or not hasattr(connection, "hold"):
+        return None
+    held: ConnectionResponse | None = connection.hold(cycle, client)
+    return held
 
 
 def disconnection_of(cycle: Any) -> asyncio.Future[None] | None:

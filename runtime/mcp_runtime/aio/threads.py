@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, Final
 
+from .reading.thread import ReadingThread, reading_thread
 from .worker_results import IdleThread, LoopState, ThreadedCall, new_idle_thread
 
 _MAX_THREADS: Final = 256
@@ -50,10 +51,9 @@ class WorkerThreads:
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function in a thread and return its result. Cancelling stops the waiting, and the function if it has
         not begun."""
-        loop = asyncio.get_running_loop()
-        state: LoopState | None = getattr(_THREAD, "state", None)
-        if state is None or state.loop is not loop:
-            state = _THREAD.state = LoopState(loop)
+        if (reading := reading_thread()) is not None:
+            return await self._run_here(reading, function, arguments)
+        state = _state()
         work = ThreadedCall(function, arguments, state)
         is_quick = perf_counter() >= state.paused_until
         thread = self._idle_thread(work) if is_quick and state.is_first() else None
@@ -75,6 +75,23 @@ class WorkerThreads:
         except asyncio.CancelledError:
             self._leave(work)
             raise
+
+    async def _run_here(
+        self, reading: ReadingThread, function: Callable[..., Any], arguments: tuple[Any, ...]
+    ) -> Any:
+        """Run a function in the thread that reads messages."""
+        work = ThreadedCall(function, arguments, reading.state)
+        work.hurry = reading.hurry
+        await work
+        if work.has_callbacks or work.error is not None:  # What handles errors needs the event loop.
+            await asyncio.sleep(0)
+        if work.error is not None:
+            raise work.error
+        return work.result
+
+    def reading_thread(self) -> ReadingThread:
+        """Start a thread that reads in the place of the running event loop."""
+        return ReadingThread(_state(), self._count, lambda work: self._end(work.client))
 
     def _idle_thread(self, work: ThreadedCall) -> IdleThread | None:
         """Take a thread for a function that is alone; None if others are in the queue, or run."""
@@ -226,6 +243,15 @@ class WorkerThreads:
                 self._threads -= 1
                 return False
         return thread.wait(-1)  # It has been taken meanwhile, and is released soon.
+
+
+def _state() -> LoopState:
+    """Return the state of the running event loop."""
+    loop = asyncio.get_running_loop()
+    state: LoopState | None = getattr(_THREAD, "state", None)
+    if state is None or state.loop is not loop:
+        state = _THREAD.state = LoopState(loop)
+    return state
 
 
 def _wake(threads: Iterable[IdleThread]) -> None:

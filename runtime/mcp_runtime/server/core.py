@@ -59,6 +59,10 @@ class ServerCore(Endpoint):
     """Called with the handler of a message of the lifecycle, a notification or a request without a handler: what it
     returns is the result. An app calls its middleware in it."""
 
+    _runs_in_thread: Callable[[str, Any], bool] | None = None
+    """Returns True if a request, the name of whose handler and params it gets, runs code of users in a worker thread
+    only; None if none does."""
+
     @checked(IdentityKeywords, rules=RULES, example='Server(name="name", version="1.0")')
     def __init__(
         self,

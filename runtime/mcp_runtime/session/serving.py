@@ -8,6 +8,7 @@ from typing import Any
 from .identity import RequestAuth
 from .interfaces import Candidate, Dispatcher, Service, Transport
 from .negotiation import reject_message, select_service
+from .reading.calls_in_threads import CallsInThreads, ThreadDispatcher, ThreadTransport
 from .session import Session
 
 
@@ -56,6 +57,8 @@ async def _serve_session(
         make = session_class(dispatcher)
         session = make(connection, transport, dispatcher.handle, dispatcher.initialize, auth=auth, scope=scope)
         dispatcher.attach(session)
+        if type(session) is Session and isinstance(transport, ThreadTransport) and isinstance(dispatcher, ThreadDispatcher):
+            session.note_request = CallsInThreads(session, dispatcher, transport).note
         session.closed.add_done_callback(lambda _: dispatcher.detach())
         try:
             await session.run(first)

@@ -44,7 +44,7 @@ class Session:
 
     __slots__ = ("connection", "auth", "scope", "transport", "handle", "ended", "_on_initialize", "_pending",
                  "running", "_handlers", "_message_size", "_loop", "_input_ended", "_closed", "_large",
-                 "_request_transport")  # fmt: skip
+                 "_request_transport", "note_request")  # fmt: skip
 
     def __init__(
         self,
@@ -69,6 +69,8 @@ class Session:
         self._handlers = RunningHandlers(self._loop, starter)
         self._input_ended: asyncio.Future[None] | None = None
         self._closed: asyncio.Future[None] | None = None
+        # Called with each request, and with True if it has ended at once.
+        self.note_request: Callable[[RequestReceived, bool], None] | None = None
 
     @property
     def closed(self) -> asyncio.Future[None]:
@@ -169,6 +171,8 @@ class Session:
                     return True
             if (task := self._handlers.start(self._run_request_handler(event, reply, channel))) is not None:
                 self.running[event.id] = RunningRequest(event, reply, task)
+            if self.note_request is not None:
+                self.note_request(event, task is None)
             return True
         match event:
             case NotificationReceived():

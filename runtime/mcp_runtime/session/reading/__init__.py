@@ -1,0 +1,1 @@
+"""Messages that a thread reads in the place of the event loop."""

@@ -24,7 +24,7 @@ from mcp_generated import App
 from mcp_generated import v2025_11_25 as handshake
 from mcp_generated import v2026_07_28 as stateless
 from mcp_runtime.aio import fast_paths
-from mcp_runtime.aio.selector import InlineSelector
+from mcp_runtime.aio.workers.selector import InlineSelector
 from mcp_runtime.protocol import events, jsonrpc
 from mcp_runtime.protocol.models import PreSerialized
 from mcp_runtime.session.current_request import FORWARDING

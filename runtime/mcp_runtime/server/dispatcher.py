@@ -137,13 +137,6 @@ class ServerDispatcher(ConnectionState):
         result: Coroutine[Any, Any, Any] = handler(server.context(self, channel, message), message.params)
         return result
 
-    def runs_in_thread(self, request: RequestReceived) -> bool:
-        """Return True if a request runs code of users in a worker thread only, and nothing else needs the event loop."""
-        test = self.origin._runs_in_thread  # pyright: ignore[reportPrivateUsage]
-        if test is None or FORWARDING.is_on or OPENTELEMETRY in sys.modules:
-            return False
-        return test(request.row.name, request.params)
-
     async def _handle(self, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
         """Return the result of a message of the lifecycle, or of one that has no handler."""
         around = self.origin._around  # pyright: ignore[reportPrivateUsage]

@@ -69,8 +69,7 @@ class Session:
         self._handlers = RunningHandlers(self._loop, starter)
         self._input_ended: asyncio.Future[None] | None = None
         self._closed: asyncio.Future[None] | None = None
-        # Called with each request, and with True if it has ended at once.
-        self.note_request: Callable[[RequestReceived, bool], None] | None = None
+        self.note_request: Callable[[RequestReceived, bool], None] | None = None  # With True if it has ended at once.
 
     @property
     def closed(self) -> asyncio.Future[None]:
@@ -165,10 +164,9 @@ class Session:
                 if result is not None:
                     reply(self.connection.send_result(event, result), 0)
                     return True
-            if self._handlers.is_full:
-                begin = partial(self.handle_event, event, reply, channel)
-                if self._handlers.postpone(self.connection, event, reply, begin, self._message_size):
-                    return True
+            begin = partial(self.handle_event, event, reply, channel) if self._handlers.is_full else None
+            if begin and self._handlers.postpone(self.connection, event, reply, begin, self._message_size):
+                return True
             if (task := self._handlers.start(self._run_request_handler(event, reply, channel))) is not None:
                 self.running[event.id] = RunningRequest(event, reply, task)
             if self.note_request is not None:
@@ -234,11 +232,11 @@ class Session:
             self.cancel_handler(notification.params.request_id, notification.params.reason)
         elif notification.row.method == lifecycle.progress.method:
             self._pending.handle_progress(notification.params)
+        begin = partial(self._run_notification_handler, notification)
         if self._handlers.is_full:
-            begin = partial(self._run_notification_handler, notification)
             self._handlers.postpone(self.connection, notification, ignore_response, begin, self._message_size)
         else:
-            self._run_notification_handler(notification)
+            begin()
 
     def _run_notification_handler(self, notification: NotificationReceived) -> None:
         # Its messages belong to no request, so the channel of the handler is the session.

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 from support.endpoints import ALL_REVISIONS, Rev, among
-from support.project import SERVERS
+from support.project import TESTS
 from support.raw_process import RawServer
 
 from mcp_runtime.aio import fast_paths
 
-COMMAND = [sys.executable, str(SERVERS / "functions_in_threads.py")]
+COMMAND = [sys.executable, str(TESTS / "support/threads/functions_server.py")]
 SOON = [*COMMAND, "soon"]
 READS = sys.platform == "linux" and fast_paths.ENABLED
 
@@ -149,9 +149,7 @@ def test_notifications_come_before_the_result(talk: Conversation) -> None:
     for number in range(5):
         talk.warm_up()
         talk.notifications.clear()
-        request = talk.server.rev.request(
-            number + 1000, "tools/call", {"name": "progress", "arguments": {"steps": 20}}
-        )
+        request = talk.server.rev.request(number + 1000, "tools/call", {"name": "progress", "arguments": {"steps": 20}})
         request["params"].setdefault("_meta", {})["progressToken"] = number
         began = time.monotonic()
         talk.server.say(request)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol, runtime_checkable
 
-from ...aio.reading.thread import Handover, ReadingThread, Serve, nothing
+from ...aio.workers.reading_thread import Handover, ReadingThread, Serve, nothing
 from ...protocol.framing import MAX_MESSAGE_BYTES
 from .lines import HIGH_WATER, LineTransport, ReaderRegistry
 

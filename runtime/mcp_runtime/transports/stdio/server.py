@@ -62,7 +62,7 @@ async def serve_in_loop(serve: Callable[[Transport], Awaitable[None]]) -> None:
 def _new_event_loop(threaded: bool) -> tuple[asyncio.AbstractEventLoop, ReaderRegistry | None]:
     """Return an event loop, and its selector if that runs the callbacks of readable descriptors itself."""
     if sys.platform == "linux" and fast_paths.ENABLED and not threaded:
-        from ...aio.reading.selector import InlineSelector
+        from ...aio.workers.selector import InlineSelector
 
         readers = InlineSelector(fast_paths.BUSY_POLL)
         return asyncio.SelectorEventLoop(readers), readers

@@ -19,8 +19,8 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, Final
 
-from .reading.thread import ReadingThread, reading_thread
-from .worker_results import IdleThread, LoopState, ThreadedCall, new_idle_thread
+from .reading_thread import ReadingThread, reading_thread
+from .results import IdleThread, LoopState, ThreadedCall, new_idle_thread
 
 _MAX_THREADS: Final = 256
 _MAX_OF_CLIENT: Final = 32  # Functions of one client that run or are in the queue; further ones wait for these.
@@ -76,9 +76,7 @@ class WorkerThreads:
             self._leave(work)
             raise
 
-    async def _run_here(
-        self, reading: ReadingThread, function: Callable[..., Any], arguments: tuple[Any, ...]
-    ) -> Any:
+    async def _run_here(self, reading: ReadingThread, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         """Run a function in the thread that reads messages."""
         work = ThreadedCall(function, arguments, reading.state)
         work.hurry = reading.hurry

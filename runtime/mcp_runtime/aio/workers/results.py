@@ -13,7 +13,7 @@ from contextlib import suppress
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
-from . import fast_paths
+from .. import fast_paths
 
 _BATCH: Final = 64  # Results for which the event loop is woken although more functions are in the queue.
 _WAIT_SECONDS: Final = 0.0002  # Seconds for which an event loop waits for one function.

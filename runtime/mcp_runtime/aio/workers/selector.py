@@ -11,8 +11,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
-from ..threads import WORKER_THREADS
-from .thread import IDLE_SECONDS, ReadingThread, Serve
+from .reading_thread import IDLE_SECONDS, ReadingThread, Serve
+from .threads import WORKER_THREADS
 
 assert sys.platform == "linux"  # Other systems use the selector of asyncio.
 

@@ -9,7 +9,6 @@ than two milliseconds: then the call goes on as a task, as if the event loop had
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -17,7 +16,7 @@ from contextvars import Context
 from time import monotonic
 from typing import Any, Final
 
-from ..worker_results import LoopState, ThreadedCall, new_idle_thread
+from .results import LoopState, ThreadedCall, new_idle_thread
 
 IDLE_SECONDS: Final = 0.002  # Seconds without a message after which the event loop goes on.
 _TICK_SECONDS: Final = 0.001  # Seconds after which the event loop looks whether a function still runs, twice.
@@ -108,7 +107,8 @@ class ReadingThread:
 
     def _run(self) -> None:
         while self._wait():
-            assert (serve := self._serve) is not None
+            serve = self._serve
+            assert serve is not None
             try:
                 while (handover := serve(self, self._seconds())) is None:
                     pass
@@ -178,10 +178,9 @@ class ReadingThread:
 
 
 def reading_thread() -> ReadingThread | None:
-    """Return the thread that runs the current coroutine in the place of an event loop; None in other threads, and in the
-    functions that it runs."""
+    """Return the thread that runs the current coroutine in the place of an event loop; None in a function that it
+    runs, and in all other threads."""
     return getattr(_THREAD, "reading", None)
-
 
 
 def _raises(error: BaseException) -> Handover:

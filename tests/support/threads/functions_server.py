@@ -15,8 +15,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from mcp_generated import App, Context
-from mcp_runtime.aio.reading import thread
-from mcp_runtime.session.reading import calls_in_threads
+from mcp_runtime.aio.workers import reading_thread
+from mcp_runtime.session import serving
 
 BEFORE: ContextVar[str] = ContextVar("before", default="nobody has set it")
 BEFORE.set("set before the server runs")
@@ -146,6 +146,6 @@ def long(size: int) -> str:
 
 if "soon" in sys.argv:
     if sys.platform == "linux":
-        from mcp_runtime.aio.reading import selector  # noqa: F401 - It keeps its limits.
-    thread.IDLE_SECONDS, calls_in_threads.IDLE_SECONDS, calls_in_threads._CALLS = 0.02, 10.0, 1  # type: ignore[misc]
+        from mcp_runtime.aio.workers import selector  # noqa: F401 - It keeps its limits.
+    reading_thread.IDLE_SECONDS, serving.IDLE_SECONDS, serving._CALLS = 0.02, 10.0, 1  # type: ignore[misc]
 app.run("stdio")

@@ -1,1 +1,0 @@
-"""Messages that a thread reads in the place of the event loop."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, cast
 
 from .._lazy import load
 from ..aio.rate_limit import RateLimit
-from ..aio.workers.results import call_soon_in_loop
+from ..aio.workers.worker_results import call_soon_in_loop
 from ..bindings.server import BaseServer, Servable
 from ..encryption import KeyRing
 from ..endpoint.extensions import load_extension

@@ -131,10 +131,8 @@ class Session:
                 # It is handled in pieces, and those that arrive meanwhile wait.
                 self._large = self._large or LargeMessages(self.connection, self._handlers.push, self._handle_later)
                 return self._large.add(data)
-            if type(data) is OversizedMessage:
-                event = self.connection.oversized(data)
-            else:
-                event = self.connection.receive_message(jsonrpc.decode(data))
+            connection, is_whole = self.connection, type(data) is not OversizedMessage
+            event = connection.receive_message(jsonrpc.decode(data)) if is_whole else connection.oversized(data)
             self.handle_event(event, self._send, self)
         elif self._input_ended is not None and not self._input_ended.done():
             self._input_ended.set_result(None)
@@ -233,10 +231,9 @@ class Session:
         elif notification.row.method == lifecycle.progress.method:
             self._pending.handle_progress(notification.params)
         begin = partial(self._run_notification_handler, notification)
-        if self._handlers.is_full:
-            self._handlers.postpone(self.connection, notification, ignore_response, begin, self._message_size)
-        else:
-            begin()
+        if not self._handlers.is_full:
+            return begin()
+        self._handlers.postpone(self.connection, notification, ignore_response, begin, self._message_size)
 
     def _run_notification_handler(self, notification: NotificationReceived) -> None:
         # Its messages belong to no request, so the channel of the handler is the session.

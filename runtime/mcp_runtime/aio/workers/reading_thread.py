@@ -4,11 +4,12 @@ A function in a worker thread costs two hand-overs, from the event loop to the t
 most functions. A client that makes one short call after the other needs none: a thread reads each message, runs the
 function and writes the response, while the thread of the event loop waits. So only one of the two runs code of the
 session at any time. The event loop goes on when there is anything else to do for it, and when a function takes longer
-than two milliseconds: then the call goes on as a task, as if the event loop had begun it.
+than two milliseconds: then the call goes on as a task, as a call of the event loop does.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -16,13 +17,14 @@ from contextvars import Context
 from time import monotonic
 from typing import Any, Final
 
-from .results import LoopState, ThreadedCall, new_idle_thread
+from .worker_results import LoopState, ThreadedCall, new_idle_thread
 
 IDLE_SECONDS: Final = 0.002  # Seconds without a message after which the event loop goes on.
 _TICK_SECONDS: Final = 0.001  # Seconds after which the event loop looks whether a function still runs, twice.
 _UNUSED_SECONDS: Final = 10.0  # Seconds after which a thread that is not used ends.
 
-_THREAD: Final = threading.local()
+# `thread` is the ReadingThread that runs the current coroutine: None in a function that it runs, and in other threads.
+READING: Final = threading.local()
 
 # What the event loop has to do before it goes on.
 Handover = Callable[[], object]
@@ -38,11 +40,14 @@ class ReadingThread:
     """A daemon thread that serves messages while the thread of an event loop waits."""
 
     def __init__(
-        self, state: LoopState, begin_late: Callable[[ThreadedCall], None], end_late: Callable[[ThreadedCall], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        begin_late: Callable[[ThreadedCall], None],
+        end_late: Callable[[ThreadedCall], None],
     ) -> None:
-        """Start a thread for the event loop of this thread. The functions are called when the event loop takes over the
+        """Start a thread for an event loop. The functions are called when the event loop takes over the
         call of a function, and when that function ends."""
-        self.state = state
+        self.state = LoopState(loop)
         self._begin_late, self._end_late = begin_late, end_late
         self._idle = new_idle_thread()
         self._guard = threading.Lock()  # Held to begin and end functions, and to take them over.
@@ -144,11 +149,11 @@ class ReadingThread:
         """
         try:
             while True:
-                _THREAD.reading = self
+                READING.thread = self
                 try:
                     waits_for = context.run(coro.send, None)
                 finally:
-                    _THREAD.reading = None
+                    READING.thread = None
                 if type(waits_for) is not ThreadedCall:
                     return lambda: adopt(waits_for)
                 if not self._run_function(waits_for, adopt):
@@ -167,20 +172,13 @@ class ReadingThread:
             if not self._has_ended:
                 return True
         self._end_late(work)
-        if (signal := work.loop.add(work, more=False)) is not None:  # The event loop waits for other functions.
-            signal.release()
+        self.state.add(work, more=False)  # Its event loop waits for no function with this state.
         return False
 
     def hurry(self) -> None:
         """Let the event loop go on although a function runs: the function is about to wait for it."""
         with suppress(RuntimeError):  # It has been woken already.
             self._signal.release()
-
-
-def reading_thread() -> ReadingThread | None:
-    """Return the thread that runs the current coroutine in the place of an event loop; None in a function that it
-    runs, and in all other threads."""
-    return getattr(_THREAD, "reading", None)
 
 
 def _raises(error: BaseException) -> Handover:

@@ -19,8 +19,8 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, Final
 
-from .reading_thread import ReadingThread, reading_thread
-from .results import IdleThread, LoopState, ThreadedCall, new_idle_thread
+from .reading_thread import READING, ReadingThread
+from .worker_results import IdleThread, LoopState, ThreadedCall, new_idle_thread
 
 _MAX_THREADS: Final = 256
 _MAX_OF_CLIENT: Final = 32  # Functions of one client that run or are in the queue; further ones wait for these.
@@ -51,9 +51,12 @@ class WorkerThreads:
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function in a thread and return its result. Cancelling stops the waiting, and the function if it has
         not begun."""
-        if (reading := reading_thread()) is not None:
+        if (reading := getattr(READING, "thread", None)) is not None:
             return await self._run_here(reading, function, arguments)
-        state = _state()
+        loop = asyncio.get_running_loop()
+        state: LoopState | None = getattr(_THREAD, "state", None)
+        if state is None or state.loop is not loop:
+            state = _THREAD.state = LoopState(loop)
         work = ThreadedCall(function, arguments, state)
         is_quick = perf_counter() >= state.paused_until
         thread = self._idle_thread(work) if is_quick and state.is_first() else None
@@ -89,7 +92,7 @@ class WorkerThreads:
 
     def reading_thread(self) -> ReadingThread:
         """Start a thread that reads in the place of the running event loop."""
-        return ReadingThread(_state(), self._count, lambda work: self._end(work.client))
+        return ReadingThread(asyncio.get_running_loop(), self._count, lambda work: self._end(work.client))
 
     def _idle_thread(self, work: ThreadedCall) -> IdleThread | None:
         """Take a thread for a function that is alone; None if others are in the queue, or run."""
@@ -241,15 +244,6 @@ class WorkerThreads:
                 self._threads -= 1
                 return False
         return thread.wait(-1)  # It has been taken meanwhile, and is released soon.
-
-
-def _state() -> LoopState:
-    """Return the state of the running event loop."""
-    loop = asyncio.get_running_loop()
-    state: LoopState | None = getattr(_THREAD, "state", None)
-    if state is None or state.loop is not loop:
-        state = _THREAD.state = LoopState(loop)
-    return state
 
 
 def _wake(threads: Iterable[IdleThread]) -> None:

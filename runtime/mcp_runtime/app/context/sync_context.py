@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from ...aio.workers.results import loop_of_worker, run_in_loop
+from ...aio.workers.worker_results import loop_of_worker, run_in_loop
 from ...errors import LocalError
 from ...server.context import Level
 

@@ -128,15 +128,12 @@ class LineTransport(ABC):
 
     def _read(self, data: bytes) -> None:
         if data:
-            self._take(self._lines.feed(data))
+            self._ready.extend(self._lines.feed(data))
+            self._deliver_ready()
+            if self._ready:
+                self._adjust_reading()
         else:
             self._end()
-
-    def _take(self, messages: list[bytes]) -> None:
-        self._ready.extend(messages)
-        self._deliver_ready()
-        if self._ready:
-            self._adjust_reading()
 
     def _end(self) -> None:
         self._ended = True

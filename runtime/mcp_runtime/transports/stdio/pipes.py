@@ -92,9 +92,12 @@ class PipeTransport(LineTransport):
             data = os.read(self._incoming, _CHUNK)
         except OSError:
             data = b""
-        messages = self._lines.feed(data) if data else []
-        if len(messages) != 1 or self._ready:
-            return partial(self._take, messages) if data else self._end
+        if not data:
+            return self._end
+        messages = self._lines.feed(data)
+        if len(messages) != 1:
+            self._ready.extend(messages)
+            return self.resume
         handover = receive(thread, messages[0])
         is_free = self._reading and not (self._unsent or self._ended)
         return nothing if handover is None and not is_free else handover

@@ -213,9 +213,8 @@ def adopted_task(loop: asyncio.AbstractEventLoop, coro: Coro, context: Context, 
     """Return a task that runs the rest of a coroutine, which waits for a future, or for the next iteration if that is
     None."""
 
-    @coroutine
-    def rest() -> Generator[Any, None, None]:
-        yield from _finish(coro, context, waits_for, None)
+    async def rest() -> None:
+        await coroutine(_finish)(coro, context, waits_for, None)
 
     return loop.create_task(rest(), context=Context())
 

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...aio import fast_paths
-from ...aio.process_exit import exit_without_threads
+from ...aio.process_exit import exit_code, exit_without_threads
 from ...aio.stdio_mode import uses_threads
 from ...aio.turns import freeze_modules
 from ...session.interfaces import Transport
@@ -177,8 +177,9 @@ class _SignalHandling:
             os.kill(os.getpid(), self._signal)
         if stuck:
             _log.warning("%d handlers did not end; the process exits without them", len(stuck))
+            code = exit_code(sys.exception())
             sys.stderr.flush()
-            os._exit(0)
+            os._exit(code)
         self._loop.close()
         exit_without_threads()
 

@@ -24,7 +24,7 @@ from mcp_generated import App
 from mcp_generated import v2025_11_25 as handshake
 from mcp_generated import v2026_07_28 as stateless
 from mcp_runtime.aio import fast_paths
-from mcp_runtime.aio.selector import InlineSelector
+from mcp_runtime.aio.workers.selector import InlineSelector
 from mcp_runtime.protocol import events, jsonrpc
 from mcp_runtime.protocol.models import PreSerialized
 from mcp_runtime.session.current_request import FORWARDING
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.skipif(not fast_paths.ENABLED, reason="the numbers are 
 RUNTIME = Path(mcp_runtime.__file__).parent
 OURS = (str(RUNTIME), str(Path(handshake.__file__).parent.parent))
 # The event loop calls the selector once a turn, whatever there is to do.
-EVENT_LOOP = str(RUNTIME / "aio" / "selector.py")
+EVENT_LOOP = str(RUNTIME / "aio" / "workers" / "selector.py")
 HANDLERS = ("call_tool", "add")
 # The constructors of models and records do not count, written or generated: they only set attributes.
 RECORDS = (*vars(events).values(), *vars(jsonrpc).values(), PendingRequest, PreSerialized)

@@ -23,7 +23,7 @@ TIMEOUT = 20.0
 
 class RawServer:
     """A server process of a revision; what it says is read line by line, with a deadline for each. It may be said to
-    a `reader`, a process that passes it on."""
+    a `reader`, a process that passes it on. `command` is another server than that of misbehaving handlers."""
 
     def __init__(
         self,
@@ -31,10 +31,18 @@ class RawServer:
         rev: Rev = Rev("2025-06-18"),  # noqa: B008
         stderr: int = subprocess.PIPE,
         reader: subprocess.Popen[bytes] | None = None,
+        command: list[str] | None = None,
+        environment: dict[str, str] | None = None,
     ) -> None:
         self.rev = rev
         stdout = subprocess.PIPE if reader is None else reader.stdin
-        self.process = subprocess.Popen([*SERVER, rev.id], stdin=subprocess.PIPE, stdout=stdout, stderr=stderr)
+        self.process = subprocess.Popen(
+            command or [*SERVER, rev.id],
+            stdin=subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
+            env={**os.environ, **(environment or {})},
+        )
         if reader is not None and reader.stdin is not None:
             reader.stdin.close()  # It is the server's alone.
         self.output = self.process.stdout if reader is None else reader.stdout

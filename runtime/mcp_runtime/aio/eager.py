@@ -13,6 +13,7 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context, copy_context
 from sys import getrefcount
+from types import coroutine
 from typing import Any, Final, Protocol, Self, TypeVar
 from weakref import getweakrefcount
 
@@ -206,6 +207,16 @@ def _finish(coro: Coro, context: Context, waits_for: Any, error: BaseException |
         except StopIteration:
             return
         error = None
+
+
+def adopted_task(loop: asyncio.AbstractEventLoop, coro: Coro, context: Context, waits_for: Any) -> asyncio.Task[None]:
+    """Return a task that runs the rest of a coroutine, which waits for a future, or for the next iteration if that is
+    None."""
+
+    async def rest() -> None:
+        await coroutine(_finish)(coro, context, waits_for, None)
+
+    return loop.create_task(rest(), context=Context())
 
 
 class ResumedCoroutine(Generator[Any, Any, T]):

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 from contextlib import suppress
 from typing import Any, Final
 
@@ -32,6 +33,19 @@ def exit_without_threads() -> None:
     threading.Thread(target=watch, name="mcp exit", daemon=True).start()
     with suppress(RuntimeError):  # Python ends already.
         register(main_has_ended.set)
+
+
+def exit_code(error: BaseException | None) -> int:
+    """Return the exit code of a process that ends with an exception, None for none, and print it as Python does."""
+    if error is None:
+        return 0
+    if not isinstance(error, SystemExit):
+        traceback.print_exception(error)
+        return 1
+    if error.code is not None and not isinstance(error.code, int):
+        print(error.code, file=sys.stderr)
+        return 1
+    return error.code or 0
 
 
 class ExitTimer:

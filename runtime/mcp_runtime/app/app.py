@@ -7,13 +7,13 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, cast
 
 from .._lazy import load
 from ..aio.rate_limit import RateLimit
-from ..aio.worker_results import call_soon_in_loop
+from ..aio.workers.worker_results import call_soon_in_loop
 from ..bindings.server import BaseServer, Servable
 from ..encryption import KeyRing
 from ..endpoint.extensions import load_extension
@@ -26,7 +26,7 @@ from ..server.state_store import StateStore
 from ..usage.keywords import checked
 from ..usage.rules import shown
 from .components.failures import ShownExceptions
-from .components.json_answers import ResultTypes, answer, read_params
+from .components.json_answers import ResultTypes, answer, read_params, runs_in_thread
 from .openapi.from_apis import FromAPIs
 from .proxy.proxies import Proxies
 from .registrations import Registrations
@@ -193,6 +193,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             "lifespan": _lifespan_of(self._enter_lifespans),
             "scopes": _scopes_of(self._registry),
             "_around": _around(self._registry),
+            "_runs_in_thread": staticmethod(partial(runs_in_thread, self._registry)),
             "_read_params": staticmethod(read_params),
         }
         for kind, names in _HANDLERS_BY_KIND.items():

@@ -62,6 +62,7 @@ class Signature:
         self.parameters: dict[str, inspect.Parameter] = {}
         parameters = inspect.signature(function).parameters
         self._dependencies = dependencies_of(parameters, hints, description)
+        self.runs_in_thread = self._in_thread and not self.is_async and self._dependencies is None
         for name, parameter in parameters.items():
             if self._dependencies is not None and name in self._dependencies.names:
                 continue

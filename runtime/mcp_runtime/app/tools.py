@@ -65,6 +65,8 @@ class Tool:
         self._call = (
             self._signature.call if timeout is None else with_timeout(self._signature.call, timeout, self._description)
         )
+        # Whether its call does nothing but to run a plain function in a worker thread.
+        self.runs_in_thread = self._signature.runs_in_thread and timeout is None and not settings.get("task", False)
         task = settings.get("task", False)
         self.task = task if isinstance(task, TaskOptions) else TaskOptions() if task else None
         self._parameters = (

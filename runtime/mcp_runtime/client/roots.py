@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from urllib.parse import unquote
 
-from ..aio.threads import WORKER_THREADS
+from ..aio.workers.threads import WORKER_THREADS
 from ..endpoint.checks import Handler, with_checks
 from ..endpoint.roots import readable_roots
 from ..errors import ConnectionClosedError, LocalError, MCPError

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Final, NamedTuple, cast
 
-from ..aio.threads import WORKER_THREADS
+from ..aio.workers.threads import WORKER_THREADS
 from ..errors import LocalError
 
 _log: Final = logging.getLogger(__name__)

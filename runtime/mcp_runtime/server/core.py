@@ -28,6 +28,7 @@ from .subscriptions import SubscriptionBus
 if TYPE_CHECKING:
     from ..encryption import KeyRing
     from ..session.interfaces import TaskQueue
+    from ..session.serving import RunsInThread
     from ..stores.primitives import Store
 
 
@@ -58,6 +59,9 @@ class ServerCore(Endpoint):
     _around: Callable[[str, ServerContext, Any, Handler], Awaitable[Any]] | None = None
     """Called with the handler of a message of the lifecycle, a notification or a request without a handler: what it
     returns is the result. An app calls its middleware in it."""
+
+    _runs_in_thread: RunsInThread | None = None
+    """Whether a request runs code of users in a worker thread only; None if none does."""
 
     @checked(IdentityKeywords, rules=RULES, example='Server(name="name", version="1.0")')
     def __init__(

@@ -14,6 +14,7 @@ from ..protocol.connection import Connection
 from ..protocol.revision import Revision
 from ..session.interfaces import Candidate, Dispatcher, Service
 from ..session.negotiation import LazyCandidate
+from ..session.serving import RunsInThread
 from ..session.tracing import OPENTELEMETRY, metrics_module
 from .core import ServerCore
 from .dispatcher import ServerDispatcher
@@ -44,6 +45,11 @@ class ServerService:
     def origin(self) -> object:
         """The server object that the user wrote: the same for the services of all protocol versions."""
         return self._server._origin  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def runs_in_thread(self) -> RunsInThread | None:
+        """Whether a request runs code of users in a worker thread only; None if none does."""
+        return self._server._origin._runs_in_thread  # pyright: ignore[reportPrivateUsage]
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
         """Return the lifespan of the server."""

@@ -89,17 +89,21 @@ class RunningHandlers:
         """Start a coroutine at once, up to its first wait; return its task, or None if it has ended."""
         if (task := self._starter.start(coro)) is None or task.done():
             return None
-        if not self._tasks:
-            self._tasks = {}
-        self._tasks[task] = None
-        if len(self._tasks) >= _MAX_RUNNING:
-            self.is_full = True
+        self.add(task)
         if (self._starter.defers or not len(self._tasks) % _TURN) and (push := self.push) is not None:
             push.pause()
             # The next message is delivered when this handler has begun. While handlers that wait shortly get their
             # turns like this, few of them run at the same time, and there are few objects to collect.
             self._loop.call_soon(push.resume)
         return task
+
+    def add(self, task: asyncio.Task[None]) -> None:
+        """Add the task of a handler."""
+        if not self._tasks:
+            self._tasks = {}
+        self._tasks[task] = None
+        if len(self._tasks) >= _MAX_RUNNING:
+            self.is_full = True
 
     def remove(self, task: asyncio.Task[None]) -> None:
         """Remove the task of a handler. Handlers call this themselves, which saves an iteration of the event loop; it

@@ -1,14 +1,35 @@
 """Serve one connection over a transport."""
 
+# pyright: reportPrivateUsage=false
+# What threads read is a part of a session that few sessions need.
+
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import sys
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextvars import Context, copy_context
+from functools import partial
+from time import perf_counter
+from typing import Any, Final, Protocol, runtime_checkable
 
+from ..aio.eager import adopted_task
+from ..aio.workers.reading_thread import IDLE_SECONDS, Handover, ReadingThread
+from ..protocol import jsonrpc
+from ..protocol.events import RequestReceived
+from ..protocol.framing import OversizedMessage
+from ..protocol.large.pieces import LARGE
+from .current_request import FORWARDING
 from .identity import RequestAuth
 from .interfaces import Candidate, Dispatcher, Service, Transport
 from .negotiation import reject_message, select_service
+from .running import RunningRequest
 from .session import Session
+from .tracing import OPENTELEMETRY
+
+_CALLS: Final = 8  # Calls in a row after which a thread reads the next one.
+
+# Returns True if a request, the name of whose handler and params it gets, runs code of users in a worker thread only.
+RunsInThread = Callable[[str, Any], bool]
 
 
 async def serve(
@@ -56,9 +77,60 @@ async def _serve_session(
         make = session_class(dispatcher)
         session = make(connection, transport, dispatcher.handle, dispatcher.initialize, auth=auth, scope=scope)
         dispatcher.attach(session)
+        runs_in_thread: RunsInThread | None = getattr(service, "runs_in_thread", None)
+        if runs_in_thread is not None and type(session) is Session and isinstance(transport, ThreadTransport):
+            session.note_request = CallsInThreads(session, runs_in_thread, transport).note
         session.closed.add_done_callback(lambda _: dispatcher.detach())
         try:
             await session.run(first)
         finally:
             dispatcher.detach()
             await dispatcher.background_tasks.end()
+
+
+@runtime_checkable
+class ThreadTransport(Protocol):
+    """A transport that lets a thread read in the place of the event loop; `receive` handles what it has read."""
+
+    def read_in_thread(self, receive: Callable[[ReadingThread, bytes], Handover | None]) -> None: ...
+
+
+class CallsInThreads:
+    """The calls of a session that a thread may answer, while they come one after the other."""
+
+    def __init__(self, session: Session, runs_in_thread: RunsInThread, transport: ThreadTransport) -> None:
+        """Begin with a session in which no call was made."""
+        self._session, self._runs_in_thread, self._transport = session, runs_in_thread, transport
+        self._count, self._last = 0, 0.0
+
+    def note(self, request: RequestReceived, has_ended: bool) -> None:
+        """Note a request that the event loop has begun, and whether it has ended. A thread may read the next one."""
+        before, self._last = self._last, perf_counter()
+        is_quick = has_ended and self._last - before < IDLE_SECONDS
+        self._count = self._count + 1 if is_quick and self._applies_to(request) else 0
+        if self._count >= _CALLS:
+            self._transport.read_in_thread(partial(self._receive, copy_context()))
+
+    def _applies_to(self, request: RequestReceived) -> bool:
+        if FORWARDING.is_on or OPENTELEMETRY in sys.modules:  # Logs and spans belong to the task of their request.
+            return False
+        return self._runs_in_thread(request.row.name, request.params)
+
+    def _receive(self, context: Context, thread: ReadingThread, data: bytes) -> Handover | None:
+        """Handle a message in a thread; return what the event loop has to do, None if the thread may read the next."""
+        session = self._session
+        if session.running or session._large or len(data) > LARGE or type(data) is OversizedMessage:
+            return partial(session._receive_bytes, data)
+        request = session.connection.receive_message(jsonrpc.decode(data))
+        if not isinstance(request, RequestReceived) or not self._applies_to(request):
+            return partial(session.handle_event, request, session._send, session)
+        coro, context = session._run_request_handler(request, session._send, session), context.copy()
+        return thread.run(coro, context, partial(self._adopt, request, coro, context))
+
+    def _adopt(self, request: RequestReceived, coro: Coroutine[Any, Any, None], context: Context, until: Any) -> None:
+        """Let the handler of a request, which a thread has begun, go on as a task."""
+        session = self._session
+        task = adopted_task(session._loop, coro, context, until)
+        session._handlers.add(task)
+        session.running = session.running or {}
+        session.running[request.id] = RunningRequest(request, session._send, task)

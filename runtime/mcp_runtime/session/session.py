@@ -45,7 +45,7 @@ class Session:
 
     __slots__ = ("connection", "auth", "scope", "transport", "handle", "ended", "_on_initialize", "_pending",
                  "running", "_handlers", "_message_size", "_loop", "_input_ended", "_closed", "_large",
-                 "_request_transport")  # fmt: skip
+                 "_request_transport", "note_request")  # fmt: skip
 
     def __init__(
         self,
@@ -69,6 +69,7 @@ class Session:
         self._handlers = RunningHandlers(self._loop, starter)
         self._input_ended: asyncio.Future[None] | None = None
         self._closed: asyncio.Future[None] | None = None
+        self.note_request: Callable[[RequestReceived, bool], None] | None = None  # With True if it has ended at once.
 
     @property
     def closed(self) -> asyncio.Future[None]:
@@ -130,10 +131,8 @@ class Session:
                 # It is handled in pieces, and those that arrive meanwhile wait.
                 self._large = self._large or LargeMessages(self.connection, self._handlers.push, self._handle_later)
                 return self._large.add(data)
-            if type(data) is OversizedMessage:
-                event = self.connection.oversized(data)
-            else:
-                event = self.connection.receive_message(jsonrpc.decode(data))
+            connection, is_whole = self.connection, type(data) is not OversizedMessage
+            event = connection.receive_message(jsonrpc.decode(data)) if is_whole else connection.oversized(data)
             self.handle_event(event, self._send, self)
         elif self._input_ended is not None and not self._input_ended.done():
             self._input_ended.set_result(None)
@@ -163,13 +162,14 @@ class Session:
                 if result is not None:
                     reply(self.connection.send_result(event, result), 0)
                     return True
-            if self._handlers.is_full:
-                begin = partial(self.handle_event, event, reply, channel)
-                if self._handlers.postpone(self.connection, event, reply, begin, self._message_size):
-                    return True
+            begin = partial(self.handle_event, event, reply, channel) if self._handlers.is_full else None
+            if begin and self._handlers.postpone(self.connection, event, reply, begin, self._message_size):
+                return True
             if (task := self._handlers.start(self._run_request_handler(event, reply, channel))) is not None:
                 self.running = self.running or {}
                 self.running[event.id] = RunningRequest(event, reply, task)
+            if self.note_request is not None:
+                self.note_request(event, task is None)
             return True
         match event:
             case NotificationReceived():
@@ -230,11 +230,10 @@ class Session:
             self.cancel_handler(notification.params.request_id, notification.params.reason)
         elif notification.row.method == lifecycle.progress.method:
             self._pending.handle_progress(notification.params)
-        if self._handlers.is_full:
-            begin = partial(self._run_notification_handler, notification)
-            self._handlers.postpone(self.connection, notification, ignore_response, begin, self._message_size)
-        else:
-            self._run_notification_handler(notification)
+        begin = partial(self._run_notification_handler, notification)
+        if not self._handlers.is_full:
+            return begin()
+        self._handlers.postpone(self.connection, notification, ignore_response, begin, self._message_size)
 
     def _run_notification_handler(self, notification: NotificationReceived) -> None:
         # Its messages belong to no request, so the channel of the handler is the session.

@@ -22,7 +22,7 @@ from support.endpoints import (
     wire_to,
 )
 
-from mcp_runtime.aio.threads import WorkerThreads
+from mcp_runtime.aio.workers.threads import WorkerThreads
 from mcp_runtime.errors import InvalidResponseError, JSONRPCError, RemoteJSONRPCError
 from mcp_runtime.session.options import RequestOptions
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mcp_runtime.aio.selector import InlineSelector
+from mcp_runtime.aio.workers.selector import InlineSelector
 
 
 def play(scene: Callable[[InlineSelector], Awaitable[None]]) -> None:

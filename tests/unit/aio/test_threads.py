@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from mcp_runtime.aio import fast_paths
-from mcp_runtime.aio.threads import CALLER, WorkerThreads
-from mcp_runtime.aio.worker_results import LoopState, call_soon_in_loop
+from mcp_runtime.aio.workers.threads import CALLER, WorkerThreads
+from mcp_runtime.aio.workers.worker_results import LoopState, call_soon_in_loop
 
 
 async def settled(condition: Callable[[], bool]) -> None:
@@ -105,7 +105,7 @@ async def test_a_function_sees_the_context_variables_of_its_caller_and_changes_n
 
 
 async def test_threads_end_when_there_is_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_runtime.aio.threads._IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("mcp_runtime.aio.workers.threads._IDLE_SECONDS", 0.01)
     workers = WorkerThreads()
     first = await workers.run(threading.current_thread)
     await settled(lambda: not first.is_alive())
@@ -246,8 +246,8 @@ async def test_few_functions_that_come_one_at_a_time_give_a_callback_to_the_even
         return call_soon(callback, *arguments, **settings)
 
     monkeypatch.setattr(loop, "call_soon", counted)
-    monkeypatch.setattr("mcp_runtime.aio.worker_results._WAIT_SECONDS", 10)  # However busy the machine is.
-    monkeypatch.setattr("mcp_runtime.aio.worker_results._QUICK_SECONDS", 10)
+    monkeypatch.setattr("mcp_runtime.aio.workers.worker_results._WAIT_SECONDS", 10)  # However busy the machine is.
+    monkeypatch.setattr("mcp_runtime.aio.workers.worker_results._QUICK_SECONDS", 10)
     for number in range(320):
         assert await workers.run(str, number) == str(number)
         await asyncio.sleep(0)
@@ -265,7 +265,7 @@ async def test_after_a_slow_function_an_iteration_waits_for_one_function_again(
 ) -> None:
     limits = {"_WAIT_SECONDS": 10, "_QUICK_SECONDS": 10, "_PAUSE_SECONDS": (0.0, 0.0)}
     for name, value in limits.items():
-        monkeypatch.setattr(f"mcp_runtime.aio.worker_results.{name}", value)
+        monkeypatch.setattr(f"mcp_runtime.aio.workers.worker_results.{name}", value)
     workers, waits = WorkerThreads(), list[object]()
     wait = LoopState.wait
 
@@ -277,7 +277,9 @@ async def test_after_a_slow_function_an_iteration_waits_for_one_function_again(
         await workers.run(int)
         await asyncio.sleep(0)
     monkeypatch.setattr(LoopState, "wait", counted)
-    monkeypatch.setattr("mcp_runtime.aio.worker_results._QUICK_SECONDS", 0)  # All functions are slow from now on.
+    monkeypatch.setattr(
+        "mcp_runtime.aio.workers.worker_results._QUICK_SECONDS", 0
+    )  # All functions are slow from now on.
     results = await asyncio.gather(*(workers.run(str, number) for number in range(20)))
     assert results == [*map(str, range(20))]
     assert 1 <= len(waits) <= 2
@@ -297,7 +299,7 @@ async def test_threads_that_get_no_descriptor_run_functions_too(
 
     original = getattr(os, "eventfd", int)
     monkeypatch.setattr(os, "eventfd", eventfd, raising=False)
-    monkeypatch.setattr("mcp_runtime.aio.threads._IDLE_SECONDS", 0.05)
+    monkeypatch.setattr("mcp_runtime.aio.workers.threads._IDLE_SECONDS", 0.05)
     workers, barrier = WorkerThreads(), threading.Barrier(5)
     for number in range(50):
         assert await workers.run(str, number) == str(number)
@@ -309,7 +311,9 @@ async def test_threads_that_get_no_descriptor_run_functions_too(
 
 
 async def test_a_function_begins_at_once_where_a_thread_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_runtime.aio.threads._STALL_SECONDS", 3600.0)  # Only a stall would start a thread then.
+    monkeypatch.setattr(
+        "mcp_runtime.aio.workers.threads._STALL_SECONDS", 3600.0
+    )  # Only a stall would start a thread then.
     workers = WorkerThreads()
     async with asyncio.timeout(10):
         for number in range(3):
@@ -317,7 +321,7 @@ async def test_a_function_begins_at_once_where_a_thread_is_free(monkeypatch: pyt
 
 
 def test_no_more_threads_are_started_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_runtime.aio.threads._MAX_THREADS", 4)
+    monkeypatch.setattr("mcp_runtime.aio.workers.threads._MAX_THREADS", 4)
     started: list[object] = []
 
     class Thread:

@@ -46,6 +46,14 @@ def answer(registry: Any, name: str, ctx: ServerContext, params: Any, states: Ma
     return _ANSWERS[name](registry, ctx, params, states)
 
 
+def runs_in_thread(registry: Any, name: str, params: Any) -> bool:
+    """Return True if a request runs code of users in a worker thread only; `name` is that of its handler."""
+    if name != "call_tool" or not registry.answers_as_json or registry.middleware or registry.transforms:
+        return False
+    tool = registry.tools.get(params.name)
+    return tool is not None and tool.answers_as_json and tool.runs_in_thread
+
+
 def _call_tool(registry: Any, ctx: ServerContext, params: Any, states: Mapping[Any, Any]) -> Awaitable[Any]:
     tool = registry.tools.get(params.name)
     session = ctx._connection_state.visibility  # pyright: ignore[reportPrivateUsage]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from ...aio.worker_results import loop_of_worker
+from ...aio.workers.worker_results import loop_of_worker, run_in_loop
 from ...errors import LocalError
 from ...server.context import Level
 
@@ -75,6 +75,6 @@ class SyncContext:
             asyncio.get_running_loop()
         except RuntimeError:
             if self._loop is not None:
-                return asyncio.run_coroutine_threadsafe(sending, self._loop).result()
+                return run_in_loop(self._loop, sending)
         sending.close()
         raise LocalError(f"ctx.sync.{method}() is for plain def functions: write `await ctx.{method}(…)` here")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
-from ...aio.worker_results import loop_of_worker
+from ...aio.workers.worker_results import loop_of_worker
 from ...endpoint.unawaited import refusal, watch
 from ...errors import LocalError
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from ...aio.threads import WORKER_THREADS
+from ...aio.workers.threads import WORKER_THREADS
 from ...errors import LocalError
 from .marks import PROMPT_MARK, RESOURCE_MARK, TOOL_MARK
 from .provider import Provider

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from ...aio.threads import WORKER_THREADS
+from ...aio.workers.threads import WORKER_THREADS
 from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INVALID_PARAMS
 from ...protocol.revision import Request, Revision

@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from ...aio.eager import ResumedCoroutine
-from ...aio.worker_results import call_soon_in_loop
+from ...aio.workers.worker_results import call_soon_in_loop
 from ...errors import ConnectionClosedError, MCPError
 from ...session.current_request import CURRENT_REQUEST, FORWARDING, LoggedRequest
 from ...usage.keywords import checked

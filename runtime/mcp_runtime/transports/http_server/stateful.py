@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from ...aio.eager import TaskStarter, task_starter
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
-from ...aio.threads import CALLER
+from ...aio.workers.threads import CALLER
 from ...errors import JSONRPCError
 from ...http.asgi import Receive, Send, Sending, disconnection, id_of, respond, send_error
 from ...http.client_keys import ClientCounts, ClientKey, address_of

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 from ...aio.eager import first_step
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
-from ...aio.threads import CALLER
+from ...aio.workers.threads import CALLER
 from ...http.asgi import Receive, Send, Sending, disconnection, respond, send_error
 from ...http.client_keys import ClientCounts
 from ...http.headers import Headers, HTTPError

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...aio import fast_paths
-from ...aio.process_exit import exit_without_threads
+from ...aio.process_exit import exit_code, exit_without_threads
 from ...aio.stdio_mode import uses_threads
 from ...aio.turns import freeze_modules
 from ...session.interfaces import Transport
@@ -62,7 +62,7 @@ async def serve_in_loop(serve: Callable[[Transport], Awaitable[None]]) -> None:
 def _new_event_loop(threaded: bool) -> tuple[asyncio.AbstractEventLoop, ReaderRegistry | None]:
     """Return an event loop, and its selector if that runs the callbacks of readable descriptors itself."""
     if sys.platform == "linux" and fast_paths.ENABLED and not threaded:
-        from ...aio.selector import InlineSelector
+        from ...aio.workers.selector import InlineSelector
 
         readers = InlineSelector(fast_paths.BUSY_POLL)
         return asyncio.SelectorEventLoop(readers), readers
@@ -177,8 +177,9 @@ class _SignalHandling:
             os.kill(os.getpid(), self._signal)
         if stuck:
             _log.warning("%d handlers did not end; the process exits without them", len(stuck))
+            code = exit_code(sys.exception())
             sys.stderr.flush()
-            os._exit(0)
+            os._exit(code)
         self._loop.close()
         exit_without_threads()
 

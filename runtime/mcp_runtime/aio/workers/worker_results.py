@@ -8,12 +8,12 @@ import os
 import select
 import sys
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Hashable, Sequence
 from contextlib import suppress
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from . import fast_paths
+from .. import fast_paths
 
 _BATCH: Final = 64  # Results for which the event loop is woken although more functions are in the queue.
 _WAIT_SECONDS: Final = 0.0002  # Seconds for which an event loop waits for one function.
@@ -25,6 +25,8 @@ _PAUSE_SECONDS: Final = 0.001, 1.0  # The second pause, which doubles up to the 
 
 _THREAD: Final = threading.local()
 
+T = TypeVar("T")
+
 
 class ThreadedCall:
     """A function to run, and the future of its result, None while nobody awaits it.
@@ -35,7 +37,7 @@ class ThreadedCall:
 
     __slots__ = (
         *("arguments", "client", "context", "error", "function", "future", "has_callbacks"),
-        *("is_counted", "loop", "result"),
+        *("hurry", "is_counted", "loop", "result"),
     )
 
     def __init__(self, function: Callable[..., Any], arguments: Any, loop: LoopState) -> None:
@@ -46,7 +48,16 @@ class ThreadedCall:
         self.context = contextvars.copy_context()
         self.result: Any = None
         self.error: BaseException | None = None
+        # Called before the function waits for the event loop, which may wait for the function.
+        self.hurry: Callable[[], None] | None = None
         self.has_callbacks = False  # True if it has given callbacks to the event loop, which come before its result.
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Let the reading thread that runs the coroutine run the function; if the event loop has taken over the call
+        then, wait for its result."""
+        yield self
+        if self.future is not None:
+            yield from self.future
 
     def run(self) -> None:
         """Run the function, unless the caller has been cancelled."""
@@ -265,3 +276,12 @@ def call_soon_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., o
     if work is not None:
         work.has_callbacks = True
     loop.call_soon_threadsafe(callback, *arguments)
+
+
+def run_in_loop(loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in an event loop, and wait in this worker thread for its result."""
+    future = asyncio.run_coroutine_threadsafe(coro, loop)
+    work: ThreadedCall | None = getattr(_THREAD, "work", None)
+    if work is not None and work.hurry is not None:
+        work.hurry()
+    return future.result()

@@ -11,6 +11,9 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
+from .reading_thread import IDLE_SECONDS, ReadingThread, Serve
+from .threads import WORKER_THREADS
+
 assert sys.platform == "linux"  # Other systems use the selector of asyncio.
 
 _log: Final = logging.getLogger(__name__)
@@ -32,6 +35,8 @@ class InlineSelector(selectors.DefaultSelector):
         self._ready.register(self.fileno(), select.POLLIN)
         self._busy_poll = busy_poll
         self._was_quick = False
+        self._serve: Serve | None = None  # What a thread does in the place of the event loop, from the next wait on.
+        self._thread: ReadingThread | None = None
 
     def add_reader(self, fd: int, callback: Callable[[], None], /) -> None:
         """Call back each time the descriptor is readable; a regular file always is."""
@@ -43,8 +48,21 @@ class InlineSelector(selectors.DefaultSelector):
         self._ready.unregister(fd)
         del self._callbacks[fd]
 
+    def read_in_thread(self, serve: Serve) -> None:
+        """Let a thread serve messages in the place of the event loop, when that waits next."""
+        self._serve = serve
+
+    def wait_for(self, fd: int, seconds: float) -> bool:
+        """Wait, in such a thread, until one of the descriptors is readable. Return True if only `fd` is."""
+        return [ready for ready, _ in self._wait(seconds)] == [fd]
+
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Run the callbacks of readable descriptors, and return the other events for the event loop."""
+        if self._serve is not None and (timeout is None or timeout > IDLE_SECONDS):
+            serve, self._serve = self._serve, None
+            while self._thread is None or not self._thread.lend(serve, timeout):
+                self._thread = WORKER_THREADS.reading_thread()
+            timeout = 0
         others = False
         for fd, _ in self._wait(timeout):
             callback = self._callbacks.get(fd)

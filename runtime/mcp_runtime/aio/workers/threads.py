@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, Final
 
+from .reading_thread import READING, ReadingThread
 from .worker_results import IdleThread, LoopState, ThreadedCall, new_idle_thread
 
 _MAX_THREADS: Final = 256
@@ -50,6 +51,8 @@ class WorkerThreads:
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function in a thread and return its result. Cancelling stops the waiting, and the function if it has
         not begun."""
+        if (reading := getattr(READING, "thread", None)) is not None:
+            return await self._run_here(reading, function, arguments)
         loop = asyncio.get_running_loop()
         state: LoopState | None = getattr(_THREAD, "state", None)
         if state is None or state.loop is not loop:
@@ -75,6 +78,21 @@ class WorkerThreads:
         except asyncio.CancelledError:
             self._leave(work)
             raise
+
+    async def _run_here(self, reading: ReadingThread, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """Run a function in the thread that reads messages."""
+        work = ThreadedCall(function, arguments, reading.state)
+        work.hurry = reading.hurry
+        await work
+        if work.has_callbacks or work.error is not None:  # What handles errors needs the event loop.
+            await asyncio.sleep(0)
+        if work.error is not None:
+            raise work.error
+        return work.result
+
+    def reading_thread(self) -> ReadingThread:
+        """Start a thread that reads in the place of the running event loop."""
+        return ReadingThread(asyncio.get_running_loop(), self._count, lambda work: self._end(work.client))
 
     def _idle_thread(self, work: ThreadedCall) -> IdleThread | None:
         """Take a thread for a function that is alone; None if others are in the queue, or run."""

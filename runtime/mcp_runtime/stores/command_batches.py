@@ -6,17 +6,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
+from ..aio import fast_paths
 from ..aio.eager import ResultFuture, pending_future
 from .primitives import StoreClosedError
 
 CommandT = TypeVar("CommandT")
 _BATCH: Final = 512  # Commands of one batch.
+_ALONE: Final = 15  # Commands that are taken as alone in their turns of the event loop after so many that were.
 
 
 class CommandBatches(Generic[CommandT]):
     """Commands that wait for the batch before them. `send` returns the result or the exception of each command.
 
-    Where `send_at_once` is given, it is tried first, without a task; it returns None if a batch has to wait.
+    Where `send_at_once` is given, it is tried first, without a task; it returns None if a batch has to wait. After
+    commands that were alone, of the next ones only one in 16 waits for others of its turn.
     """
 
     def __init__(
@@ -28,6 +31,8 @@ class CommandBatches(Generic[CommandT]):
         self._waiting: list[tuple[CommandT, ResultFuture[Any]]] = []
         self._sending: asyncio.Task[None] | None = None
         self._is_scheduled = self._closed = False
+        self._singles = 0  # Batches in a row with one command.
+        self._unbatched = 0  # Commands that wait for no others.
 
     def add(self, command: CommandT) -> asyncio.Future[Any]:
         """Return the future result of a command. Raises StoreClosedError after `close`."""
@@ -36,7 +41,12 @@ class CommandBatches(Generic[CommandT]):
         loop = asyncio.get_running_loop()
         future = pending_future(loop)
         self._waiting.append((command, future))
-        if self._sending is None and not self._is_scheduled:
+        if self._sending is not None or self._is_scheduled:
+            return future
+        if self._unbatched:
+            self._unbatched -= 1
+            self._send_waiting()
+        else:
             self._is_scheduled = True
             loop.call_soon(self._begin)
         return future
@@ -51,10 +61,15 @@ class CommandBatches(Generic[CommandT]):
     def _begin(self) -> None:
         """Send the commands of this turn of the event loop."""
         self._is_scheduled = False
-        if self._sending is not None or not self._waiting:
-            return
-        if self._send_at_once is not None and len(self._waiting) <= _BATCH:
-            batch = self._waiting
+        if self._sending is None and self._waiting:
+            self._singles = self._singles + 1 if len(self._waiting) == 1 else 0
+            if self._singles > _ALONE and self._send_at_once is not None and fast_paths.ENABLED:
+                self._unbatched = _ALONE
+            self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        batch = self._waiting
+        if self._send_at_once is not None and len(batch) <= _BATCH:
             try:
                 results = self._send_at_once([command for command, _ in batch])
             except Exception as error:

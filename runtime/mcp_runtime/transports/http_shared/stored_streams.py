@@ -157,10 +157,9 @@ class StoredStream(SSEStream):
         """Store the messages that wait, and let them be sent."""
         batch, self._unstored = self._unstored, _NOTHING
         try:
-            await self._worker.retry(partial(self._store_prepared, batch))
+            await self._store_prepared(batch)
         except StoreUnavailableError:
-            self._give_up()
-            raise
+            await self._store_again(batch)
         self._make_room()
         if self._attached is not None:
             self._look()
@@ -169,6 +168,13 @@ class StoredStream(SSEStream):
         self.finished = self._ending
         if self._was_attached:
             await self._send_to_holder("news")
+
+    async def _store_again(self, batch: list[bytes]) -> None:
+        try:
+            await self._worker.retry(partial(self._store_prepared, batch))
+        except StoreUnavailableError:
+            self._give_up()
+            raise
 
     async def _store_prepared(self, batch: list[bytes]) -> None:
         if self._prepare is not None:
@@ -282,7 +288,8 @@ class StoredStream(SSEStream):
     def attach(self, connection: object) -> None:
         """Attach a connection; it gets the messages of a finished stream, too."""
         self.finished = self._dropped
-        self._worker.streams[self.id] = self
+        if self._stored or not self._ending:  # Otherwise all is sent with the first id that a client could resume with.
+            self._worker.streams[self.id] = self
         if not self._is_writer:
             self._worker.watched.add(self)
         super().attach(connection)
@@ -291,8 +298,9 @@ class StoredStream(SSEStream):
         """Detach a connection."""
         if self._attached is connection:
             self._recent = ()
-            self._worker.watched.discard(self)
-        super().release(connection)
+            if not self._is_writer:
+                self._worker.watched.discard(self)
+            super().release(connection)
 
     async def _begin(self, connection: object) -> None:
         if self.requests and not self.last:

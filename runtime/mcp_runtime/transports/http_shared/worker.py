@@ -207,15 +207,15 @@ class Worker:
 
     # ---- streams -----------------------------------------------------------------------------------------------------
 
-    async def retry(self, work: Callable[[], Awaitable[_ResultT]]) -> _ResultT:
+    def retry(self, work: Callable[[], Awaitable[_ResultT]]) -> Coroutine[Any, Any, _ResultT]:
         """Return the result of work for a stream, which waits for some seconds while the store cannot be reached."""
-        return await retry(work, _STREAM_SECONDS)
+        return retry(work, _STREAM_SECONDS)
 
-    async def append(
+    def append(
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str = ""
-    ) -> int:
+    ) -> Coroutine[Any, Any, int]:
         """Append entries to a stream; see `Store.append`."""
-        return await self.store.append(self.key("stream", stream), entries, ttl, after, token)
+        return self.store.append(self.key("stream", stream), entries, ttl, after, token)
 
     async def read(self, stream: str, after: int, limit: int) -> list[NumberedEntry]:
         """Return entries of a stream that follow a number."""

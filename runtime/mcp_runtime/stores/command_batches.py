@@ -12,14 +12,38 @@ from .primitives import StoreClosedError
 
 CommandT = TypeVar("CommandT")
 _BATCH: Final = 512  # Commands of one batch.
-_ALONE: Final = 15  # Commands that are taken as alone in their turns of the event loop after so many that were.
+_ALONE: Final = 4  # Turns of the event loop with one command after which the next commands wait for no others.
+_UNWATCHED: Final = 15  # The number of these.
+
+
+class BatchSizes:
+    """How many commands there were in the last turns of the event loop, and whether the next one waits for others.
+
+    To wait costs an iteration of the event loop. After commands that were alone, only one in 16 waits.
+    """
+
+    def __init__(self) -> None:
+        self._alone = 0  # Turns in a row with one command.
+        self._unwatched = 0  # Commands that wait for no others.
+
+    def note(self, commands: int) -> None:
+        """Note the number of commands of one turn."""
+        self._alone = self._alone + 1 if commands == 1 else 0
+        if self._alone >= _ALONE and fast_paths.ENABLED:
+            self._unwatched = _UNWATCHED
+
+    def is_alone(self) -> bool:
+        """Return True if the next command waits for no others."""
+        if not self._unwatched:
+            return False
+        self._unwatched -= 1
+        return True
 
 
 class CommandBatches(Generic[CommandT]):
     """Commands that wait for the batch before them. `send` returns the result or the exception of each command.
 
-    Where `send_at_once` is given, it is tried first, without a task; it returns None if a batch has to wait. After
-    commands that were alone, of the next ones only one in 16 waits for others of its turn.
+    Where `send_at_once` is given, it is tried first, without a task; it returns None if a batch has to wait.
     """
 
     def __init__(
@@ -31,8 +55,7 @@ class CommandBatches(Generic[CommandT]):
         self._waiting: list[tuple[CommandT, ResultFuture[Any]]] = []
         self._sending: asyncio.Task[None] | None = None
         self._is_scheduled = self._closed = False
-        self._singles = 0  # Batches in a row with one command.
-        self._unbatched = 0  # Commands that wait for no others.
+        self._sizes = BatchSizes()
 
     def add(self, command: CommandT) -> asyncio.Future[Any]:
         """Return the future result of a command. Raises StoreClosedError after `close`."""
@@ -43,8 +66,7 @@ class CommandBatches(Generic[CommandT]):
         self._waiting.append((command, future))
         if self._sending is not None or self._is_scheduled:
             return future
-        if self._unbatched:
-            self._unbatched -= 1
+        if self._sizes.is_alone():
             self._send_waiting()
         else:
             self._is_scheduled = True
@@ -62,9 +84,7 @@ class CommandBatches(Generic[CommandT]):
         """Send the commands of this turn of the event loop."""
         self._is_scheduled = False
         if self._sending is None and self._waiting:
-            self._singles = self._singles + 1 if len(self._waiting) == 1 else 0
-            if self._singles > _ALONE and self._send_at_once is not None and fast_paths.ENABLED:
-                self._unbatched = _ALONE
+            self._sizes.note(len(self._waiting))
             self._send_waiting()
 
     def _send_waiting(self) -> None:

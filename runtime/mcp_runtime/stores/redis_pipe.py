@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from ..aio.eager import ResultFuture, pending_future
-from .command_batches import CommandBatches
+from .command_batches import BatchSizes, CommandBatches
 from .primitives import StoreClosedError, StoreUnavailableError
 
 _SECONDS: Final = 10.0  # Seconds for Redis to answer, where the client has no limit of its own.
@@ -46,6 +46,7 @@ class RedisPipe(asyncio.Protocol):
         self._connecting: asyncio.Task[None] | None = None
         self._received = b""
         self._is_flushing = self._is_closed = False
+        self._sizes = BatchSizes()
         self._watching: asyncio.TimerHandle | None = None
         self._answers = self._answers_before = self._silences = 0
         self._seconds = _SECONDS
@@ -57,9 +58,13 @@ class RedisPipe(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         future = pending_future(loop)
         self._unsent.append((command, future))
-        if not self._is_flushing:
+        if self._is_flushing:
+            return future
+        if self._sizes.is_alone():
+            self._flush()
+        else:
             self._is_flushing = True
-            loop.call_soon(self._flush)
+            loop.call_soon(self._flush_turn)
         return future
 
     async def close(self) -> None:
@@ -76,9 +81,13 @@ class RedisPipe(asyncio.Protocol):
             await self._connection.disconnect(nowait=True)
         await self._otherwise.close()
 
-    def _flush(self) -> None:
+    def _flush_turn(self) -> None:
         """Write the commands of this turn of the event loop."""
         self._is_flushing = False
+        self._sizes.note(len(self._unsent))
+        self._flush()
+
+    def _flush(self) -> None:
         if self._transport is None:
             if self._connecting is None and self._unsent:
                 self._connecting = asyncio.get_running_loop().create_task(self._connect())
@@ -183,11 +192,11 @@ def unavailable(error: Exception) -> StoreUnavailableError:
 
 def packed(command: Command) -> bytes:
     """Return a command as Redis reads it: an array of strings."""
-    parts = [b"*%d\r\n" % len(command)]
+    values: list[Any] = [len(command)]
     for part in command:
         body = part if isinstance(part, bytes) else str(part).encode()
-        parts.append(b"$%d\r\n%b\r\n" % (len(body), body))
-    return b"".join(parts)
+        values += (len(body), body)
+    return (b"*%d\r\n" + len(command) * b"$%d\r\n%b\r\n") % tuple(values)
 
 
 _PUSH: Final = ord(">")

@@ -12,38 +12,15 @@ from .primitives import StoreClosedError
 
 CommandT = TypeVar("CommandT")
 _BATCH: Final = 512  # Commands of one batch.
-_ALONE: Final = 4  # Turns of the event loop with one command after which the next commands wait for no others.
-_UNWATCHED: Final = 15  # The number of these.
-
-
-class BatchSizes:
-    """How many commands there were in the last turns of the event loop, and whether the next one waits for others.
-
-    To wait costs an iteration of the event loop. After commands that were alone, only one in 16 waits.
-    """
-
-    def __init__(self) -> None:
-        self._alone = 0  # Turns in a row with one command.
-        self._unwatched = 0  # Commands that wait for no others.
-
-    def note(self, commands: int) -> None:
-        """Note the number of commands of one turn."""
-        self._alone = self._alone + 1 if commands == 1 else 0
-        if self._alone >= _ALONE and fast_paths.ENABLED:
-            self._unwatched = _UNWATCHED
-
-    def is_alone(self) -> bool:
-        """Return True if the next command waits for no others."""
-        if not self._unwatched:
-            return False
-        self._unwatched -= 1
-        return True
+_ALONE: Final = 4  # Turns of the event loop with one command, after which the next ones do not wait for others.
+_UNWATCHED: Final = 15  # The number of commands that do not.
 
 
 class CommandBatches(Generic[CommandT]):
     """Commands that wait for the batch before them. `send` returns the result or the exception of each command.
 
-    Where `send_at_once` is given, it is tried first, without a task; it returns None if a batch has to wait.
+    Where `send_at_once` is given, it is tried first, without a task; it returns None if a batch has to wait. To collect
+    the commands of a turn costs an iteration of the event loop: while there is one in each, only one in 16 waits for it.
     """
 
     def __init__(
@@ -55,7 +32,8 @@ class CommandBatches(Generic[CommandT]):
         self._waiting: list[tuple[CommandT, ResultFuture[Any]]] = []
         self._sending: asyncio.Task[None] | None = None
         self._is_scheduled = self._closed = False
-        self._sizes = BatchSizes()
+        self._alone = 0  # Turns in a row with one command.
+        self._unwatched = 0  # Commands that do not wait for others of their turn.
 
     def add(self, command: CommandT) -> asyncio.Future[Any]:
         """Return the future result of a command. Raises StoreClosedError after `close`."""
@@ -66,7 +44,8 @@ class CommandBatches(Generic[CommandT]):
         self._waiting.append((command, future))
         if self._sending is not None or self._is_scheduled:
             return future
-        if self._sizes.is_alone():
+        if self._unwatched:
+            self._unwatched -= 1
             self._send_waiting()
         else:
             self._is_scheduled = True
@@ -84,7 +63,9 @@ class CommandBatches(Generic[CommandT]):
         """Send the commands of this turn of the event loop."""
         self._is_scheduled = False
         if self._sending is None and self._waiting:
-            self._sizes.note(len(self._waiting))
+            self._alone = self._alone + 1 if len(self._waiting) == 1 else 0
+            if self._alone >= _ALONE and self._send_at_once is not None and fast_paths.ENABLED:
+                self._unwatched = _UNWATCHED
             self._send_waiting()
 
     def _send_waiting(self) -> None:

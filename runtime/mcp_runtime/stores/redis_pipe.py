@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from ..aio.eager import ResultFuture, pending_future
-from .command_batches import BatchSizes, CommandBatches
+from .command_batches import CommandBatches
 from .primitives import StoreClosedError, StoreUnavailableError
 
 _SECONDS: Final = 10.0  # Seconds for Redis to answer, where the client has no limit of its own.
@@ -46,7 +46,6 @@ class RedisPipe(asyncio.Protocol):
         self._connecting: asyncio.Task[None] | None = None
         self._received = b""
         self._is_flushing = self._is_closed = False
-        self._sizes = BatchSizes()
         self._watching: asyncio.TimerHandle | None = None
         self._answers = self._answers_before = self._silences = 0
         self._seconds = _SECONDS
@@ -58,13 +57,9 @@ class RedisPipe(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         future = pending_future(loop)
         self._unsent.append((command, future))
-        if self._is_flushing:
-            return future
-        if self._sizes.is_alone():
-            self._flush()
-        else:
+        if not self._is_flushing:
             self._is_flushing = True
-            loop.call_soon(self._flush_turn)
+            loop.call_soon(self._flush)
         return future
 
     async def close(self) -> None:
@@ -81,13 +76,9 @@ class RedisPipe(asyncio.Protocol):
             await self._connection.disconnect(nowait=True)
         await self._otherwise.close()
 
-    def _flush_turn(self) -> None:
+    def _flush(self) -> None:
         """Write the commands of this turn of the event loop."""
         self._is_flushing = False
-        self._sizes.note(len(self._unsent))
-        self._flush()
-
-    def _flush(self) -> None:
         if self._transport is None:
             if self._connecting is None and self._unsent:
                 self._connecting = asyncio.get_running_loop().create_task(self._connect())

@@ -145,6 +145,8 @@ class RedisStore:
     async def drop(self, *streams: str) -> None:
         """Delete streams."""
         names = [self._prefix + stream for stream in streams]
+        if not names:
+            return
         if hasattr(self._client, "connection_pool"):
             await self._run("UNLINK", *names)
         else:  # In a cluster they are on several machines.

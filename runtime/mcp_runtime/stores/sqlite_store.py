@@ -25,8 +25,8 @@ _QUICK_SECONDS: Final = 0.5  # Seconds after a message for which more are likely
 _MESSAGE_SECONDS: Final = 60.0  # Seconds for which a message is stored: processes read it long before.
 _LARGE: Final = 65_536  # Bytes of messages above which a batch is written in the thread.
 _COMMITS: Final = 256  # Commits in the event loop, at most, between two in the thread, which empty the log of SQLite.
-_LATE: Final = 0.005  # Seconds that a commit in the event loop may take; after a longer one the thread commits.
-_PAUSE_SECONDS: Final = 1.0  # Seconds for which it does.
+_LATE: Final = 0.005  # Seconds that a commit in the event loop may take; after a longer one the thread commits,
+_PAUSE: Final = 50  # for so many times as long: the event loop waits for a slow disk for a fiftieth of its time.
 _CLEAN_SECONDS: Final = 30.0  # Seconds between two deletions of what has expired.
 _EXPIRED_STREAMS: Final = "SELECT name FROM streams WHERE expires <= ? LIMIT 10000"
 _PUT: Final = "INSERT INTO records VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = ?2, expires = ?3"
@@ -189,19 +189,19 @@ class SQLiteStore:
     def _commit_at_once(self, commands: Sequence[Work]) -> list[Any] | None:
         """Do the same in the event loop; return None if that is work for the thread."""
         self._commits += 1
-        now, began = time.time(), time.perf_counter()
-        if self._is_large or self._commits >= _COMMITS or now >= self._cleaned + _CLEAN_SECONDS:
+        if self._is_large or self._commits >= _COMMITS or time.time() >= self._cleaned + _CLEAN_SECONDS:
             self._commits, self._is_large = 0, False
             return None
+        began = time.perf_counter()
         if began < self._paused_until:
             return None
         try:
-            return self._commit_here(self._connection(), commands)
+            results = self._commit_here(self._connection(), commands)
         except sqlite3.Error as error:
             raise self._unavailable(error) from error
-        finally:
-            if (ended := time.perf_counter()) > began + _LATE:
-                self._paused_until = ended + _PAUSE_SECONDS
+        if (ended := time.perf_counter()) > began + _LATE:
+            self._paused_until = ended + _PAUSE * (ended - began)
+        return results
 
     def _commit_here(self, file: sqlite3.Connection, commands: Sequence[Work]) -> list[Any] | None:
         try:

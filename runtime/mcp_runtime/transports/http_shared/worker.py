@@ -22,7 +22,7 @@ _TICK: Final = 2.0  # Seconds between two signs of life.
 _ALIVE_SECONDS: Final = 10.0  # Seconds after its last sign of life at which a worker counts as ended.
 _MAIL_SECONDS: Final = 60.0  # Seconds for which messages to a worker are stored.
 _CLOSING: Final = 0.01  # Seconds between two looks for what is still to be stored.
-_DROPPED: Final = 16  # Streams that are deleted together.
+_DROPPED: Final = 64  # Streams that are deleted together.
 _ID_LENGTH: Final = 8  # Characters of the id of a worker.
 
 Receive = Callable[[dict[str, Any]], None]

@@ -20,7 +20,7 @@ class CommandBatches(Generic[CommandT]):
     """Commands that wait for the batch before them. `send` returns the result or the exception of each command.
 
     Where `send_at_once` is given, it is tried first, without a task; it returns None if a batch has to wait. To collect
-    the commands of a turn costs an iteration of the event loop: while there is one in each, only one in 16 waits for it.
+    the commands of a turn costs an iteration of the event loop: while there is one in each, only one in 16 is delayed.
     """
 
     def __init__(

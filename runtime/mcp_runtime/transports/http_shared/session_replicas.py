@@ -100,8 +100,8 @@ class SessionReplica(HTTPSession):
     """A session as one worker has it. Its state is in the record of the store; other workers have replicas as well."""
 
     __slots__ = ("key", "_owner_digest", "_is_owned", "_owner", "_touched", "record", "first_change", "_worker", "_ttl",
-                 "_sharing", "_connection", "_standalone", "_own_streams", "_binding", "_resumed", "has_ended", "handshake_ttl",
-                 "dispatcher", "replicated")  # fmt: skip
+                 "_sharing", "_connection", "_standalone", "_own_streams", "_binding", "_resumed", "has_ended",
+                 "handshake_ttl", "dispatcher", "replicated")  # fmt: skip
 
     def __init__(
         self, id: str, owner: object, client: ClientKey, worker: Worker, ttl: float, handshake_ttl: float, retry: int

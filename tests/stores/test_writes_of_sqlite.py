@@ -19,16 +19,15 @@ from mcp_runtime.aio import fast_paths
 from mcp_runtime.stores import command_batches, sqlite_store
 
 LONG = 60.0
-ALONE = 2 * command_batches._ALONE  # Changes, one after the other, after which the next one does not wait for others.
-HOLD = 0.25  # Seconds for which another process writes.
+BEFORE = 2 * command_batches._SINGLES  # Changes, one after the other, after which the next one is made at once.
 SLOW = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150000) SELECT count(*) FROM n"
-# It takes the lock that a writer needs, says so, and keeps it for a while.
+# It takes the lock that a writer needs, says so, and keeps it until its input ends.
 WRITER = """
-import sqlite3, sys, time
+import sqlite3, sys
 file = sqlite3.connect(sys.argv[1], isolation_level=None)
 file.execute("BEGIN IMMEDIATE")
 print("writing", flush=True)
-time.sleep(float(sys.argv[2]))
+sys.stdin.read()
 file.execute("COMMIT")
 """
 CHANGES: dict[str, Callable[[SQLiteStore], Awaitable[Any]]] = {
@@ -59,45 +58,47 @@ async def opened(path: Path, singles: int = 0) -> AsyncIterator[SQLiteStore]:
         await store.close()
 
 
-async def longest_pause(work: Awaitable[Any]) -> float:
+async def max_delay(work: Awaitable[Any]) -> float:
     """The longest time for which the event loop did nothing else, in seconds, while work was done."""
-    task, pause = asyncio.ensure_future(work), 0.0
+    task, delay = asyncio.ensure_future(work), 0.0
     while not task.done():
         began = time.perf_counter()
         await asyncio.sleep(0)
-        pause = max(pause, time.perf_counter() - began)
+        delay = max(delay, time.perf_counter() - began)
     await task
-    return pause
+    return delay
 
 
 @pytest.mark.parametrize("change", CHANGES)
 async def test_the_event_loop_goes_on_while_another_process_writes(tmp_path: Path, change: str) -> None:
-    async with opened(tmp_path / "store.db", ALONE) as store:
-        command = [sys.executable, "-c", WRITER, str(tmp_path / "store.db"), str(HOLD)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
-            assert other.stdout is not None and other.stdout.readline() == b"writing\n"
+    async with opened(tmp_path / "store.db", BEFORE) as store:
+        command = [sys.executable, "-c", WRITER, str(tmp_path / "store.db")]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdin is not None and other.stdout is not None and other.stdout.readline() == b"writing\n"
             writing = asyncio.ensure_future(CHANGES[change](store))
-            assert await longest_pause(asyncio.wait([writing], timeout=HOLD / 4)) < HOLD / 4
-            assert not writing.done() and await store.get("first") == b""
-            assert await longest_pause(writing) < HOLD / 4
+            await asyncio.wait([writing], timeout=0.02)
+            assert not writing.done(), "the event loop has waited until the lock was given up"
+            assert await store.get("first") == b""
+            other.stdin.close()
+            await writing
         assert other.returncode == 0
 
 
 @pytest.mark.parametrize("table", ["records", "streams"])
 async def test_a_slow_disk_makes_the_event_loop_wait_once(tmp_path: Path, table: str) -> None:
     """A trigger makes each change of a table slow, as a disk would."""
-    async with opened(tmp_path / "store.db", ALONE) as store:
+    async with opened(tmp_path / "store.db", BEFORE) as store:
         other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
         other.execute(f"CREATE TRIGGER slow AFTER INSERT ON {table} BEGIN {SLOW}; END")
         other.close()
-        pauses = []
+        delays = []
         for number in range(5):
             name, began = f"{number}", time.perf_counter()
             change = store.put(name, b"", LONG) if table == "records" else store.append(name, [b""], LONG)
-            pause, took = await longest_pause(change), time.perf_counter() - began
+            delay, took = await max_delay(change), time.perf_counter() - began
             assert took > sqlite_store._LATE, "the trigger is not slow enough for this machine"
-            pauses.append(pause / took)
-        assert sorted(pauses)[-2] < 0.5
+            delays.append(delay / took)
+        assert sorted(delays)[-2] < 0.5
 
 
 async def test_a_change_waits_while_another_process_writes_and_nothing_else_does(tmp_path: Path) -> None:
@@ -127,12 +128,12 @@ async def test_changes_of_one_turn_are_one_transaction(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fast", [True, False])
-async def test_changes_that_were_alone_are_made_at_once_until_others_come(
+async def test_changes_that_came_one_by_one_are_made_at_once_until_others_come(
     tmp_path: Path, fast: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fast_paths, "ENABLED", fast)
     monkeypatch.setattr(sqlite_store, "_LATE", LONG)  # A busy machine is no slow disk.
-    async with opened(tmp_path / "store.db", ALONE) as store:
+    async with opened(tmp_path / "store.db", BEFORE) as store:
         change = asyncio.ensure_future(store.append("s", [b"0"], LONG))
         await asyncio.sleep(0)
         assert change.done() is fast

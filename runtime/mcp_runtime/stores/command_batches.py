@@ -12,7 +12,7 @@ from .primitives import StoreClosedError
 
 CommandT = TypeVar("CommandT")
 _BATCH: Final = 512  # Commands of one batch.
-_ALONE: Final = 4  # Turns of the event loop with one command, after which the next ones do not wait for others.
+_SINGLES: Final = 4  # Turns of the event loop with one command, after which the next ones do not wait for others.
 _UNWATCHED: Final = 15  # The number of commands that do not.
 
 
@@ -32,7 +32,7 @@ class CommandBatches(Generic[CommandT]):
         self._waiting: list[tuple[CommandT, ResultFuture[Any]]] = []
         self._sending: asyncio.Task[None] | None = None
         self._is_scheduled = self._closed = False
-        self._alone = 0  # Turns in a row with one command.
+        self._singles = 0  # Turns in a row with one command.
         self._unwatched = 0  # Commands that do not wait for others of their turn.
 
     def add(self, command: CommandT) -> asyncio.Future[Any]:
@@ -63,8 +63,8 @@ class CommandBatches(Generic[CommandT]):
         """Send the commands of this turn of the event loop."""
         self._is_scheduled = False
         if self._sending is None and self._waiting:
-            self._alone = self._alone + 1 if len(self._waiting) == 1 else 0
-            if self._alone >= _ALONE and self._send_at_once is not None and fast_paths.ENABLED:
+            self._singles = self._singles + 1 if len(self._waiting) == 1 else 0
+            if self._singles >= _SINGLES and self._send_at_once is not None and fast_paths.ENABLED:
                 self._unwatched = _UNWATCHED
             self._send_waiting()
 

@@ -157,9 +157,10 @@ class StoredStream(SSEStream):
         """Store the messages that wait, and let them be sent."""
         batch, self._unstored = self._unstored, _NOTHING
         try:
-            await self._store_prepared(batch)
+            await self._worker.retry(partial(self._store_prepared, batch))
         except StoreUnavailableError:
-            await self._store_again(batch)
+            self._give_up()
+            raise
         self._make_room()
         if self._attached is not None:
             self._look()
@@ -168,13 +169,6 @@ class StoredStream(SSEStream):
         self.finished = self._ending
         if self._was_attached:
             await self._send_to_holder("news")
-
-    async def _store_again(self, batch: list[bytes]) -> None:
-        try:
-            await self._worker.retry(partial(self._store_prepared, batch))
-        except StoreUnavailableError:
-            self._give_up()
-            raise
 
     async def _store_prepared(self, batch: list[bytes]) -> None:
         if self._prepare is not None:
@@ -298,8 +292,7 @@ class StoredStream(SSEStream):
         """Detach a connection."""
         if self._attached is connection:
             self._recent = ()
-            if not self._is_writer:
-                self._worker.watched.discard(self)
+            self._worker.watched.discard(self)
             super().release(connection)
 
     async def _begin(self, connection: object) -> None:

@@ -145,6 +145,32 @@ async def test_of_a_long_stream_the_last_entries_are_stored(place: Any) -> None:
         assert (entries[0], entries[-1], len(entries)) == ((3, b"3"), (STREAM_LIMIT + 2, b"y"), STREAM_LIMIT)
 
 
+@pytest.mark.parametrize("first", [1, 3, STREAM_LIMIT - 2])
+@pytest.mark.parametrize("size", [1, 200, 5000])
+async def test_entries_are_the_same_however_they_were_divided(place: Any, first: int, size: int) -> None:
+    """Those of the first command, and of those that follow, small and large, up to more than are stored."""
+    bodies = [b"%d" % number * size for number in range(1, 7)]
+    async with stores(place) as (one, other):
+        assert await one.append("s", bodies[:1] * first, LONG, after=0) == first
+        assert await one.append("s", bodies[1:3], LONG, after=first) == first + 2
+        assert await other.append("s", bodies[3:5], LONG, token="a") == first + 4
+        assert await other.append("s", bodies[5:], LONG) == first + 5
+        expected = list(enumerate([*bodies[:1] * first, *bodies[1:]], 1))[-STREAM_LIMIT:]
+        assert await other.read("s", 0) == expected
+        assert await one.read("s", first - 1, 2) == [entry for entry in expected if entry[0] >= first][:2]
+        assert await one.read("s", first, 4) == expected[-5:-1]
+        await one.drop("s")
+        await one.drop()
+        assert (await other.read("s", 0), await one.append("s", [b"new"], LONG)) == ([], 1)
+
+
+@pytest.mark.parametrize("body", [b"", b"\x00\x00\x00\x01", bytes(70_000)])
+async def test_entries_may_have_any_bytes(place: Any, body: bytes) -> None:
+    async with stores(place) as (one, other):
+        assert await one.append("s", [body, b"", body], LONG, after=0) == 3
+        assert await other.read("s", 0) == [(1, body), (2, b""), (3, body)]
+
+
 async def test_the_messages_of_a_channel_reach_its_subscribers_in_order(place: Any) -> None:
     async with stores(place, 3) as (one, two, three):
         received: list[tuple[str, bytes]] = []

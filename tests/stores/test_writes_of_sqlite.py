@@ -4,25 +4,104 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from mcp_generated.http import SQLiteStore
-from mcp_runtime.stores import sqlite_store
+from mcp_runtime.aio import fast_paths
+from mcp_runtime.stores import command_batches, sqlite_store
 
 LONG = 60.0
+BEFORE = 2 * command_batches._SINGLES  # Changes, one after the other, after which the next one is made at once.
+SLOW = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150000) SELECT count(*) FROM n"
+# It takes the lock that a writer needs, says so, and keeps it until its input ends.
+WRITER = """
+import sqlite3, sys
+file = sqlite3.connect(sys.argv[1], isolation_level=None)
+file.execute("BEGIN IMMEDIATE")
+print("writing", flush=True)
+sys.stdin.read()
+file.execute("COMMIT")
+"""
+CHANGES: dict[str, Callable[[SQLiteStore], Awaitable[Any]]] = {
+    "put": lambda store: store.put("a", b"1", LONG),
+    "compared put": lambda store: store.put("a", b"1", LONG, expected=None),
+    "touch": lambda store: store.touch("brief", LONG),
+    "delete": lambda store: store.delete("first"),
+    "count": lambda store: store.count("c", 1, LONG),
+    "append": lambda store: store.append("s", [b"1"], LONG, after=0),
+    "later append": lambda store: store.append("open", [b"2"], LONG),
+    "drop": lambda store: store.drop("open"),
+    "publish": lambda store: store.publish("news", b"1"),
+}
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[SQLiteStore]:
+async def opened(path: Path, singles: int = 0) -> AsyncIterator[SQLiteStore]:
     """A store that has written before: what comes first is written by the thread, which makes the tables."""
     store = SQLiteStore(path)
     try:
         await store.put("first", b"", LONG)
+        await store.put("brief", b"", LONG / 3)  # To touch it is a change.
+        await store.append("open", [b"1"], LONG)
+        for _ in range(singles):
+            await store.put("first", b"", LONG)
         yield store
     finally:
         await store.close()
+
+
+async def max_delay(work: Awaitable[Any]) -> float:
+    """The longest time for which the event loop did nothing else, in seconds, while work was done."""
+    task, delay = asyncio.ensure_future(work), 0.0
+    while not task.done():
+        began = time.perf_counter()
+        await asyncio.sleep(0)
+        delay = max(delay, time.perf_counter() - began)
+    await task
+    return delay
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_the_event_loop_goes_on_while_another_process_writes(tmp_path: Path, change: str) -> None:
+    async with opened(tmp_path / "store.db", BEFORE) as store:
+        command = [sys.executable, "-c", WRITER, str(tmp_path / "store.db")]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdin is not None and other.stdout is not None and other.stdout.readline() == b"writing\n"
+            writing = asyncio.ensure_future(CHANGES[change](store))
+            began = time.perf_counter()
+            await asyncio.wait([writing], timeout=0.02)
+            assert not writing.done() and await store.get("first") == b""
+            assert (
+                time.perf_counter() < began + sqlite_store._BUSY_SECONDS / 2
+            ), "the event loop has waited for the lock"
+            other.stdin.close()
+            await writing
+        assert other.returncode == 0
+
+
+@pytest.mark.parametrize("table", ["records", "streams"])
+async def test_a_slow_disk_makes_the_event_loop_wait_once(tmp_path: Path, table: str) -> None:
+    """A trigger makes each change of a table slow, as a disk would."""
+    async with opened(tmp_path / "store.db", BEFORE) as store:
+        other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+        other.execute(f"CREATE TRIGGER slow AFTER INSERT ON {table} BEGIN {SLOW}; END")
+        other.close()
+        delays = []
+        for number in range(5):
+            name, began = f"{number}", time.perf_counter()
+            change = store.put(name, b"", LONG) if table == "records" else store.append(name, [b""], LONG)
+            delay, took = await max_delay(change), time.perf_counter() - began
+            assert took > sqlite_store._LATE, "the trigger is not slow enough for this machine"
+            delays.append(delay / took)
+        assert sorted(delays)[-2] < 0.5
 
 
 async def test_a_change_waits_while_another_process_writes_and_nothing_else_does(tmp_path: Path) -> None:
@@ -49,6 +128,30 @@ async def test_changes_of_one_turn_are_one_transaction(tmp_path: Path) -> None:
         other.execute("COMMIT")
         assert other.execute("SELECT count(*) FROM records").fetchone() == (before + 20,)
         other.close()
+
+
+@pytest.mark.parametrize("fast", [True, False])
+async def test_changes_that_came_one_by_one_are_made_at_once_until_others_come(
+    tmp_path: Path, fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast_paths, "ENABLED", fast)
+    monkeypatch.setattr(sqlite_store, "_LATE", LONG)  # A busy machine is no slow disk.
+    async with opened(tmp_path / "store.db", BEFORE) as store:
+        change = asyncio.ensure_future(store.append("s", [b"0"], LONG))
+        await asyncio.sleep(0)
+        assert change.done() is fast
+        for turn in range(3):
+            numbers = await asyncio.gather(*(store.append(f"{turn}", [b"%d" % n], LONG) for n in range(40)))
+            assert numbers == [*range(1, 41)]
+        transactions = 0
+        file = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+        version = file.execute("PRAGMA data_version").fetchone()
+        changes = [asyncio.ensure_future(store.count("c", 1, LONG)) for _ in range(40)]
+        while not changes[-1].done():
+            await asyncio.sleep(0)
+            transactions += version != (version := file.execute("PRAGMA data_version").fetchone())
+        file.close()
+        assert [change.result() for change in changes] == [*range(1, 41)] and transactions == 1
 
 
 async def test_the_log_of_sqlite_stays_small(tmp_path: Path) -> None:

@@ -27,6 +27,9 @@ _BUILT_IN: Final = sys.version_info >= (3, 12)
 _CURRENT: Final[dict[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = (
     {} if _BUILT_IN else getattr(asyncio.tasks, "_current_tasks", {})
 )
+_current_task: Final[Callable[[asyncio.AbstractEventLoop], asyncio.Task[Any] | None]] = (
+    asyncio.current_task if _BUILT_IN else _CURRENT.get  # Before 3.12, the function is written in Python.
+)
 
 
 class TaskStarter(Protocol):
@@ -249,7 +252,7 @@ class InlineFuture(ResultFuture[T]):
     def set_result_now(self, result: T) -> None:
         """Set the result, and resume the task that awaits it, unless another task is running."""
         wake, self._wake = self._wake, None
-        if wake is None or asyncio.current_task(self.get_loop()) is not None:
+        if wake is None or _current_task(self.get_loop()) is not None:
             self.set_result(result)
             return
         callback, context = wake

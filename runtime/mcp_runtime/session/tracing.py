@@ -7,6 +7,7 @@ trace unless the application has imported it.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -23,6 +24,8 @@ Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[A
 _log: Final = logging.getLogger(__name__)
 
 OPENTELEMETRY: Final = "opentelemetry"  # Traces are possible if `sys.modules` has it.
+_TRACE: Final = f"{OPENTELEMETRY}.trace"
+_CHOSEN: Final = "OTEL_PYTHON_TRACER_PROVIDER"  # The provider by the environment, which OpenTelemetry loads when asked.
 _KEYS: Final = ("traceparent", "tracestate", "baggage")
 _NO_PROVIDER: Final = "_ProxyMeterProvider"  # What OpenTelemetry has until the application sets another one.
 _MAX_VALUE_LENGTH: Final = 8192  # Characters of one value, the limit of W3C Baggage.
@@ -39,8 +42,18 @@ def trace_meta() -> dict[str, str]:
 
 def is_recorded() -> bool:
     """Return True if the application has a provider of traces. Libraries such as redis-py import OpenTelemetry, too."""
-    trace = sys.modules.get(f"{OPENTELEMETRY}.trace")
-    return trace is not None and type(trace.get_tracer_provider()) is not trace.ProxyTracerProvider
+    trace = sys.modules.get(_TRACE)
+    if trace is None:
+        return False
+    # To ask OpenTelemetry costs more than the rest of what is traced: it looks into the environment each time.
+    if getattr(trace, "_TRACER_PROVIDER", trace) is None and not _is_chosen():
+        return False
+    return type(trace.get_tracer_provider()) is not trace.ProxyTracerProvider
+
+
+@cache
+def _is_chosen() -> bool:
+    return _CHOSEN in os.environ
 
 
 def is_traced(message: RequestReceived | NotificationReceived) -> bool:

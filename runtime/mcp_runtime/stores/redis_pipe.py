@@ -183,11 +183,11 @@ def unavailable(error: Exception) -> StoreUnavailableError:
 
 def packed(command: Command) -> bytes:
     """Return a command as Redis reads it: an array of strings."""
-    parts = [b"*%d\r\n" % len(command)]
+    values: list[Any] = [len(command)]
     for part in command:
         body = part if isinstance(part, bytes) else str(part).encode()
-        parts.append(b"$%d\r\n%b\r\n" % (len(body), body))
-    return b"".join(parts)
+        values += (len(body), body)
+    return (b"*%d\r\n" + len(command) * b"$%d\r\n%b\r\n") % tuple(values)
 
 
 _PUSH: Final = ord(">")

@@ -144,8 +144,13 @@ class RedisStore:
 
     async def drop(self, *streams: str) -> None:
         """Delete streams."""
-        # A command for each of them: in a cluster they are on several machines.
-        await asyncio.gather(*(self._commands.add(("UNLINK", self._prefix + stream)) for stream in streams))
+        names = [self._prefix + stream for stream in streams]
+        if not names:
+            return
+        if hasattr(self._client, "connection_pool"):
+            await self._run("UNLINK", *names)
+        else:  # In a cluster they are on several machines.
+            await asyncio.gather(*(self._commands.add(("UNLINK", name)) for name in names))
 
     async def publish(self, channel: str, message: bytes) -> None:
         """Pass a message to the processes that are subscribed to a channel."""
@@ -176,8 +181,8 @@ class RedisStore:
             await self._pubsub.aclose()
         await self._client.aclose()
 
-    async def _run(self, *command: Any) -> Any:
-        return await self._commands.add(command)
+    def _run(self, *command: Any) -> asyncio.Future[Any]:
+        return self._commands.add(command)
 
     async def _send(self, commands: Sequence[Command]) -> Sequence[Any]:
         """Send commands in one pipeline of redis-py; return their results and errors."""

@@ -92,9 +92,14 @@ class RetryingStore:
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
     ) -> int:
         """Append entries to a stream; without `after` and `token`, once."""
-        if after is None and not token:
-            return await self.store.append(stream, entries, ttl)
-        return await retry(lambda: self.store.append(stream, entries, ttl, after, token), self._seconds)
+        try:
+            return await self.store.append(stream, entries, ttl, after, token)
+        except StoreClosedError:
+            raise
+        except StoreUnavailableError:
+            if after is None and not token:
+                raise
+            return await retry(lambda: self.store.append(stream, entries, ttl, after, token), self._seconds)
 
     async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
         """Return the stored entries of a stream that follow a number."""

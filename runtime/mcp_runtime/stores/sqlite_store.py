@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from ..errors import LocalError
 from .command_batches import CommandBatches
 from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, StoreUnavailableError
-from .private_files import create_private_file, restrict_database
+from .sqlite_file import open_database
+from .sqlite_streams import Appending, drop, read_stream
 
 _log: Final = logging.getLogger(__name__)
 
@@ -25,28 +25,9 @@ _QUICK_SECONDS: Final = 0.5  # Seconds after a message for which more are likely
 _MESSAGE_SECONDS: Final = 60.0  # Seconds for which a message is stored: processes read it long before.
 _LARGE: Final = 65_536  # Bytes of messages above which a batch is written in the thread.
 _COMMITS: Final = 256  # Commits in the event loop, at most, between two in the thread, which empty the log of SQLite.
+_LATE: Final = 0.005  # Seconds that a commit in the event loop may take; after a longer one the thread commits,
+_PAUSE: Final = 50  # for so many times as long: the event loop waits for a slow disk for a fiftieth of its time.
 _CLEAN_SECONDS: Final = 30.0  # Seconds between two deletions of what has expired.
-_FORMAT: Final = 2  # The `user_version` of the file; raise it with each change of the tables.
-_TABLES: Final = f"""
-BEGIN IMMEDIATE;
-PRAGMA user_version = {_FORMAT};
-CREATE TABLE IF NOT EXISTS records (key TEXT PRIMARY KEY, value BLOB NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS counters (key TEXT PRIMARY KEY, value INTEGER NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS streams (name TEXT PRIMARY KEY, last INTEGER NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS entries (
-    stream TEXT NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, token TEXT NOT NULL,
-    PRIMARY KEY (stream, number)
-);
-CREATE TABLE IF NOT EXISTS messages (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, channel TEXT NOT NULL, body BLOB NOT NULL, expires REAL NOT NULL
-);
-CREATE INDEX IF NOT EXISTS records_by_expiry ON records (expires);
-CREATE INDEX IF NOT EXISTS counters_by_expiry ON counters (expires);
-CREATE INDEX IF NOT EXISTS streams_by_expiry ON streams (expires);
-COMMIT;
-"""
-# One statement: another process may make the tables between two.
-_STATE: Final = "SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version"
 _EXPIRED_STREAMS: Final = "SELECT name FROM streams WHERE expires <= ? LIMIT 10000"
 _PUT: Final = "INSERT INTO records VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = ?2, expires = ?3"
 _COUNT: Final = """
@@ -63,8 +44,8 @@ class SQLiteStore:
     """A store in a file. Other processes get messages within 20 ms.
 
     The changes of one turn of the event loop are one transaction, which is written there: a thread takes several times
-    as long. It is written by a thread if another process is writing, if it is large, and when what has expired is
-    deleted or the log of SQLite is emptied.
+    as long. It is written by a thread if another process is writing, if it is large, while the disk is slow, and when
+    what has expired is deleted or the log of SQLite is emptied.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -74,10 +55,10 @@ class SQLiteStore:
             path: The file. It has to be on a disk of this machine: WAL does not work over a network.
         """
         self._path = path
-        self._reader: sqlite3.Connection | None = None
+        self._quick: sqlite3.Connection | None = None  # Reads and writes in the event loop, and does not wait.
         self._writer: sqlite3.Connection | None = None  # Of the thread; it waits for locks.
-        self._quick: sqlite3.Connection | None = None  # Writes in the event loop, and does not wait.
-        self._commits, self._is_large = 0, False
+        self._listener: sqlite3.Connection | None = None  # Sees the changes of both, and those of other processes.
+        self._commits, self._is_large, self._paused_until = 0, False, 0.0
         self._thread: ThreadPoolExecutor | None = None
         self._batches = CommandBatches[Work](self._send, self._commit_at_once)
         self._receivers: dict[str, list[ReceiveHint]] = {}
@@ -107,10 +88,10 @@ class SQLiteStore:
 
     async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
         """Return the stored entries of a stream that follow a number."""
-        if not await self.last(stream):
-            return []
-        statement = "SELECT number, body FROM entries WHERE stream = ? AND number > ? ORDER BY number LIMIT ?"
-        return self._rows(statement, stream, after, limit)
+        try:
+            return read_stream(self._connection(), stream, after, limit)
+        except sqlite3.Error as error:
+            raise self._unavailable(error) from error
 
     async def last(self, stream: str) -> int:
         """Return the number of the last entry of a stream."""
@@ -150,13 +131,14 @@ class SQLiteStore:
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
     ) -> int:
         """Append entries to a stream."""
-        self._is_large = self._is_large or sum([len(entry) for entry in entries]) > _LARGE
-        last: int = await self._write(partial(_append, stream, entries, ttl, after, token))
+        size = sum([len(entry) for entry in entries])
+        self._is_large = self._is_large or size > _LARGE
+        last: int = await self._write(Appending(stream, entries, ttl, after, token, size))
         return last
 
     async def drop(self, *streams: str) -> None:
         """Delete streams."""
-        await self._write(partial(_drop, streams))
+        await self._write(partial(drop, streams))
 
     async def publish(self, channel: str, message: bytes) -> None:
         """Pass a message to the processes that are subscribed to a channel."""
@@ -167,7 +149,7 @@ class SQLiteStore:
     async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
         """Call a function with the messages of a channel."""
         if self._timer is None:
-            self._last_message = self._rows("SELECT coalesce(max(number), 0) FROM messages")[0][0]
+            self._last_message = self._news("SELECT coalesce(max(number), 0) FROM messages")[0][0]
             self._timer = asyncio.get_running_loop().call_later(_SLOW, self._poll)
         receivers = self._receivers.setdefault(channel, [])
         if receive not in receivers:
@@ -181,13 +163,13 @@ class SQLiteStore:
         await self._batches.close()
         if self._thread is not None:
             self._thread.shutdown()
-        for connection in (self._reader, self._quick, self._writer):
+        for connection in (self._quick, self._writer, self._listener):
             if connection is not None:
                 connection.close()
-        self._reader = self._quick = self._writer = self._thread = None
+        self._quick = self._writer = self._listener = self._thread = None
 
-    async def _write(self, work: Work) -> Any:
-        return await self._batches.add(work)
+    def _write(self, work: Work) -> asyncio.Future[Any]:
+        return self._batches.add(work)
 
     async def _send(self, commands: Sequence[Work]) -> Sequence[Any]:
         if self._thread is None:
@@ -198,11 +180,11 @@ class SQLiteStore:
         """Run commands in one transaction, and return their results."""
         try:
             if self._writer is None:
-                self._writer = self._open()
+                self._writer = open_database(self._path, _BUSY_SECONDS)
             self._writer.execute("BEGIN IMMEDIATE")
             return self._run(self._writer, commands, cleans=True)
         except sqlite3.Error as error:
-            raise StoreUnavailableError(f"{self._path}: {error}") from error
+            raise self._unavailable(error) from error
 
     def _commit_at_once(self, commands: Sequence[Work]) -> list[Any] | None:
         """Do the same in the event loop; return None if that is work for the thread."""
@@ -210,17 +192,25 @@ class SQLiteStore:
         if self._is_large or self._commits >= _COMMITS or time.time() >= self._cleaned + _CLEAN_SECONDS:
             self._commits, self._is_large = 0, False
             return None
+        began = time.perf_counter()
+        if began < self._paused_until:
+            return None
         try:
-            if self._quick is None:
-                self._quick = self._open(0.0)
-                self._quick.execute("PRAGMA wal_autocheckpoint = 0")
-            self._quick.execute("BEGIN IMMEDIATE")
+            results = self._commit_here(self._connection(), commands)
+        except sqlite3.Error as error:
+            raise self._unavailable(error) from error
+        if (ended := time.perf_counter()) > began + _LATE:
+            self._paused_until = ended + _PAUSE * (ended - began)
+        return results
+
+    def _commit_here(self, file: sqlite3.Connection, commands: Sequence[Work]) -> list[Any] | None:
+        try:
+            if len(commands) == 1 and isinstance(command := commands[0], Appending) and (last := command.create(file)):
+                return [last]
+            file.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:
             return None  # Another process is writing, as a rule. The thread waits for it, or fails and says why.
-        try:
-            return self._run(self._quick, commands)
-        except sqlite3.Error as error:
-            raise StoreUnavailableError(f"{self._path}: {error}") from error
+        return self._run(file, commands)
 
     def _run(self, file: sqlite3.Connection, commands: Sequence[Work], cleans: bool = False) -> list[Any]:
         """Run commands in the transaction that has begun, and commit it."""
@@ -240,48 +230,45 @@ class SQLiteStore:
         if now < self._cleaned + _CLEAN_SECONDS:
             return
         self._cleaned = now
-        _drop([name for (name,) in file.execute(_EXPIRED_STREAMS, (now,))], file)
+        drop([name for (name,) in file.execute(_EXPIRED_STREAMS, (now,))], file)
         for table in ("records", "counters", "messages"):
             file.execute(f"DELETE FROM {table} WHERE expires <= ?", (now,))
 
     # ---- the file ----------------------------------------------------------------------------------------------------
 
-    def _open(self, timeout: float = _BUSY_SECONDS) -> sqlite3.Connection:
-        create_private_file(self._path)
-        connection = sqlite3.connect(
-            self._path, timeout=timeout, isolation_level=None, check_same_thread=False, cached_statements=64
-        )
-        try:
-            version, tables = connection.execute(_STATE).fetchone()
-            if version != _FORMAT and (tables or version):
-                raise LocalError(f"{self._path}: is no store of this version; remove the file, or choose another path")
-            _use_wal(connection, timeout)
-            connection.execute("PRAGMA synchronous = NORMAL")
-            if not tables:
-                connection.executescript(_TABLES)
-            restrict_database(self._path)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+    def _connection(self) -> sqlite3.Connection:
+        """Return the connection of the event loop. It waits for other processes only when it is opened."""
+        if self._quick is None:
+            self._quick = open_database(self._path, _BUSY_SECONDS)
+            self._quick.execute("PRAGMA busy_timeout = 0")
+            self._quick.execute("PRAGMA wal_autocheckpoint = 0")
+        return self._quick
 
-    def _rows(self, statement: str, *values: object) -> list[Any]:
-        try:
-            if self._reader is None:
-                self._reader = self._open()
-            return self._reader.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
-            raise StoreUnavailableError(f"{self._path}: {error}") from error
+    def _unavailable(self, error: sqlite3.Error) -> StoreUnavailableError:
+        return StoreUnavailableError(f"{self._path}: {error}")
 
     def _row(self, statement: str, *values: object) -> Any:
-        rows = self._rows(statement, *values)
+        try:
+            rows = self._connection().execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._unavailable(error) from error
         return rows[0] if rows else None
+
+    # ---- messages ----------------------------------------------------------------------------------------------------
+
+    def _news(self, statement: str, *values: object) -> list[Any]:
+        try:
+            if self._listener is None:
+                self._listener = open_database(self._path, _BUSY_SECONDS)
+            return self._listener.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._unavailable(error) from error
 
     def _poll(self) -> None:
         """Call the receivers of new messages: `data_version` tells in microseconds whether the file has changed."""
         loop = asyncio.get_running_loop()
         try:
-            if (version := self._rows("PRAGMA data_version")[0][0]) != self._version:
+            if (version := self._news("PRAGMA data_version")[0][0]) != self._version:
                 self._version = version
                 self._pass_messages(loop)
         except StoreUnavailableError:
@@ -291,54 +278,8 @@ class SQLiteStore:
 
     def _pass_messages(self, loop: asyncio.AbstractEventLoop) -> None:
         statement = "SELECT number, channel, body FROM messages WHERE number > ? ORDER BY number"
-        for number, channel, body in self._rows(statement, self._last_message):
+        for number, channel, body in self._news(statement, self._last_message):
             self._last_message = number
             for receive in self._receivers.get(channel, ()):
                 self._quick_until = loop.time() + _QUICK_SECONDS
                 receive(body)
-
-
-def _use_wal(connection: sqlite3.Connection, timeout: float) -> None:
-    """Write a log. SQLite does not wait for another process that opens a new file at the same time."""
-    until = time.monotonic() + timeout
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError:
-            if time.monotonic() >= until:
-                raise
-            time.sleep(_QUICK)
-
-
-def _append(
-    stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str, file: sqlite3.Connection
-) -> int:
-    now = time.time()
-    row = file.execute("SELECT last, expires FROM streams WHERE name = ?", (stream,)).fetchone()
-    if row is not None and row[1] <= now:
-        _drop([stream], file)
-        row = None
-    last = 0 if row is None else row[0]
-    if token:
-        statement = "SELECT max(number) FROM entries WHERE stream = ? AND number > ? AND token = ?"
-        if (number := file.execute(statement, (stream, after or 0, token)).fetchone()[0]) is not None:
-            return int(number)
-    elif after is not None:
-        last = max(last, after)
-        entries = entries[last - after :]
-    file.executemany(
-        "INSERT INTO entries VALUES (?, ?, ?, ?)",
-        [(stream, number, body, token) for number, body in enumerate(entries, last + 1)],
-    )
-    last += len(entries)
-    file.execute("INSERT OR REPLACE INTO streams VALUES (?, ?, ?)", (stream, last, now + ttl))
-    if last > STREAM_LIMIT:
-        file.execute("DELETE FROM entries WHERE stream = ? AND number <= ?", (stream, last - STREAM_LIMIT))
-    return last
-
-
-def _drop(streams: Sequence[str], file: sqlite3.Connection) -> None:
-    names = [(stream,) for stream in streams]
-    file.executemany("DELETE FROM streams WHERE name = ?", names)
-    file.executemany("DELETE FROM entries WHERE stream = ?", names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -148,6 +149,26 @@ print([name for name in sys.modules if "opentelemetry" in name or name.endswith(
 """
     process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (process.returncode, process.stdout.strip()) == (0, "[]")
+
+
+@pytest.mark.parametrize("provider", ["", "sdk_tracer_provider"])
+@pytest.mark.parametrize("version", ["this one", "one without the attribute"])
+def test_a_provider_may_be_chosen_by_the_environment(provider: str, version: str) -> None:
+    program = """
+import sys
+from opentelemetry import trace
+from mcp_runtime.session.tracing import is_recorded
+if sys.argv[1] != "this one":
+    module = type(trace)(trace.__name__)
+    vars(module).update({name: value for name, value in vars(trace).items() if name != "_TRACER_PROVIDER"})
+    sys.modules[trace.__name__] = module
+print(is_recorded(), is_recorded())
+"""
+    environment = {**os.environ, **({"OTEL_PYTHON_TRACER_PROVIDER": provider} if provider else {})}
+    process = subprocess.run(
+        [sys.executable, "-c", program, version], capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert process.stdout.strip() == f"{bool(provider)} {bool(provider)}", process.stderr
 
 
 async def test_without_a_provider_nothing_is_recorded() -> None:

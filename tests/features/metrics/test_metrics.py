@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import sys
@@ -27,9 +28,12 @@ from mcp_generated import App, Context, JSONLogFormatter, JSONRPCError, LocalErr
 from mcp_generated.http import StoreUnavailableError
 from mcp_runtime.session import tracing
 from mcp_runtime.session.metrics import endpoint_gauges, metered_store, timed_operations
+from mcp_runtime.stores.primitives import Store
+from mcp_runtime.stores.retrying_store import RetryingStore
 
 Point = tuple[dict[str, Any], Any]
 OPERATIONS, COMMANDS = "mcp.server.operation.duration", "db.client.operation.duration"
+METHODS_OF_STORES = [name for name in vars(Store) if not name.startswith("_")]
 
 
 class Metrics:
@@ -186,6 +190,13 @@ async def test_commands_to_the_store_and_the_sessions_of_workers_are_measured(
         assert {"get", "put", "subscribe"} <= commands.keys()
         assert commands["put"] == {"db.system.name": "sqlite", "db.operation.name": "put"}
     assert metrics.points("mcp.server.session.duration") == []  # It goes on at other workers.
+
+
+@pytest.mark.parametrize("wrapper", [RetryingStore, metered_store.MeteredStore])
+@pytest.mark.parametrize("method", METHODS_OF_STORES)
+def test_a_store_around_another_takes_the_same_arguments(wrapper: type, method: str) -> None:
+    expected = inspect.signature(getattr(Store, method)).parameters
+    assert inspect.signature(getattr(wrapper, method)).parameters == expected
 
 
 async def test_commands_that_fail_name_their_error(metrics: Metrics) -> None:

@@ -74,9 +74,9 @@ class MeteredStore:
         """Return the number of the last entry of a stream."""
         return await self._timed("last", self._store.last(stream))
 
-    async def drop(self, stream: str) -> None:
-        """Delete a stream."""
-        await self._timed("drop", self._store.drop(stream))
+    async def drop(self, *streams: str) -> None:
+        """Delete streams."""
+        await self._timed("drop", self._store.drop(*streams))
 
     async def publish(self, channel: str, message: bytes) -> None:
         """Pass a message to the processes that are subscribed to a channel."""

@@ -99,8 +99,8 @@ class SessionReplica(HTTPSession):
     """A session as one worker has it. Its state is in the record of the store; other workers have replicas as well."""
 
     __slots__ = ("_owner_digest", "_is_owned", "_owner", "_touched", "record", "first_change", "_worker", "_ttl",
-                 "_sharing", "_connection", "_standalone", "_own_streams", "_resumed", "has_ended", "handshake_ttl",
-                 "dispatcher", "replicated")  # fmt: skip
+                 "_sharing", "_connection", "_standalone", "_own_streams", "_binding", "_resumed", "has_ended",
+                 "handshake_ttl", "dispatcher", "replicated")  # fmt: skip
 
     def __init__(
         self, id: str, owner: object, client: ClientKey, worker: Worker, ttl: float, handshake_ttl: float, retry: int
@@ -126,6 +126,7 @@ class SessionReplica(HTTPSession):
         self.first_change = 0  # The number of the last change before the session was opened.
         self._standalone: StandaloneStream | None = None  # Most sessions have no stream.
         self._own_streams = 0
+        self._binding = ""  # What the ids of the streams of responses end with.
         self._resumed: weakref.WeakValueDictionary[str, StoredStream] | None = None
         self.has_ended = False
 
@@ -257,18 +258,19 @@ class SessionReplica(HTTPSession):
 
     def _new_stream(self) -> SSEStream:
         self._own_streams += 1
-        number = f"{self._worker.id}{self._own_streams}"
-        id = f"{number}_{session_digest(self.id, number)}"
-        stream = StoredStream(self._worker, id, self._ttl, self._retry, self.save)
-        return stream
+        id = f"{self._worker.id}{self._own_streams}_{self._bind()}"
+        return StoredStream(self._worker, id, self._ttl, self._retry, self.save)
+
+    def _bind(self) -> str:
+        self._binding = self._binding or session_digest(self.id, "response")
+        return self._binding
 
     async def find_stream(self, id: str) -> StoredStream | None:
         """Return the stream of an id, which another worker may have opened; None if there is none."""
         own = (self._streams or {}).get(id)
         if isinstance(own, StoredStream):
             return None if own.is_lost else own
-        number, _, digest = id.partition("_")
-        if digest != session_digest(self.id, number):
+        if id.partition("_")[2] != self._bind():
             return None
         if self._resumed is None:
             self._resumed = weakref.WeakValueDictionary()

@@ -158,11 +158,13 @@ class SharedStatefulHandler(StatefulHandler):
             return send_error(send, UNKNOWN_SESSION, id_of(message))
         if self._is_crowded(replica.client) and isinstance(message, (RequestMessage, list)):
             return send_error(send, TOO_MANY, id_of(message))
-        rest = await self._forwarding.forward(replica, message)
-        if rest is None:
-            return respond(send, 202)
-        session, post = replica.session, (rest, *post[1:])
-        responder = self._dispatch(session, post, replica.opener(rest))
+        if not isinstance(message, RequestMessage):
+            rest = await self._forwarding.forward(replica, message)
+            if rest is None:
+                return respond(send, 202)
+            message, post = rest, (rest, *post[1:])
+        session = replica.session
+        responder = self._dispatch(session, post, replica.opener(message))
         return self._respond(session, responder, post, client=replica.client)
 
     def _respond(

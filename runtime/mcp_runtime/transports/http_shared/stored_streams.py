@@ -283,7 +283,8 @@ class StoredStream(SSEStream):
     def attach(self, connection: object) -> None:
         """Attach a connection; it gets the messages of a finished stream, too."""
         self.finished = self._dropped
-        self._worker.streams[self.id] = self
+        if self._stored or not self._ending:  # Otherwise all is sent with the first id that a client could resume with.
+            self._worker.streams[self.id] = self
         if not self._is_writer:
             self._worker.watched.add(self)
         super().attach(connection)
@@ -293,7 +294,7 @@ class StoredStream(SSEStream):
         if self._attached is connection:
             self._recent = ()
             self._worker.leave(self)
-        super().release(connection)
+            super().release(connection)
 
     async def _begin(self, connection: object) -> None:
         if self.requests and not self.last:

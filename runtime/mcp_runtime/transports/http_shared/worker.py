@@ -22,7 +22,7 @@ _TICK: Final = 2.0  # Seconds between two signs of life.
 _ALIVE_SECONDS: Final = 10.0  # Seconds after its last sign of life at which a worker counts as ended.
 _MAIL_SECONDS: Final = 60.0  # Seconds for which messages to a worker are stored.
 _CLOSING: Final = 0.01  # Seconds between two looks for what is still to be stored.
-_DROPPED: Final = 16  # Streams that are deleted together.
+_DROPPED: Final = 64  # Streams that are deleted together.
 _ID_LENGTH: Final = 8  # Characters of the id of a worker.
 
 Receive = Callable[[dict[str, Any]], None]
@@ -217,15 +217,15 @@ class Worker:
 
     # ---- streams -----------------------------------------------------------------------------------------------------
 
-    async def retry(self, work: Callable[[], Awaitable[_ResultT]]) -> _ResultT:
+    def retry(self, work: Callable[[], Awaitable[_ResultT]]) -> Coroutine[Any, Any, _ResultT]:
         """Return the result of work for a stream, which waits for some seconds while the store cannot be reached."""
-        return await retry(work, _STREAM_SECONDS)
+        return retry(work, _STREAM_SECONDS)
 
-    async def append(
+    def append(
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str = ""
-    ) -> int:
+    ) -> Coroutine[Any, Any, int]:
         """Append entries to a stream; see `Store.append`."""
-        return await self.store.append(self.key("stream", stream), entries, ttl, after, token)
+        return self.store.append(self.key("stream", stream), entries, ttl, after, token)
 
     async def read(self, stream: str, after: int, limit: int) -> list[NumberedEntry]:
         """Return entries of a stream that follow a number."""

@@ -1,0 +1,102 @@
+"""Streams in the file of a store in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from .primitives import STREAM_LIMIT, NumberedEntry
+
+_BATCH: Final = 4096  # Bytes of the first entries above which they are rows of their own, which no change copies.
+_SIZE: Final = 4  # Bytes of the size before each entry of a batch.
+_CREATE: Final = "INSERT INTO streams (name, last, expires, batch) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING"
+
+
+class Appending:
+    """Entries that are appended to a stream in the transaction of a connection; see `Store.append`."""
+
+    __slots__ = ("_stream", "_entries", "_ttl", "_after", "_token", "_is_first")
+
+    def __init__(
+        self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str, size: int
+    ) -> None:
+        """Take the arguments of `Store.append`, and the size of all entries in bytes."""
+        self._stream, self._entries, self._ttl, self._after, self._token = stream, entries, ttl, after, token
+        self._is_first = not after and not token and size <= _BATCH
+
+    def create(self, file: sqlite3.Connection) -> int:
+        """Create the stream with the entries in one statement, which may be its own transaction. Return the number of
+        the last entry; 0 if that is not possible."""
+        if not self._is_first:
+            return 0
+        last, expires = len(self._entries), time.time() + self._ttl
+        values = (self._stream, last, expires, _packed(self._entries))
+        return last if file.execute(_CREATE, values).rowcount == 1 else 0
+
+    def __call__(self, file: sqlite3.Connection) -> int:
+        """Append the entries, and return the number of the last one."""
+        return self.create(file) or self._append(file)
+
+    def _append(self, file: sqlite3.Connection) -> int:
+        stream, entries, now = self._stream, self._entries, time.time()
+        row = file.execute("SELECT last, expires FROM streams WHERE name = ?", (stream,)).fetchone()
+        if row is not None and row[1] <= now:
+            drop([stream], file)
+            return self(file)
+        last = 0 if row is None else row[0]
+        if self._token:
+            statement = "SELECT max(number) FROM entries WHERE stream = ? AND number > ? AND token = ?"
+            number = file.execute(statement, (stream, self._after or 0, self._token)).fetchone()[0]
+            if number is not None:
+                return int(number)
+        elif self._after is not None:
+            last = max(last, self._after)
+            entries = entries[last - self._after :]
+        file.executemany(
+            "INSERT INTO entries VALUES (?, ?, ?, ?)",
+            [(stream, number, body, self._token) for number, body in enumerate(entries, last + 1)],
+        )
+        last += len(entries)
+        if row is None:
+            file.execute(_CREATE, (stream, last, now + self._ttl, b""))
+        else:
+            file.execute("UPDATE streams SET last = ?, expires = ? WHERE name = ?", (last, now + self._ttl, stream))
+        if last > STREAM_LIMIT:
+            file.execute("DELETE FROM entries WHERE stream = ? AND number <= ?", (stream, last - STREAM_LIMIT))
+        return last
+
+
+def read_stream(file: sqlite3.Connection, stream: str, after: int, limit: int) -> list[NumberedEntry]:
+    """Return the stored entries of a stream that follow a number, at most `limit` of them."""
+    statement = "SELECT last, batch FROM streams WHERE name = ? AND expires > ?"
+    rows: list[Any] = file.execute(statement, (stream, time.time())).fetchall()
+    if not rows:
+        return []
+    [(last, batch)] = rows
+    after = max(after, last - STREAM_LIMIT)
+    first = [entry for entry in enumerate(_unpacked(batch), 1) if entry[0] > after]
+    statement = "SELECT number, body FROM entries WHERE stream = ? AND number > ? ORDER BY number LIMIT ?"
+    return [*first, *file.execute(statement, (stream, after, limit))][:limit]
+
+
+def drop(streams: Sequence[str], file: sqlite3.Connection) -> None:
+    """Delete streams."""
+    names = [(stream,) for stream in streams]
+    file.executemany("DELETE FROM streams WHERE name = ?", names)
+    file.executemany("DELETE FROM entries WHERE stream = ?", names)
+
+
+def _packed(entries: Sequence[bytes]) -> bytes:
+    return b"".join([part for entry in entries for part in (len(entry).to_bytes(_SIZE, "big"), entry)])
+
+
+def _unpacked(batch: bytes) -> list[bytes]:
+    entries: list[bytes] = []
+    at = 0
+    while at < len(batch):
+        begin = at + _SIZE
+        at = begin + int.from_bytes(batch[at:begin], "big")
+        entries.append(batch[begin:at])
+    return entries

@@ -216,8 +216,10 @@ def adopted_task(loop: asyncio.AbstractEventLoop, coro: Coro, context: Context, 
     """Return a task that runs the rest of a coroutine, which waits for a future, or for the next iteration if that is
     None."""
 
+    finish: Callable[..., Awaitable[None]] = coroutine(_finish)
+
     async def rest() -> None:
-        await coroutine(_finish)(coro, context, waits_for, None)
+        await finish(coro, context, waits_for, None)
 
     return loop.create_task(rest(), context=Context())
 

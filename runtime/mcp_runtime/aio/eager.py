@@ -215,7 +215,6 @@ def _finish(coro: Coro, context: Context, waits_for: Any, error: BaseException |
 def adopted_task(loop: asyncio.AbstractEventLoop, coro: Coro, context: Context, waits_for: Any) -> asyncio.Task[None]:
     """Return a task that runs the rest of a coroutine, which waits for a future, or for the next iteration if that is
     None."""
-
     finish: Callable[..., Awaitable[None]] = coroutine(_finish)
 
     async def rest() -> None:

@@ -44,8 +44,7 @@ class StoredStream(SSEStream):
     """A stream of one response. The worker that runs the handler writes it; any worker sends it.
 
     A connection that resumes the stream takes it over, see `stream_claims`, and its worker tells the one before to
-    detach its own. The writer sends a hint to the worker with the connection when there is more to read.
-    """
+    detach its own. The writer sends a hint to the worker with the connection when there is more to read."""
 
     __slots__ = ("_worker", "_ttl", "_is_writer", "_prepare", "_unstored", "_recent", "_stored", "_storing",
                  "_scheduled", "_ending", "_dropped", "_claim", "_scopes", "_is_registered", "requests",
@@ -294,7 +293,7 @@ class StoredStream(SSEStream):
         if self._attached is connection:
             self._recent = ()
             self._worker.leave(self)
-            super().release(connection)
+        super().release(connection)
 
     async def _begin(self, connection: object) -> None:
         if self.requests and not self.last:

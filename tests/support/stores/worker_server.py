@@ -44,4 +44,6 @@ def greet(name: str) -> str:
 
 if __name__ == "__main__":
     store, workers = sys.argv[1:]
-    app.run("http", port=0, workers=int(workers), store=store, health_path="/healthz", ready_path="/readyz")
+    probes = {"health_path": "/healthz", "ready_path": "/readyz"}
+    server = os.environ.get("SERVER", "uvicorn")
+    app.run("http", port=0, workers=int(workers), store=store, server=server, **probes)  # type: ignore[arg-type]

@@ -158,8 +158,8 @@ class Worker:
                 await self._read_mail()
                 for stream in list(self.watched):
                     if not await self.is_alive(stream.id[:_ID_LENGTH]):
-                        self.watched.discard(stream)
                         await stream.end_orphaned()
+                        self.watched.discard(stream)  # Not before: if the store fails, it is tried again.
             except StoreClosedError:
                 return
             except StoreUnavailableError as error:

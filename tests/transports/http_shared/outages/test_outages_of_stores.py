@@ -222,6 +222,35 @@ async def test_the_call_of_a_killed_worker_fails_where_it_is_resumed(rev: Rev) -
         assert (await client.answered(body=call(8, rev=rev), at=2)).status == 200
 
 
+@pytest.mark.parametrize("wait", [WAIT, 15.0], ids=["short", "long"])
+async def test_the_call_of_a_killed_worker_fails_whenever_the_store_is_down(
+    wait: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_STREAM_SECONDS", wait)
+    await asyncio.gather(*(fail_with_an_outage_after(commands) for commands in range(40)))
+
+
+async def fail_with_an_outage_after(commands: int) -> None:
+    """Resume a stream whose worker is killed, and let the store be down for a while after so many commands."""
+    store, server = FailingStore(), Server()
+    async with workers(NEWEST, server.make, store, 2) as client:
+        answer = client.request(body=call(7, "count"), at=0)
+        await answer.messages(1)
+        await answer.leave()
+        client.applications[0]._shared.worker._ticking.cancel()
+        last, store.outage.falls_at = {"last-event-id": answer.events[-1].id}, commands
+        resumed = client.request("GET", at=1, headers=last)
+        async with asyncio.timeout(10):
+            while not store.outage.is_down:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(2 * WAIT)
+            store.outage.is_down = False
+            while not (await resumed.whole()).json_messages:  # It was refused, or ended before its result.
+                resumed = client.request("GET", at=1, headers=last)
+        [response] = resumed.json_messages
+        assert (response["id"], response["error"]["code"]) == (7, -32603), commands
+
+
 async def test_a_call_of_a_living_worker_goes_on_however_long_it_takes() -> None:
     store, server = FailingStore(), Server()
     async with workers(NEWEST, server.make, store) as client:

@@ -5,10 +5,11 @@
 
 Of ten calls one is a stream that the client leaves before its end, and for ten calls a session is opened and left: half
 of them with a DELETE. The whole has 1,000,000 calls. After each tenth the memory, the files and the tasks of the
-workers and the keys of Redis are noted. Sessions and streams that nobody has ended are stored for `--idle` seconds, so
-that keys are compared if a tenth takes at least twice as long. Prints JSON; ends with 1 if an answer is wrong, or if
-anything has grown since the first tenth by more than `--growth` of it. With `--minutes`, soaks of `--calls` follow each
-other, each with workers of its own, and with `--record --go-on` later ones add to them.
+workers and the keys of Redis are noted. Sessions and streams that nobody has ended are stored for `--idle` seconds:
+there are more keys when there are more calls a second, and after the last tenth and these seconds there are none but
+those of the workers. Prints JSON; ends with 1 if an answer is wrong, if the workers hold more than after the first
+tenth by more than `--growth` of it, or if other keys are left. With `--minutes`, soaks of `--calls` follow each other,
+each with workers of its own, and with `--record --go-on` later ones add to them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from sessions import Stream, port_of, redis_value
 
 ABANDONED = 0.1  # The part of the calls that are left, and of those for which a session is opened and left.
 KEEP_ALIVE = 60  # Seconds for which uvicorn keeps a connection without a request.
+OWN_KEYS = 5  # Keys that a store has besides one for each worker, at most.
 SETTLED = 0.5  # Seconds after which nothing runs any more that clients have left.
 
 
@@ -114,8 +116,12 @@ async def holdings(server: LoadServer, redis: RedisServer | None) -> dict[str, A
     """Return what the workers and Redis hold."""
     memory, files = held_by(server)
     tasks = await Client(port_of(server), "", Counter()).tasks(server.workers)
-    keys = 0 if redis is None else await redis_value(redis.port, "keyspace", "keys=")
-    return {"MiB": round(memory / 1024, 1), "files": files, "tasks": tasks, "keys": keys}
+    return {"MiB": round(memory / 1024, 1), "files": files, "tasks": tasks, "keys": await keys_of(redis)}
+
+
+async def keys_of(redis: RedisServer | None) -> int:
+    """Return how many keys Redis has."""
+    return 0 if redis is None else await redis_value(redis.port, "keyspace", "keys=")
 
 
 async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -136,11 +142,14 @@ async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             seconds = round(time.monotonic() - start, 1)
             await asyncio.sleep(SETTLED)
             noted.append({"seconds": seconds, **await holdings(server, redis)})
+        if redis is not None:
+            await asyncio.sleep(1.5 * options.idle)
+        left = await keys_of(redis)
     finally:
         await server.stop()
         if redis is not None:
             await redis.stop()
-    return {"counts": counts, "seconds": round(time.monotonic() - began), "tenths": noted}
+    return {"counts": counts, "seconds": round(time.monotonic() - began), "tenths": noted, "keys left": left}
 
 
 def run(options: argparse.Namespace) -> tuple[dict[str, Any], int, bool]:
@@ -148,9 +157,9 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], int, bool]:
     with tempfile.TemporaryDirectory() as folder:
         result = asyncio.run(soak(options, Path(folder)))
     first, last = result["tenths"][0], result["tenths"][-1]
-    names = ["MiB", "files", "tasks"] + ["keys"] * (first["seconds"] > 2 * options.idle)
-    result["growth"] = {name: round(last[name] / max(first[name], 1) - 1, 3) for name in names}
+    result["growth"] = {name: round(last[name] / first[name] - 1, 3) for name in ("MiB", "files", "tasks")}
     grown = any(growth > options.growth for growth in result["growth"].values())
+    grown = grown or result["keys left"] > OWN_KEYS + options.workers
     counts: Counter[str] = result["counts"]
     return result, counts["calls"] + counts["disconnects"], not (grown or counts["wrong answers"])
 

@@ -265,6 +265,7 @@ async def test_a_call_fails_when_its_stream_could_not_be_stored(
     is_resumed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "_STREAM_SECONDS", WAIT)
+    monkeypatch.setattr(worker, "_ALIVE_SECONDS", 10)  # The worker shows no sign of life meanwhile.
     store, server = FailingStore(), Server()
     async with workers(NEWEST, server.make, store, 2) as client:
         answer = client.request(body=call(7, "count"), at=0)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from serving import marked
 
@@ -76,5 +77,5 @@ if __name__ == "__main__":
     uvicorn = {"timeout_keep_alive": int(os.environ.get("KEEP_ALIVE", "5"))}  # Seconds between two requests.
     probes = {"health_path": "/healthz", "ready_path": "/readyz"}
     idle = float(os.environ.get("IDLE", "1800"))  # Seconds after its last use at which a session ends.
-    settings = {"uvicorn": uvicorn, "session_idle_timeout": idle, **probes}
-    app.run("http", port=0, workers=int(workers), store=store, **settings)  # type: ignore[arg-type]
+    settings: dict[str, Any] = {"uvicorn": uvicorn, "session_idle_timeout": idle, **probes}
+    app.run("http", port=0, workers=int(workers), store=store, **settings)

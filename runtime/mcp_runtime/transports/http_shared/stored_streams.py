@@ -9,15 +9,12 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
-from pydantic_core import from_json
-
 from ...http.asgi import PartedResponse
-from ...protocol import jsonrpc
-from ...protocol.jsonrpc import INTERNAL_ERROR, Id
-from ...protocol.models import is_object
+from ...protocol.jsonrpc import Id
 from ...stores.primitives import STREAM_LIMIT, StoreUnavailableError
 from ..http_server.event_store import InMemoryEventStore
 from ..http_server.streams import RETRY, SSEStream
+from .refusals import failures
 from .stream_claims import StreamClaim, position_of, registration_of, store_registration
 from .worker import Worker
 
@@ -98,8 +95,7 @@ class StoredStream(SSEStream):
 
     def _end_here(self) -> None:
         self._ending = self._dropped = self.finished = True
-        self._unstored = _NOTHING
-        self._attached = None
+        self._unstored, self._attached = _NOTHING, None
         self._notify()
 
     @property
@@ -224,18 +220,13 @@ class StoredStream(SSEStream):
 
     async def end_failed(self, reason: str) -> None:
         """End a stream that its worker does not write any more: its requests fail, unless they were answered before."""
-        entries = await self._worker.read(self.id, 0, STREAM_LIMIT)
-        if entries and entries[-1][1] == _END:
-            return self._notify()
-        answers = [from_json(entry) for _, entry in entries]
-        answered = [item["id"] for item in answers if is_object(item) and "method" not in item]
         requests = self.requests if self._is_writer else (await registration_of(self._worker, self.id))[1]
-        failed = [id for id in requests if id not in answered]
-        rest = [*(jsonrpc.error(id, INTERNAL_ERROR, reason, None) for id in failed), _END]
-        self.last = await self._worker.append(self.id, rest, _FINISHED_SECONDS, entries[-1][0] if entries else 0)
+        entries = await self._worker.read(self.id, 0, STREAM_LIMIT)
+        if not entries or entries[-1][1] != _END:
+            rest = [*failures(requests, entries, reason), _END]
+            self.last = await self._worker.append(self.id, rest, _FINISHED_SECONDS, entries[-1][0] if entries else 0)
         self._notify()
-        if self._is_writer:
-            await self._send_to_holder("news")
+        await self._send_to_holder("news")
 
     async def is_stored(self) -> bool:
         """Return True if there is such a stream."""

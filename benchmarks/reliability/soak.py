@@ -144,12 +144,12 @@ async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             noted.append({"seconds": seconds, **await holdings(server, redis)})
         if redis is not None:
             await asyncio.sleep(1.5 * options.idle)
-        left = await keys_of(redis)
+        remaining = await keys_of(redis)
     finally:
         await server.stop()
         if redis is not None:
             await redis.stop()
-    return {"counts": counts, "seconds": round(time.monotonic() - began), "tenths": noted, "keys left": left}
+    return {"counts": counts, "seconds": round(time.monotonic() - began), "tenths": noted, "keys left": remaining}
 
 
 def run(options: argparse.Namespace) -> tuple[dict[str, Any], int, bool]:

@@ -182,7 +182,7 @@ class StoredStream(SSEStream):
     def _give_up(self) -> None:
         """End the stream here. Its requests fail at other workers, as soon as the store can be reached."""
         self._end_here()
-        self._worker.given_up.add(self)
+        self._worker.unwritten.add(self)
 
     async def _store_batch(self, batch: list[bytes]) -> None:
         before = self._stored

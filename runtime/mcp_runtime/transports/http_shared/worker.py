@@ -69,7 +69,7 @@ class Worker:
         self.streams: WeakValueDictionary[str, LocalStream] = WeakValueDictionary()
         self.watched: WeakSet[WatchedStream] = WeakSet()
         self.unstored: set[LocalStream] = set()  # Streams with messages that are not stored yet.
-        self.given_up: set[WatchedStream] = set()  # Streams with messages that could not be stored.
+        self.unwritten: set[WatchedStream] = set()  # Streams with messages that could not be stored.
         self._mail = 0  # The number of the last message to this worker that was read.
         self._reading = asyncio.Lock()
         self._last_token = 0
@@ -168,9 +168,9 @@ class Worker:
 
     async def _end_failed(self) -> None:
         """End the streams that nobody writes any more. What fails meanwhile is tried again: it is discarded after."""
-        for stream in list(self.given_up):
+        for stream in list(self.unwritten):
             await stream.end_failed(_UNREACHABLE)
-            self.given_up.discard(stream)
+            self.unwritten.discard(stream)
         for stream in list(self.watched):
             if not await self.is_alive(stream.id[:_ID_LENGTH]):
                 await stream.end_failed(_ENDED)

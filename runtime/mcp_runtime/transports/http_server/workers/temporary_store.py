@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -54,13 +55,12 @@ class TemporaryStore:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _try_lock(self, exclusive: bool) -> bool:
-        if sys.platform == "win32":
-            return False
-        try:
-            fcntl.flock(self._lock, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        except OSError:  # Another process has it, or the file system knows no locks.
-            return False
-        return True
+        """Return False if another process has the folder, or if the file system knows no locks."""
+        with suppress(OSError):
+            if sys.platform != "win32":
+                fcntl.flock(self._lock, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+                return True
+        return False
 
     def _on_end(self, number: int, frame: FrameType | None) -> None:
         self.release()

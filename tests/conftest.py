@@ -6,6 +6,7 @@ import asyncio
 import gc
 import inspect
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,15 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let what tests and their child processes leave in the temporary folder be in one that is deleted at the end."""
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())  # Those of `tmp_path` stay.
+    folder = tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True)
+    os.chmod(folder.name, 0o755)  # Some servers run as another user.
+    os.environ["TMPDIR"] = tempfile.tempdir = folder.name
+    session.config.add_cleanup(folder.cleanup)
 
 
 def pytest_sessionfinish() -> None:

@@ -20,6 +20,7 @@ PAUSE = 0.05  # Seconds before a refused connection is tried again.
 HEADERS = {"accept": "application/json, text/event-stream", "connection": "close"}
 CAPABILITIES = {"elicitation": {"form": {}, "url": {}}}
 HELLO = {"protocolVersion": VERSION, "capabilities": CAPABILITIES, "clientInfo": {"name": "c", "version": "1"}}
+UNREACHABLE = "the store of this server cannot be reached"  # In the result of a tool that needs it.
 Message = dict[str, Any]
 
 
@@ -136,7 +137,7 @@ class CountingClient:
             raise FailedCallError(answer["error"]["message"])
         text: str = answer["result"]["content"][0]["text"]
         if answer["result"].get("isError"):
-            raise UnclearFailureError(text)
+            raise (FailedCallError if UNREACHABLE in text else UnclearFailureError)(text)
         return text
 
     async def _exchange(self, method: str, call: Call, **more: Any) -> Message | None:

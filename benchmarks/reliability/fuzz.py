@@ -16,9 +16,14 @@ import sys
 import time
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fuzz_targets import Target
 
 CORPUS = Path(__file__).resolve().parents[2] / "build" / "fuzz"  # The inputs that atheris keeps, by target.
 MAX_SECONDS = 0.1  # Seconds of CPU for an input.
+CHANGES = (1, 1, 2, 4, 8)  # How many changes an input has.
 SHOWN = 5  # Failed inputs of a target that are shown.
 WORDS = (
     *(
@@ -65,33 +70,32 @@ WORDS = (
 
 def mutated(random: Random, seeds: list[bytes]) -> bytes:
     """Return a seed with a few changes, or the beginning of one and the end of another."""
-    data = bytearray(random.choice(seeds))
-    for _ in range(random.choice((1, 1, 2, 4, 8))):
-        at = random.randrange(len(data) + 1)
-        match random.randrange(7):
+    draw = random.random  # Methods such as `choice` take longer than some of the targets.
+    data = bytearray(seeds[int(draw() * len(seeds))])
+    for _ in range(CHANGES[int(draw() * len(CHANGES))]):
+        at = int(draw() * (len(data) + 1))
+        match int(draw() * 7):
             case 0:
-                data[at : at + 1] = bytes([random.randrange(256)])
+                data[at : at + 1] = bytes((int(draw() * 256),))
             case 1:
-                data[at:at] = random.choice(WORDS)
+                data[at:at] = WORDS[int(draw() * len(WORDS))]
             case 2:
-                del data[at : at + random.randrange(1, 9)]
+                del data[at : at + 1 + int(draw() * 8)]
             case 3:
-                data[at:at] = data[at : at + random.randrange(1, 40)]
+                data[at:at] = data[at : at + 1 + int(draw() * 39)]
             case 4:
-                other = random.choice(seeds)
-                data[at:] = other[random.randrange(len(other) + 1) :]
+                other = seeds[int(draw() * len(seeds))]
+                data[at:] = other[int(draw() * (len(other) + 1)) :]
             case 5:
-                data[at : at + random.randrange(1, 5)] = random.choice(WORDS)
+                data[at : at + 1 + int(draw() * 4)] = WORDS[int(draw() * len(WORDS))]
             case _:
                 del data[at:]
     return bytes(data)
 
 
-def failure(name: str, data: bytes) -> str | None:
+def failure(target: Target, data: bytes) -> str | None:
     """Return what is wrong with the answer to an input; None if nothing is."""
-    from fuzz_targets import TARGETS
-
-    target, began = TARGETS[name], time.process_time()
+    began = time.process_time()
     try:
         target.run(data)
     except target.errors:
@@ -107,20 +111,21 @@ def run(name: str, inputs: int, seed: int) -> dict[str, object]:
     """Give so many inputs to a target; return the figures."""
     from fuzz_targets import TARGETS
 
-    random, seeds = Random(f"{seed} {name}"), list(TARGETS[name].seeds)
+    target = TARGETS[name]
+    random, seeds = Random(f"{seed} {name}"), list(target.seeds)
     failed: dict[str, str] = {}
     number, began = 0, time.process_time()
     for seed_input in seeds:
-        if (problem := failure(name, seed_input)) is not None:
+        if (problem := failure(target, seed_input)) is not None:
             failed[repr(seed_input)] = problem
     for number in range(1, inputs + 1):
         data = mutated(random, seeds)
-        if (problem := failure(name, data)) is not None and len(failed) < SHOWN:
+        if (problem := failure(target, data)) is not None and len(failed) < SHOWN:
             failed[repr(data)] = problem
         if number % 50 == 0 and len(data) < 2000:
             seeds.append(data)  # Changes of changes.
             if len(seeds) > 200:
-                seeds[len(TARGETS[name].seeds) :] = []
+                seeds[len(target.seeds) :] = []
     return {"inputs": number, "µs": round((time.process_time() - began) / max(number, 1) * 1e6, 1), "failed": failed}
 
 
@@ -132,7 +137,7 @@ def run_atheris(name: str, inputs: int, seed: int) -> None:
         import fuzz_targets
 
     def once(data: bytes) -> None:
-        if (problem := failure(name, data)) is not None:
+        if (problem := failure(fuzz_targets.TARGETS[name], data)) is not None:
             raise AssertionError(f"{problem}: {data!r}")
 
     (CORPUS / name).mkdir(parents=True, exist_ok=True)

@@ -6,10 +6,13 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import Any
+
+from serving import marked
 
 from mcp_generated import App, Context
 
-app = App("reliability")
+app = App("reliability", lifespan=marked)
 TASKS: set[asyncio.Task[None]] = set()
 AFTER_THE_RESULT = 0.05  # Seconds.
 
@@ -63,8 +66,16 @@ async def announce(token: str) -> str:
     return token
 
 
+@app.tool
+async def held() -> str:
+    """Return which process this is, and how many tasks of asyncio it has."""
+    return f"{os.getpid()} {len(asyncio.all_tasks())}"
+
+
 if __name__ == "__main__":
     store, workers = sys.argv[1:]
     uvicorn = {"timeout_keep_alive": int(os.environ.get("KEEP_ALIVE", "5"))}  # Seconds between two requests.
     probes = {"health_path": "/healthz", "ready_path": "/readyz"}
-    app.run("http", port=0, workers=int(workers), store=store, uvicorn=uvicorn, **probes)  # type: ignore[arg-type]
+    idle = float(os.environ.get("IDLE", "1800"))  # Seconds after its last use at which a session ends.
+    settings: dict[str, Any] = {"uvicorn": uvicorn, "session_idle_timeout": idle, **probes}
+    app.run("http", port=0, workers=int(workers), store=store, **settings)

@@ -14,7 +14,12 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 STARTS = 30.0  # Seconds for a process to start.
-OLD_ENOUGH = 2.0  # Seconds after which a worker serves for certain.
+OLD_ENOUGH = 0.3  # Seconds after which a worker that has begun to serve has requests.
+
+
+def mark_of(stored: str | Path, pid: int) -> Path:
+    """Return the file that a worker makes when it begins to serve; `stored` is the file of what the server notes."""
+    return Path(f"{stored}.{pid}")
 
 
 class RedisServer:
@@ -61,7 +66,8 @@ class LoadServer:
         """Remember the store, the number of workers and the file of what they note; `start` starts the workers."""
         self.store, self.workers, self.stored, self._program = store, workers, stored, program
         self.url = ""
-        self._ages: dict[int, float] = {}
+        self._began: dict[int, float] = {}  # When a worker was first seen to serve.
+        self._killed: set[int] = set()
 
     async def start(self) -> None:
         """Start the server, and wait until it serves."""
@@ -89,26 +95,28 @@ class LoadServer:
     def pids(self) -> list[int]:
         """Return the processes of the workers."""
         path = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
-        pids = [int(word) for word in path.read_text().split()]
-        now = time.monotonic()
-        self._ages = {pid: self._ages.get(pid, now) for pid in pids}
-        return pids
+        return [int(word) for word in path.read_text().split()]
 
     def serving(self) -> list[int]:
         """Return the processes of the workers that serve for certain."""
         now = time.monotonic()
-        return sorted(pid for pid in self.pids() if now - self._ages[pid] > OLD_ENOUGH)
+        for pid in self.pids():
+            if pid not in self._began and mark_of(self.stored, pid).exists():
+                self._began[pid] = now
+        alive = {*self.pids()} - self._killed
+        return sorted(pid for pid in alive if now - self._began.get(pid, now) > OLD_ENOUGH)
 
     async def several_serving(self) -> list[int]:
         """Return the processes that serve, as soon as there are several."""
         while len(pids := self.serving()) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.02)
         return pids
 
-    def kill(self, pid: int) -> None:
-        """Kill a worker."""
+    def kill(self, pid: int, number: signal.Signals = signal.SIGKILL) -> None:
+        """Send a worker a signal that ends it."""
+        self._killed.add(pid)
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
 
     async def stop(self) -> None:
         """End the server."""

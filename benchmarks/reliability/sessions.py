@@ -30,6 +30,8 @@ AT_ONCE = 64  # Sessions that are opened at the same time.
 FIRST = 1_200  # Sessions before those that are measured: their heads fill the caches of two workers.
 FORGOTTEN = 125.0  # Seconds after which workers have forgotten sessions that are not used: twice a minute.
 CHANGE_SECONDS = 30.0  # Seconds for a change to arrive.
+_ACCEPT = "Accept: application/json, text/event-stream"
+_JSON = b"Content-Type: application/json\r\nContent-Length: "
 
 
 class Stream(asyncio.Protocol):
@@ -41,6 +43,7 @@ class Stream(asyncio.Protocol):
         self.waiting: asyncio.Future[bytes] | None = None
         self.changes: list[float] = []
         self.is_streaming = False
+        self._heads: dict[tuple[str, str, str], bytes] = {}
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Use the transport."""
@@ -56,9 +59,7 @@ class Stream(asyncio.Protocol):
         if not end or self.waiting is None:
             return
         is_stream = b"text/event-stream" in head
-        length = next(
-            (int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0
-        )
+        length = int(head.lower().partition(b"\r\ncontent-length:")[2].partition(b"\r\n")[0] or 0)
         if is_stream or len(body) >= length:
             self.is_streaming = is_stream
             answer, self.data = self.data, b""
@@ -72,21 +73,25 @@ class Stream(asyncio.Protocol):
     async def send(self, method: str, body: dict[str, Any] | None = None, path: str = "/mcp") -> bytes:
         """Return the answer to a request."""
         text = b"" if body is None else json.dumps({"jsonrpc": "2.0", **body}).encode()
-        lines = [
-            f"{method} {path} HTTP/1.1",
-            f"Host: 127.0.0.1:{self.port}",
-            "Accept: application/json, text/event-stream",
-        ]
-        lines += [f"Content-Type: application/json\r\nContent-Length: {len(text)}"] if body is not None else []
-        lines += [f"Mcp-Session-Id: {self.session}\r\nMCP-Protocol-Version: {VERSION}"] if self.session else []
+        request = b"%s\r\n\r\n" % self._head(method, path)
+        if body is not None:
+            request = b"%s\r\n%s%d\r\n\r\n%s" % (self._head(method, path), _JSON, len(text), text)
         if self.transport.is_closing():
             raise ConnectionError("the connection was closed")
         self.waiting = asyncio.get_running_loop().create_future()
-        self.transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + text)
+        self.transport.write(request)
         answer = await self.waiting
         if not answer.startswith(b"HTTP/1.1 20"):
             raise ConnectionError(answer[:300])
         return answer
+
+    def _head(self, method: str, path: str) -> bytes:
+        """Return the lines that are the same for all requests of a method."""
+        if (head := self._heads.get((method, path, self.session))) is None:
+            lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", _ACCEPT]
+            lines += [f"Mcp-Session-Id: {self.session}", f"MCP-Protocol-Version: {VERSION}"] if self.session else []
+            self._heads[method, path, self.session] = head = "\r\n".join(lines).encode()
+        return head
 
     async def open(self) -> None:
         """Open the session."""

@@ -1,13 +1,14 @@
 """Call, disconnect, open and leave for a long time; what the workers and Redis hold has to stay the same.
 
-    python benchmarks/reliability/soak.py [--calls 20000] [--workers 2] [--store redis|sqlite] [--from N] [--minutes N]
-        [--record] [--go-on]
+    python benchmarks/reliability/soak.py [--calls 20000] [--workers 2] [--store redis|sqlite] [--clients 32]
+        [--idle 20] [--from N] [--minutes N] [--record] [--go-on]
 
 Of ten calls one is a stream that the client leaves before its end, and for ten calls a session is opened and left: half
-of them with a DELETE. The whole has 1,000,000 calls. After each tenth the memory and the files of the workers and the
-keys of Redis are noted; finished streams are stored for five minutes, and sessions that were not ended for half an
-hour, so that keys are flat after as long. Prints JSON; ends with 1 if an answer is wrong, or if memory or files
-have grown since the first tenth by more than `--growth` of it. With `--minutes`, soaks of `--calls` follow each other,
+of them with a DELETE. The whole has 1,000,000 calls. After each tenth the memory, the files and the tasks of the
+workers and the keys of Redis are noted. Sessions and streams that nobody has ended are stored for `--idle` seconds:
+there are more keys when there are more calls a second, and after the last tenth and these seconds there are none but
+those of the workers. Prints JSON; ends with 1 if an answer is wrong, if the workers hold more than after the first
+tenth by more than `--growth` of it, or if other keys are left. With `--minutes`, soaks of `--calls` follow each other,
 each with workers of its own, and with `--record --go-on` later ones add to them.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 import tempfile
 import time
@@ -27,8 +29,10 @@ from processes import LoadServer, RedisServer
 from records import add_options, repeat
 from sessions import Stream, port_of, redis_value
 
-CLIENTS = 16
 ABANDONED = 0.1  # The part of the calls that are left, and of those for which a session is opened and left.
+KEEP_ALIVE = 60  # Seconds for which uvicorn keeps a connection without a request.
+OWN_KEYS = 5  # Keys that a store has besides one for each worker, at most.
+SETTLED = 0.5  # Seconds after which nothing runs any more that clients have left.
 
 
 class Client:
@@ -55,10 +59,9 @@ class Client:
             if self.random.random() < ABANDONED:
                 await self.abandon_stream(main.session, number)
                 continue
-            token = f"t{number}"
-            answer = await main.send("POST", call(number, "echo", token=token))
+            answer = await main.send("POST", call(number, "echo", token=f"t{number}"))
             self.counts["calls"] += 1
-            self.counts["wrong answers"] += token.encode() not in answer
+            self.counts["wrong answers"] += b'"t%d"' % number not in answer
         await main.send("DELETE")
         main.transport.close()
 
@@ -82,6 +85,18 @@ class Client:
         stream.transport.abort()
         self.counts["disconnects"] += 1
 
+    async def tasks(self, workers: int) -> int:
+        """Return how many tasks all workers have together, as they say themselves."""
+        seen: dict[str, int] = {}
+        while len(seen) < workers:
+            stream = await self.connect()
+            await stream.open()
+            text = (await stream.send("POST", call(1, "held"))).partition(b'"text":"')[2].partition(b'"')[0].decode()
+            seen[text.split()[0]] = int(text.split()[1])
+            await stream.send("DELETE")
+            stream.transport.close()
+        return sum(seen.values())
+
 
 def call(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
     """Return the request of a call."""
@@ -100,12 +115,18 @@ def held_by(server: LoadServer) -> tuple[int, int]:
 async def holdings(server: LoadServer, redis: RedisServer | None) -> dict[str, Any]:
     """Return what the workers and Redis hold."""
     memory, files = held_by(server)
-    keys = 0 if redis is None else await redis_value(redis.port, "keyspace", "keys=")
-    return {"MiB": round(memory / 1024, 1), "files": files, "keys": keys}
+    tasks = await Client(port_of(server), "", Counter()).tasks(server.workers)
+    return {"MiB": round(memory / 1024, 1), "files": files, "tasks": tasks, "keys": await keys_of(redis)}
+
+
+async def keys_of(redis: RedisServer | None) -> int:
+    """Return how many keys Redis has."""
+    return 0 if redis is None else await redis_value(redis.port, "keyspace", "keys=")
 
 
 async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Run it; return what was counted, and what was held after each tenth."""
+    os.environ |= {"IDLE": str(options.idle), "KEEP_ALIVE": str(KEEP_ALIVE)}
     redis = RedisServer(folder) if options.store == "redis" else None
     if redis is not None:
         await redis.start()
@@ -113,20 +134,22 @@ async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     server = LoadServer(store, options.workers, folder / "stored")
     await server.start()
     try:
-        await asyncio.sleep(3)
         counts, noted, began = Counter[str](), list[dict[str, Any]](), time.monotonic()
         for tenth in range(10):
-            clients = [
-                Client(port_of(server), f"{options.seed} {options.start} {tenth} {n}", counts) for n in range(CLIENTS)
-            ]
-            await asyncio.gather(*(client.run(options.calls // 10 // CLIENTS) for client in clients))
-            await asyncio.sleep(0.2)
-            noted.append(await holdings(server, redis))
+            start, name = time.monotonic(), f"{options.seed} {options.start} {tenth}"
+            clients = [Client(port_of(server), f"{name} {n}", counts) for n in range(options.clients)]
+            await asyncio.gather(*(client.run(options.calls // 10 // options.clients) for client in clients))
+            seconds = round(time.monotonic() - start, 1)
+            await asyncio.sleep(SETTLED)
+            noted.append({"seconds": seconds, **await holdings(server, redis)})
+        if redis is not None:
+            await asyncio.sleep(1.5 * options.idle)
+        remaining = await keys_of(redis)
     finally:
         await server.stop()
         if redis is not None:
             await redis.stop()
-    return {"counts": counts, "seconds": round(time.monotonic() - began), "tenths": noted}
+    return {"counts": counts, "seconds": round(time.monotonic() - began), "tenths": noted, "keys left": remaining}
 
 
 def run(options: argparse.Namespace) -> tuple[dict[str, Any], int, bool]:
@@ -134,8 +157,9 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], int, bool]:
     with tempfile.TemporaryDirectory() as folder:
         result = asyncio.run(soak(options, Path(folder)))
     first, last = result["tenths"][0], result["tenths"][-1]
-    result["growth"] = {name: round(last[name] / max(first[name], 1) - 1, 3) for name in first}
-    grown = any(result["growth"][name] > options.growth for name in ("MiB", "files"))
+    result["growth"] = {name: round(last[name] / first[name] - 1, 3) for name in ("MiB", "files", "tasks")}
+    grown = any(growth > options.growth for growth in result["growth"].values())
+    grown = grown or result["keys left"] > OWN_KEYS + options.workers
     counts: Counter[str] = result["counts"]
     return result, counts["calls"] + counts["disconnects"], not (grown or counts["wrong answers"])
 
@@ -146,6 +170,8 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--store", choices=("redis", "sqlite"), default="redis")
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--idle", type=float, default=20.0, help="seconds for which what nobody has ended is stored")
     parser.add_argument(
         "--growth", type=float, default=0.1, help="part of the first tenth by which the last may be more"
     )

@@ -8,9 +8,11 @@ import sys
 import time
 from pathlib import Path
 
+from serving import marked
+
 from mcp_generated import App, TaskOptions
 
-app = App("tasks")
+app = App("tasks", lifespan=marked)
 OPTIONS = TaskOptions(repeatable=True, retries=3, poll_interval=0.2)
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import signal
 import sys
 import tempfile
@@ -190,8 +189,7 @@ class TaskCampaign:
             await self.redis.restart(signal.SIGKILL)
         else:
             pid = self.victims.choice(await self.server.several_serving())
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM if kind == "term" else signal.SIGKILL)
+            self.server.kill(pid, signal.SIGTERM if kind == "term" else signal.SIGKILL)
 
     def _judge(self, clients: list[TaskClient], notes: str) -> None:
         """Count the runs of functions, and those that began after their clients had seen them cancelled."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import click
 
 from ..output import plain, write_files
 from ..paths import data_path, default_output, package_folder
+from ..temporary_folder import temporary_folder
 from .options import FAILED, FILE, FOLDER, report_errors, schema_option, type_check_option
 
 
@@ -57,11 +57,11 @@ def update(
 
     root, package = schema or data_path("schema"), package_folder(output or default_output())
     settings = UpdateSettings(root, package, revisions, type_check)
-    with tempfile.TemporaryDirectory(prefix="mcp-codegen-") as name:
-        (folder := Path(name) / "official").mkdir()
+    with temporary_folder() as work:
+        (folder := work / "official").mkdir()
         snapshot = read_snapshot(source or SOURCE, ref, folder)
         click.echo(plain(f"{snapshot.source}: {ref} is {snapshot.commit[:12]} of {snapshot.day}"))
-        result = prepare_update(snapshot, settings, Path(name), click.echo)
+        result = prepare_update(snapshot, settings, work, click.echo)
     if not result.findings:
         changed = write_folders({root: result.schemas, package: result.package}, result.removed)
         click.echo(f"{len(changed)} files written, {len(result.removed)} removed" if changed else "nothing to write")

@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +19,7 @@ from ..catalog import SchemaCatalog
 from ..errors import CodegenError, Finding
 from ..generate import module_texts
 from ..paths import data_path, runtime_home
+from ..temporary_folder import temporary_folder
 from .plan import PlanMaker
 
 _PACKAGE: Final = "bindings"
@@ -36,9 +36,9 @@ def try_revision(schemas: SchemaCatalog, revision: str, *, type_check: bool = Tr
     Types are only checked where mypy is installed. Return a finding for each problem; nothing for a revision that
     works.
     """
-    with tempfile.TemporaryDirectory(prefix="mcp-codegen-") as name:
+    with temporary_folder() as folder:
         try:
-            return tuple(_try(schemas, revision, Path(name), type_check))
+            return tuple(_try(schemas, revision, folder, type_check))
         except CodegenError as error:
             return error.findings
 

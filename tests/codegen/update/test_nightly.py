@@ -39,14 +39,16 @@ class Night:
         """The exit code of the program, and the commands that `gh` got."""
         calls = self.folder / "calls"
         calls.unlink(missing_ok=True)
+        (temporary := self.folder / "temporary").mkdir(exist_ok=True)
         variables = {"OUTCOME": outcome, "CONTENT": content, "OPEN": number, "CALLS": str(calls)}
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
         done = subprocess.run(
             [self.folder / "clone" / ".ci" / "follow"],
-            env={**os.environ, **variables, "PATH": path},
+            env={**os.environ, **variables, "PATH": path, "TMPDIR": str(temporary)},
             capture_output=True,
             text=True,
         )
+        assert not [*temporary.iterdir()]
         return done.returncode, calls.read_text().splitlines() if calls.exists() else []
 
     def git(self, *arguments: str, at: str = "clone") -> str:

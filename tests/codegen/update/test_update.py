@@ -240,6 +240,11 @@ MOMENTS = [
 ]
 
 
+# By name: Windows has no SIGKILL.
+SIGNALS = [(moment, name) for moment in MOMENTS for name in ("SIGINT", "SIGKILL")]
+SIGNALS += [(MOMENTS[0], "SIGTERM"), (MOMENTS[2], "SIGTERM")]
+
+
 @pytest.fixture(scope="module")
 def changed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
     """A history whose draft has changed, and what an update that nothing interrupts makes of it."""
@@ -252,8 +257,7 @@ def changed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
 
 @pytest.mark.long
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="the processes are seen in /proc")
-@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])  # By name: Windows has no SIGKILL.
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(("moment", "name"), SIGNALS)
 def test_a_signal_at_any_moment_leaves_all_old_files_or_all_new_ones(
     changed: tuple[Path, dict[str, bytes]], tmp_path: Path, moment: str, name: str
 ) -> None:
@@ -262,13 +266,14 @@ def test_a_signal_at_any_moment_leaves_all_old_files_or_all_new_ones(
     assert before != after
     place, number = moment.split()
     words = [*place.rpartition(".")[::2], number, *map(str, history.words("--no-type-check"))]
-    with subprocess.Popen(
-        [sys.executable, "-c", PAUSED, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    (temporary := tmp_path / "temporary").mkdir()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": {**os.environ, "TMPDIR": str(temporary)}}
+    with subprocess.Popen([sys.executable, "-c", PAUSED, *words], text=True, **pipes) as process:  # type: ignore[call-overload]
         assert process.stdout is not None and "paused\n" in process.stdout
         process.send_signal(signal.Signals[name])
         process.communicate(timeout=60)
     assert process.returncode != 0
+    assert name == "SIGKILL" or not [*temporary.iterdir()]
     settle(history.root.parent)
     remaining = history.contents()
     assert remaining == (after if place.endswith("write_files") else before), sorted(remaining.keys() ^ before.keys())

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Annotated, Any
 
 from feature_context import ICON, Booking, app
@@ -239,9 +238,7 @@ app.add_tool(Tool.from_tool("price", "shout", transform_args=RENAMED, transform_
 
 # ---- resources, settings ---------------------------------------------------------------------------------------------
 
-folder = Path(mkdtemp(prefix="features-"))
-(folder / "a.md").write_text("a file", encoding="utf-8")
-(folder / "b.txt").write_text("another", encoding="utf-8")
+folder = Path(__file__).with_name("files")
 app.add_resource(TextResource(uri="note://text", name="note", text="a note", icons=[ICON]))
 app.add_resource(FileResource(uri="note://file", path=folder / "a.md", mime_type="text/markdown"))
 app.add_resource(DirectoryResource(uri="note://folder", path=folder))

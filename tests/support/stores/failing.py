@@ -13,10 +13,15 @@ class Outage:
 
     def __init__(self) -> None:
         self.is_down = False
+        self.falls_at: int | None = None  # Commands after which the store goes down.
         self.lost_answers: set[str] = set()  # The commands that are run, and fail the next time.
         self.drops_messages = False
 
     def before(self) -> None:
+        if self.falls_at is not None:
+            self.falls_at -= 1
+            if self.falls_at < 0:
+                self.is_down, self.falls_at = True, None
         if self.is_down:
             raise StoreUnavailableError("the store is down")
 

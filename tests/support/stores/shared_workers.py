@@ -18,6 +18,10 @@ class Workers(Web):
         super().__init__(applications[0], rev)
         self.applications, self.servers, self._next = applications, servers, 0
 
+    async def open(self, at: int | None = None) -> Answer:
+        self._next = self._next if at is None else at
+        return await super().open()
+
     def request(self, *arguments: Any, at: int | None = None, **named: Any) -> Answer:
         number = self._next if at is None else at
         self._next = (number + 1) % len(self.applications)

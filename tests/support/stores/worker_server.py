@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from typing import Any
 
 from mcp_generated import App, Context, RateLimit
 
@@ -44,4 +45,6 @@ def greet(name: str) -> str:
 
 if __name__ == "__main__":
     store, workers = sys.argv[1:]
-    app.run("http", port=0, workers=int(workers), store=store, health_path="/healthz", ready_path="/readyz")
+    settings: dict[str, Any] = {"health_path": "/healthz", "ready_path": "/readyz"}
+    settings["server"] = os.environ.get("SERVER", "uvicorn")
+    app.run("http", port=0, workers=int(workers), store=store, **settings)

@@ -21,6 +21,7 @@ from mcp_generated.http import HTTPLimits, InMemoryStore
 
 LISTENING = since("2025-03-26", HANDSHAKE)  # The revisions whose sessions have a GET.
 POINTS = range(60)  # More than a GET or a delivery passes: the tests see to that.
+ANNOUNCER = 2  # The worker that announces the last change of a session, and opens the next one.
 LONG = 1000.0  # Seconds between two keep-alive comments, before which workers look again: not within a test.
 
 
@@ -60,7 +61,7 @@ class Conversation:
     async def begin(self) -> None:
         """Open another session, whose first stream at worker 0 has had a message and a change."""
         self.client.session = None
-        await self.client.open()
+        await self.client.open(at=ANNOUNCER)  # Another worker may not have read yet what was announced before.
         self.answers, self.expected = [], Counter()
         await self.listen(at=0)
         await self.announce(at=1)
@@ -96,7 +97,7 @@ class Conversation:
 
     async def end(self) -> None:
         """End all streams; nothing may have come twice."""
-        await self.announce(at=2)
+        await self.announce(at=ANNOUNCER)
         await self.complete()
         for answer in self.answers:
             await answer.leave()

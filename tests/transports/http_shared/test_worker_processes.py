@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,27 @@ async def test_workers_end_when_their_supervisor_is_killed(store: str) -> None:
     while any(is_running(pid) for pid in pids):
         await asyncio.sleep(0.05)
     assert len(pids) == 2
+
+
+@pytest.mark.deadline(60)
+@pytest.mark.parametrize("server", ["uvicorn", "hypercorn"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGKILL", None)])
+async def test_the_store_that_workers_have_without_one_ends_with_them(
+    number: signal.Signals, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if find_spec(server) is None:
+        pytest.skip(f"{server} is not installed")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("SERVER", server)
+    pids, folders = set[int](), list[Path]()
+    with suppress(AssertionError):  # That of the exit code.
+        async with endpoint("memory", 3) as served:
+            pids, folders = await served.pids(3), [*tmp_path.iterdir()]
+            served.process.send_signal(number)
+            await asyncio.to_thread(served.process.wait, 20)
+    while any(is_running(pid) for pid in pids):
+        await asyncio.sleep(0.05)
+    assert (len(pids), len(folders), [*tmp_path.iterdir()]) == (3, 1, [])
 
 
 @pytest.mark.deadline(60)

@@ -69,13 +69,14 @@ def serve_with_uvicorn(servers: Sequence[Service], *, host: str = _THIS_MACHINE,
     workers: int = settings.pop("workers", 1)
     place = None
     if workers > 1:
+        from .workers.temporary_store import TemporaryStore
         from .workers.worker_process import WorkerPlace
 
         place = WorkerPlace.of_environment()
         if place is None:
             return _supervise(workers, host, **settings)
         if settings.get("store", "memory") == "memory":
-            settings["store"] = place.store
+            settings["store"] = TemporaryStore.of_worker(place.store).url
     exit_timer = ExitTimer()
     server, listener = _prepare(servers, host, exit_timer, place=place, **settings)
     with listener, suppress(KeyboardInterrupt):

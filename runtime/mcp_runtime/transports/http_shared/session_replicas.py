@@ -123,7 +123,7 @@ class SessionReplica(HTTPSession):
         self._is_owned = False
         self._touched = float("-inf")
         self.record: bytes | None = None
-        self.first_change = 0  # The number of the last change before the session was opened.
+        self.first_change = 0  # The last change that its first worker had read when the session was opened.
         self._standalone: StandaloneStream | None = None  # Most sessions have no stream.
         self._own_streams = 0
         self._binding = ""  # What the ids of the streams of responses end with.

@@ -126,9 +126,9 @@ class StandaloneStream(StoredStream):
         return f"{self.id}.{change}-{number}"
 
     async def drain(self) -> None:
-        """Wait until the messages are stored, and few of them unsent."""
+        """Wait until the messages are stored, and few of them unsent. Raises StoreUnavailableError."""
         if self._storing is not None:
-            await asyncio.wait([self._storing])
+            await asyncio.shield(self._storing)
         await super().drain()
 
     def finish(self) -> None:
@@ -168,6 +168,7 @@ class StandaloneStream(StoredStream):
         self._notify()
 
     def _give_up(self) -> None:
+        self._unstored = []  # Their senders get the error.
         self.finished = True  # The connection ends.
         self._notify()
 

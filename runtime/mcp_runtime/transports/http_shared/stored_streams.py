@@ -9,22 +9,18 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
-from pydantic_core import from_json
-
 from ...http.asgi import PartedResponse
-from ...protocol import jsonrpc
-from ...protocol.jsonrpc import INTERNAL_ERROR, Id
-from ...protocol.models import is_object
+from ...protocol.jsonrpc import Id
 from ...stores.primitives import STREAM_LIMIT, StoreUnavailableError
 from ..http_server.event_store import InMemoryEventStore
 from ..http_server.streams import RETRY, SSEStream
+from .refusals import failures
 from .stream_claims import StreamClaim, position_of, registration_of, store_registration
 from .worker import Worker
 
 _log: Final = logging.getLogger(__name__)
 
 _END: Final = b""  # The last entry of a stream that has ended.
-_ORPHANED: Final = "the worker that ran this call has ended; it may have run in part"
 PAGE: Final = 64  # Entries that are read at once.
 _MAX_UNSTORED: Final = 256  # Messages above which `drain` waits.
 _NO_EVENTS: Final = InMemoryEventStore()
@@ -92,13 +88,15 @@ class StoredStream(SSEStream):
 
     def drop(self) -> None:
         """End the stream, and delete its messages."""
-        self._ending = self._dropped = self.finished = True
-        self._unstored = _NOTHING
-        self._attached = None
-        self._worker.leave(self)
-        self._notify()
+        self._end_here()
         if self._is_writer:
             self._worker.drop(self.id)
+
+    def _end_here(self) -> None:
+        self._ending = self._dropped = self.finished = True
+        self._unstored, self._attached = _NOTHING, None
+        self._worker.leave(self)
+        self._notify()
 
     @property
     def is_lost(self) -> bool:
@@ -182,8 +180,9 @@ class StoredStream(SSEStream):
             await storing
 
     def _give_up(self) -> None:
-        """End the stream without a response: a client that resumes it gets to know that there is no such stream."""
-        self.drop()
+        """End the stream here. Its requests fail at other workers, as soon as the store can be reached."""
+        self._end_here()
+        self._worker.unwritten.add(self)
 
     async def _store_batch(self, batch: list[bytes]) -> None:
         before = self._stored
@@ -219,17 +218,15 @@ class StoredStream(SSEStream):
             return [] if self.auth is None else sorted(self.auth.checked_scopes)
         return (await registration_of(self._worker, self.id))[0]
 
-    async def end_orphaned(self) -> None:
-        """End the stream of a worker that has ended: its requests fail, unless they were answered before."""
+    async def end_failed(self, reason: str) -> None:
+        """End a stream that its worker does not write any more: its requests fail, unless they were answered before."""
+        requests = self.requests if self._is_writer else (await registration_of(self._worker, self.id))[1]
         entries = await self._worker.read(self.id, 0, STREAM_LIMIT)
-        if entries and entries[-1][1] == _END:
-            return self._notify()
-        answers = [from_json(entry) for _, entry in entries]
-        answered = [item["id"] for item in answers if is_object(item) and "method" not in item]
-        failed = [id for id in (await registration_of(self._worker, self.id))[1] if id not in answered]
-        rest = [*(jsonrpc.error(id, INTERNAL_ERROR, _ORPHANED, None) for id in failed), _END]
-        self.last = await self._worker.append(self.id, rest, _FINISHED_SECONDS, entries[-1][0] if entries else 0)
+        if not entries or entries[-1][1] != _END:
+            rest = [*failures(requests, entries, reason), _END]
+            self.last = await self._worker.append(self.id, rest, _FINISHED_SECONDS, entries[-1][0] if entries else 0)
         self._notify()
+        await self._send_to_holder("news")
 
     async def is_stored(self) -> bool:
         """Return True if there is such a stream."""

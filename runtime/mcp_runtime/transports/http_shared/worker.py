@@ -25,6 +25,9 @@ _CLOSING: Final = 0.01  # Seconds between two looks for what is still to be stor
 _DROPPED: Final = 64  # Streams that are deleted together.
 _ID_LENGTH: Final = 8  # Characters of the id of a worker.
 
+_ENDED: Final = "the worker that ran this call has ended; it may have run in part"
+_UNREACHABLE: Final = "the store of this server could not be reached; the call may have run"
+
 Receive = Callable[[dict[str, Any]], None]
 _ResultT = TypeVar("_ResultT")
 
@@ -38,12 +41,12 @@ class LocalStream(Protocol):
 
 
 class WatchedStream(Protocol):
-    """A stream with a connection here that another worker writes."""
+    """A stream that may have to be ended here: another worker writes it, or this one could not store its messages."""
 
     id: str
 
-    async def end_orphaned(self) -> None:
-        """End the stream: the worker that writes it has ended."""
+    async def end_failed(self, reason: str) -> None:
+        """End the stream, whose requests fail for a reason. Raises StoreUnavailableError."""
         ...
 
 
@@ -70,6 +73,7 @@ class Worker:
         self.streams: dict[str, LocalStream] = {}  # Those with a connection here.
         self.watched: WeakSet[WatchedStream] = WeakSet()
         self.unstored: set[LocalStream] = set()  # Streams with messages that are not stored yet.
+        self.unwritten: set[WatchedStream] = set()  # Streams with messages that could not be stored.
         self._mail = 0  # The number of the last message to this worker that was read.
         self._reading = asyncio.Lock()
         self._last_token = 0
@@ -166,14 +170,21 @@ class Worker:
             try:
                 await self._show_life()
                 await self._read_mail()
-                for stream in list(self.watched):
-                    if not await self.is_alive(stream.id[:_ID_LENGTH]):
-                        self.watched.discard(stream)
-                        await stream.end_orphaned()
+                await self._end_failed()
             except StoreClosedError:
                 return
             except StoreUnavailableError as error:
                 _log.warning("the store of the workers cannot be reached: %s", error)
+
+    async def _end_failed(self) -> None:
+        """End the streams that nobody writes any more. What fails meanwhile is tried again: it is discarded after."""
+        for stream in list(self.unwritten):
+            await stream.end_failed(_UNREACHABLE)
+            self.unwritten.discard(stream)
+        for stream in list(self.watched):
+            if not await self.is_alive(stream.id[:_ID_LENGTH]):
+                await stream.end_failed(_ENDED)
+                self.watched.discard(stream)
 
     def drop(self, stream: str) -> None:
         """Delete a stream, together with others or with the session."""

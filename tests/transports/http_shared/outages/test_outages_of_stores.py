@@ -12,6 +12,7 @@ from support.stores.failing import FailingStore
 from support.stores.shared_workers import Workers, workers
 
 from mcp_generated import App, Context
+from mcp_generated.http import StoreUnavailableError
 from mcp_runtime.transports.http_shared import worker
 
 NEWEST = HANDSHAKE[-1]
@@ -31,6 +32,7 @@ class Server:
 
     def __init__(self) -> None:
         self.go = asyncio.Event()
+        self.contexts: list[Context] = []
 
     def make(self) -> App:
         app = App("outages")
@@ -51,6 +53,11 @@ class Server:
         async def order(ctx: Context) -> str:
             answer = await ctx.elicit("What colour?", str)
             return f"{answer.action}: {getattr(answer, 'data', None)}"
+
+        @app.tool
+        async def meet(ctx: Context) -> str:
+            self.contexts.append(ctx)
+            return ""
 
         @app.tool
         async def remember(ctx: Context) -> str:
@@ -181,19 +188,21 @@ async def test_a_tool_says_that_the_store_is_down() -> None:
         assert result["isError"] and "the store of this server cannot be reached" in result["content"][0]["text"]
 
 
+async def open_with_elicitation(client: Workers, rev: Rev = NEWEST) -> None:
+    """Open a session of a client that answers requests of the server."""
+    capabilities = {"elicitation": {"form": {}, "url": {}} if rev is NEWEST else {}}
+    hello = {"protocolVersion": rev.id, "capabilities": capabilities, "clientInfo": {"name": "raw", "version": "1"}}
+    client.session = None
+    opened = await client.answered(body=rev.request(0, "initialize", hello))
+    client.session = opened.headers["mcp-session-id"]
+    await client.answered(body={"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+
 @among(since("2025-06-18", HANDSHAKE))
 async def test_an_answer_of_the_client_arrives_without_messages_between_workers(rev: Rev) -> None:
     store = FailingStore()
     async with workers(rev, Server().make, store) as client:
-        hello = {
-            "protocolVersion": rev.id,
-            "capabilities": {"elicitation": {}},
-            "clientInfo": {"name": "raw", "version": "1"},
-        }
-        client.session = None
-        opened = await client.answered(body=rev.request(0, "initialize", hello))
-        client.session = opened.headers["mcp-session-id"]
-        await client.answered(body={"jsonrpc": "2.0", "method": "notifications/initialized"})
+        await open_with_elicitation(client, rev)
         calling = client.request(body=call(1, "order", rev), at=0)
         await calling.messages(1)
         store.outage.drops_messages = True
@@ -220,6 +229,81 @@ async def test_the_call_of_a_killed_worker_fails_where_it_is_resumed(rev: Rev) -
         again = await client.answered("GET", at=2, headers={"last-event-id": answer.events[-1].id})
         assert again.json_messages == [response]
         assert (await client.answered(body=call(8, rev=rev), at=2)).status == 200
+
+
+@pytest.mark.parametrize("wait", [WAIT, 15.0], ids=["short", "long"])
+async def test_the_call_of_a_killed_worker_fails_whenever_the_store_is_down(
+    wait: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_STREAM_SECONDS", wait)
+    await asyncio.gather(*(fail_with_an_outage_after(commands) for commands in range(40)))
+
+
+async def fail_with_an_outage_after(commands: int) -> None:
+    """Resume a stream whose worker is killed, and let the store be down for a while after so many commands."""
+    store, server = FailingStore(), Server()
+    async with workers(NEWEST, server.make, store, 2) as client:
+        answer = client.request(body=call(7, "count"), at=0)
+        await answer.messages(1)
+        await answer.leave()
+        client.applications[0]._shared.worker._ticking.cancel()
+        last, store.outage.falls_at = {"last-event-id": answer.events[-1].id}, commands
+        resumed = client.request("GET", at=1, headers=last)
+        async with asyncio.timeout(10):
+            while not store.outage.is_down:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(2 * WAIT)
+            store.outage.is_down = False
+            while not (await resumed.whole()).json_messages:  # It was refused, or ended before its result.
+                resumed = client.request("GET", at=1, headers=last)
+        [response] = resumed.json_messages
+        assert (response["id"], response["error"]["code"]) == (7, -32603), commands
+
+
+@pytest.mark.parametrize("is_resumed", [True, False], ids=["resumed before", "resumed after"])
+async def test_a_call_fails_when_its_stream_could_not_be_stored(
+    is_resumed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_STREAM_SECONDS", WAIT)
+    monkeypatch.setattr(worker, "_ALIVE_SECONDS", 10)  # The worker shows no sign of life meanwhile.
+    store, server = FailingStore(), Server()
+    async with workers(NEWEST, server.make, store, 2) as client:
+        answer = client.request(body=call(7, "count"), at=0)
+        await answer.messages(1)
+        await answer.leave()
+        last = {"last-event-id": answer.events[-1].id}
+        resumed = client.request("GET", at=1, headers=last)
+        await resumed.until(lambda started: started.status == 200)
+        if not is_resumed:
+            await resumed.leave()
+        store.outage.is_down = True
+        server.go.set()
+        await asyncio.sleep(5 * WAIT)
+        store.outage.is_down = False
+        async with asyncio.timeout(5):
+            while not (await resumed.whole()).json_messages:
+                resumed = client.request("GET", at=1, headers=last)
+        [response] = resumed.json_messages
+        assert (response["id"], response["error"]["code"]) == (7, -32603)
+        assert "the store of this server could not be reached" in response["error"]["message"]
+
+
+async def test_a_sender_is_told_that_its_message_could_not_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_STREAM_SECONDS", WAIT)
+    store, server = FailingStore(), Server()
+    async with workers(NEWEST, server.make, store, 2) as client:
+        await open_with_elicitation(client)
+        await client.answered(body=call(1, "meet"), at=0)
+        session = server.contexts.pop().session
+        store.outage.is_down = True
+        with pytest.raises(StoreUnavailableError):
+            await session.send_elicit_complete("lost")
+        store.outage.is_down = False
+        await session.send_elicit_complete("sent")
+        listening = client.request("GET", at=1)
+        await listening.messages(1)
+        assert [message["params"]["elicitationId"] for message in listening.json_messages] == ["sent"]
+        await listening.leave()
 
 
 async def test_a_call_of_a_living_worker_goes_on_however_long_it_takes() -> None:

@@ -13,13 +13,13 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
 from ....errors import LocalError
+from .temporary_store import TemporaryStore
 from .worker_process import ENVIRONMENT
 
 _log: Final = logging.getLogger(__name__)
@@ -187,9 +187,13 @@ def supervise(
 ) -> int:
     """Serve with several workers until SIGTERM or SIGINT; return the number of the signal.
 
-    Without a store, the workers share a SQLite file in a temporary folder, which is deleted at the end.
+    Without a store, the workers share a SQLite file in a temporary folder, which is deleted at the end, by the last
+    worker if this process is killed.
     """
     if store is not None:
         return Supervisor(listener, workers, store, grace).run(on_serving)
-    with tempfile.TemporaryDirectory(prefix="mcp-") as folder:
-        return Supervisor(listener, workers, f"sqlite:///{folder}/store.db", grace).run(on_serving)
+    temporary = TemporaryStore.create()
+    try:
+        return Supervisor(listener, workers, temporary.url, grace).run(on_serving)
+    finally:
+        temporary.delete()

@@ -1,0 +1,18 @@
+"""How a worker of a server of this folder shows that it begins to serve."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from processes import mark_of
+
+from mcp_generated import App
+
+
+@asynccontextmanager
+async def marked(app: App) -> AsyncIterator[None]:
+    """Make the file of this process: a lifespan."""
+    mark_of(os.environ["STORED"], os.getpid()).touch()
+    yield

@@ -161,8 +161,7 @@ class StoredStream(SSEStream):
             raise
         self._make_room()
         if self._attached is not None:
-            self._look()
-            return
+            return self._look()
         self._recent = ()
         self.finished = self._ending
         if self._was_attached:

@@ -45,7 +45,8 @@ FULL = Load(warm_up=1000, sequential=2000, pipelined=10_000)
 QUICK = Load(warm_up=50, sequential=100, pipelined=300)
 WAIT_SECONDS = 120  # In total: to wait for an idle machine, and to repeat measurements.
 PEER = "MCPServer (mcp 2.3.0)"
-APP, THREADS, CLASS = "App, plain def", "App, transport of threads", "class, async def"
+APP, CLASS = "App, plain def", "class, async def"
+THREADS, SLOW = "App, transport of threads", "App, no fast paths"
 
 # By value: its title with the unit, whether more is better, and the limits of the ratio to the official SDK, by server.
 VALUES: dict[str, tuple[str, bool, dict[str, float]]] = {
@@ -61,9 +62,9 @@ VALUES: dict[str, tuple[str, bool, dict[str, float]]] = {
 Measurement = Callable[[], dict[str, float]]
 
 
-def over_stdio(command: list[str | Path], load: Load, threads: bool = False) -> dict[str, float]:
+def over_stdio(command: list[str | Path], load: Load, *variables: str) -> dict[str, float]:
     """Return the values of a server over stdio."""
-    words = ["env", "MCP_STDIO=threads", *command] if threads else command
+    words = ["env", *variables, *command] if variables else command
     return asdict(measure(words, load))
 
 
@@ -112,7 +113,8 @@ def candidates(load: Load) -> dict[str, list[Measurement]]:
             lambda: over_stdio([*app], load),
             lambda: over_http([own_http, SERVER, "ours"], load),
         ],
-        THREADS: [lambda: over_stdio([*app], load, threads=True)],
+        THREADS: [lambda: over_stdio([*app], load, "MCP_STDIO=threads")],
+        SLOW: [lambda: over_stdio([*app], load, "MCP_FAST_PATHS=0")],
         CLASS: [lambda: over_stdio([own, HERE / "servers" / "stdio_ours_server.py"], load)],
     }
 

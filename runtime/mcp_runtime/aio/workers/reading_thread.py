@@ -10,6 +10,7 @@ than two milliseconds: then the call goes on as a task, as a call of the event l
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -18,6 +19,8 @@ from time import monotonic
 from typing import Any, Final
 
 from .worker_results import LoopState, ThreadedCall, new_idle_thread
+
+_log: Final = logging.getLogger(__name__)
 
 IDLE_SECONDS: Final = 0.002  # Seconds without a message after which the event loop goes on.
 _TICK_SECONDS: Final = 0.001  # Seconds after which the event loop looks whether a function still runs, twice.
@@ -45,8 +48,8 @@ class ReadingThread:
         begin_late: Callable[[ThreadedCall], None],
         end_late: Callable[[ThreadedCall], None],
     ) -> None:
-        """Start a thread for an event loop. The functions are called when the event loop takes over the
-        call of a function, and when that function ends."""
+        """Start a thread for an event loop. The functions are called when that takes over the call of a function, and
+        when this function ends."""
         self.state = LoopState(loop)
         self._begin_late, self._end_late = begin_late, end_late
         self._idle = new_idle_thread()
@@ -67,7 +70,7 @@ class ReadingThread:
     def lend(self, serve: Serve, timeout: float | None) -> bool:
         """Let the thread serve messages, for `timeout` seconds at most, and wait for it. Return False if it has ended.
 
-        Raises what the thread raises, and what a signal handler raises meanwhile.
+        Raises what is no Exception, and what a signal handler raises meanwhile.
         """
         with self._guard:
             if self._has_ended:
@@ -91,6 +94,8 @@ class ReadingThread:
         handover, self._handover = self._handover, nothing
         try:
             handover()
+        except Exception:
+            _log.exception("a message that a thread has read was not handled")
         finally:
             if raised is not None:
                 raise raised
@@ -117,7 +122,10 @@ class ReadingThread:
             try:
                 while (handover := serve(self, self._seconds())) is None:
                     pass
-            except BaseException as error:
+            except Exception:
+                _log.exception("a thread that reads messages has failed")
+                handover = nothing
+            except BaseException as error:  # Such as SystemExit, which ends the event loop.
                 handover = _raises(error)
             if self._has_ended:
                 break

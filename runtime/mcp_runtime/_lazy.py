@@ -29,10 +29,11 @@ _EXTRAS: Final = {
         (f"mcp_runtime.extensions.skills.{module}" for module in ("client", "entry", "provider", "server")),
         ("skills", "skills"),
     ),
-    **dict.fromkeys(
-        (f"mcp_generated.extensions.skills.{module}" for module in ("client", "methods", "server", "sync", "types")),
-        ("skills", "skills"),
-    ),
+    **{
+        f"mcp_generated.extensions.{name}.{module}": wanted
+        for name, wanted in (("apps", ("a view", "views")), ("skills", ("skills", "skills")))
+        for module in ("client", "methods", "server", "sync", "types")
+    },
 }
 _DISTRIBUTIONS: Final = {"cli": "mcp-generated-codegen"}  # By extra; those of other extras are in mcp-generated-extras.
 

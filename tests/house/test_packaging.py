@@ -229,6 +229,7 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
         ("from mcp_generated.auth import DiscoveryMethod", "http,auth"),
         ("from mcp_generated.compat import FastMCP", "compat"),
         ("import mcp_generated.compat.types", "compat"),
+        ("from mcp_generated.extensions.apps import Host", "views"),
         ("from mcp_generated import RouteMap", "openapi"),
         ("from mcp_generated import App; App.from_openapi({})", "openapi"),
         ("from mcp_generated import Gateway", "cli"),

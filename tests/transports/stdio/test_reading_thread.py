@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import sys
@@ -20,7 +21,8 @@ from mcp_runtime.aio import fast_paths
 
 COMMAND = [sys.executable, str(TESTS / "support/threads/functions_server.py")]
 SOON = [*COMMAND, "soon"]
-READS = sys.platform == "linux" and fast_paths.ENABLED
+# With the transport of threads, the thread that reads runs no functions.
+READS = sys.platform == "linux" and fast_paths.ENABLED and os.environ.get("MCP_STDIO") != "threads"
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="`select` on pipes, and signals")
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
 
 @contextmanager
-def temporary_folder() -> Iterator[Path]:
+def temporary_folder() -> Generator[Path]:
     """Yield a new folder, and delete it at the end."""
     with _ended_in_order(), tempfile.TemporaryDirectory(prefix="mcp-codegen-") as name:
         yield Path(name)
 
 
 @contextmanager
-def _ended_in_order() -> Iterator[None]:
+def _ended_in_order() -> Generator[None]:
     """Let SIGTERM, which otherwise ends a process at once, first end what the caller has begun."""
     if threading.current_thread() is not threading.main_thread():  # Others cannot handle signals.
         yield

@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Final
 
@@ -52,6 +53,7 @@ class ReaderThread:
         # The thread adds to the first number, and the event loop to the second, so that they need no lock.
         self._bytes_read = self._bytes_received = 0
         self._scheduled = self._paused = self._stopped = False
+        self._context = copy_context()  # That of the event loop, which handlers begin in: this thread has another.
         self._room = threading.Event()
         self._room.set()
         self.thread = threading.Thread(target=self._run, name="mcp reader", daemon=True)
@@ -93,7 +95,7 @@ class ReaderThread:
                 while self._read() and not self._stopped:
                     pass
                 if self._on_end is not None:
-                    self._loop.call_soon_threadsafe(self._on_end)
+                    self._loop.call_soon_threadsafe(self._on_end, context=self._context.copy())
         finally:
             os.close(self._descriptor)
         if self._at_end is not None:
@@ -109,7 +111,7 @@ class ReaderThread:
         self._bytes_read += len(chunk)
         if not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon_threadsafe(self._hand_over)
+            self._loop.call_soon_threadsafe(self._hand_over, context=self._context.copy())
         while self._bytes_read - self._bytes_received > _MAX_UNRECEIVED:
             self._room.clear()
             # The event loop may have received chunks before the event was cleared.

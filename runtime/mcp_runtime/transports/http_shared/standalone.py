@@ -31,7 +31,7 @@ class ChangeClient(Protocol):
 class StandaloneListener(StreamClaim):
     """One GET of the stream at this worker: its claim, where it is, and the changes that it has not sent yet."""
 
-    __slots__ = ("number", "change", "queue", "_stream", "_log", "_client", "_seen", "_is_reading")
+    __slots__ = ("number", "change", "queue", "_stream", "_log", "_client", "_seen")
 
     def __init__(
         self, stream: StandaloneStream, log: ChangeLog, client: ChangeClient, worker: Worker, ttl: float
@@ -50,7 +50,6 @@ class StandaloneListener(StreamClaim):
         self.number = 0  # Of the last message that was sent before.
         self.change = self._seen = 0  # The last change that the client has got, and the last one of the log.
         self.queue = _NOTHING
-        self._is_reading = False
 
     async def take_over(self, position: tuple[int, int] | None, first_change: int) -> None:
         """Take the stream over, at a position or else where it is; `first_change` precedes the session."""
@@ -62,8 +61,7 @@ class StandaloneListener(StreamClaim):
 
     async def read_log(self) -> None:
         """Get changes from now on, and those before that the client has not got."""
-        if not self._is_reading:
-            self._is_reading = True
+        if not self._log.has_reader(self):
             await self._log.attach(self, self.change)
             if not self._stream.has_listener(self):
                 self.end()

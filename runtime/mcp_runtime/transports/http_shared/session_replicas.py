@@ -101,7 +101,7 @@ class SessionReplica(HTTPSession):
     """A session as one worker has it. Its state is in the record of the store; other workers have replicas as well."""
 
     __slots__ = ("_owner_digest", "_touched", "record", "first_change", "_worker", "_ttl",
-                 "_sharing", "_standalone", "_own_streams", "_binding", "_resumed", "has_ended",
+                 "_sharing", "_standalone", "_binding", "_resumed", "has_ended",
                  "handshake_ttl", "dispatcher")  # fmt: skip
 
     def __init__(
@@ -126,7 +126,6 @@ class SessionReplica(HTTPSession):
         self.record: bytes | None = None
         self.first_change = 0  # The last change that its first worker had read when the session was opened.
         self._standalone: StandaloneStream | None = None  # Most sessions have no stream.
-        self._own_streams = 0
         self._binding = ""  # What the ids of the streams of responses end with.
         self._resumed: weakref.WeakValueDictionary[str, StoredStream] | None = None
         self.has_ended = False
@@ -268,8 +267,7 @@ class SessionReplica(HTTPSession):
         return StreamOpener(self, message)
 
     def _new_stream(self) -> SSEStream:
-        self._own_streams += 1
-        id = f"{self._worker.id}{self._own_streams}_{self._bind()}"
+        id = f"{self._worker.new_token()}_{self._bind()}"
         return StoredStream(self._worker, id, self._ttl, self._retry, self.save)
 
     def _bind(self) -> str:

@@ -92,11 +92,10 @@ class StandaloneStream(StoredStream):
     that of the last message and that of the last change. Both are stored before they are sent, see `stream_claims`.
     """
 
-    __slots__ = ("_listener", "_has_news", "_token")
+    __slots__ = ("_has_news", "_token")
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY) -> None:
         super().__init__(worker, id, ttl, retry, _ready)
-        self._listener: StandaloneListener | None = None
         self._has_news = False  # True if messages may have been stored since the store was last read.
         self._token: tuple[list[bytes], str] | None = None  # The batch that is being stored, and its token.
 
@@ -155,11 +154,12 @@ class StandaloneStream(StoredStream):
     def _set_listener(self, listener: StandaloneListener | None) -> None:
         if self._listener is not None:
             self._listener.end()
-        self._listener = listener
+        self._claim = listener
 
     @property
-    def _claimed(self) -> str:
-        return "" if self._listener is None else self._listener.token
+    def _listener(self) -> StandaloneListener | None:
+        """What the attached connection has, or the one that is attached next: its claim is no other one."""
+        return self._claim if isinstance(self._claim, StandaloneListener) else None
 
     def _look(self) -> None:
         self._has_news = True

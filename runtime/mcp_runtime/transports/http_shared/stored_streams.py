@@ -43,7 +43,7 @@ class StoredStream(SSEStream):
     detach its own. The writer sends a hint to the worker with the connection when there is more to read."""
 
     __slots__ = ("_worker", "_ttl", "_prepare", "_unstored", "_recent", "_stored", "_storing",
-                 "_scheduled", "_ending", "_dropped", "_claim", "_scopes", "_is_registered", "requests",
+                 "_scheduled", "_ending", "_dropped", "_claim", "_scopes", "requests",
                  "__weakref__")  # fmt: skip
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None) -> None:
@@ -62,9 +62,9 @@ class StoredStream(SSEStream):
         self._recent: Sequence[tuple[int, bytes]] = ()  # Stored messages that the attached connection still gets.
         self._storing: asyncio.Task[Any] | None = None
         self._scheduled: asyncio.Handle | None = None  # Begins to store, unless the connection does so before.
-        self._ending = self._dropped = self._is_registered = False
+        self._ending = self._dropped = False
         self._claim: StreamClaim | None = None  # That of the last connection that has taken the stream over here.
-        self._scopes: frozenset[str] = _NO_SCOPES
+        self._scopes: frozenset[str] | None = None  # Those that are stored; None before `register`.
         self.requests: Sequence[Id] = ()  # The ids of the requests that the stream answers.
 
     # ---- writing -----------------------------------------------------------------------------------------------------
@@ -170,8 +170,8 @@ class StoredStream(SSEStream):
         if self._prepare is not None:
             await self._prepare()
         storing = self._store_batch(batch)
-        needs_scopes = self.auth is not None and self.auth.checked_scopes != self._scopes
-        needs_requests = self.requests and not self._is_registered and batch[-1] != _END  # Nothing fails after the end.
+        needs_scopes = self.auth is not None and self.auth.checked_scopes != (self._scopes or _NO_SCOPES)
+        needs_requests = self.requests and self._scopes is None and batch[-1] != _END  # Nothing fails after the end.
         if needs_scopes or needs_requests:
             await asyncio.gather(self.register(), storing)
         else:
@@ -206,9 +206,9 @@ class StoredStream(SSEStream):
     async def register(self) -> None:
         """Store that the stream exists, and the scopes that its reader needs. It may be resumed before its first
         message."""
-        self._scopes = frozenset() if self.auth is None else self.auth.checked_scopes
-        await store_registration(self._worker, self.id, self._ttl, self._scopes, self.requests)
-        self._is_registered = True
+        scopes = _NO_SCOPES if self.auth is None else self.auth.checked_scopes
+        await store_registration(self._worker, self.id, self._ttl, scopes, self.requests)
+        self._scopes = scopes
 
     async def required_scopes(self) -> list[str]:
         """Return the scopes that the request of this stream has needed."""

@@ -137,7 +137,7 @@ class ServerDispatcher(ConnectionState):
         result: Coroutine[Any, Any, Any] = handler(server.context(self, channel, message), message.params)
         return result
 
-    __call__ = handle
+    __call__ = handle  # See `session.serving.handler_of`.
 
     async def _handle(self, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
         """Return the result of a message of the lifecycle, or of one that has no handler."""

@@ -48,13 +48,13 @@ class _WaitingMessage(NamedTuple):
 
 
 class IdleHandlers:
-    """The handlers of all sessions of one event loop of which none waits: one object, as very many sessions are idle."""
+    """What sessions of one event loop share while no handler of theirs waits: very many sessions are idle."""
 
     is_full: Final = False
     push: Final = None
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Create what starts the handlers of many sessions."""
+        """Create what starts the handlers of these sessions."""
         self.loop = loop
         self.starter = task_starter(loop)
 
@@ -64,7 +64,7 @@ class IdleHandlers:
         return self.starter.defers
 
     def own(self) -> RunningHandlers:
-        """Return what one session needs as soon as a handler of it waits."""
+        """Return what a session has of its own as soon as one of its handlers waits."""
         return RunningHandlers(self.loop, self)
 
     def start(self, coro: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:

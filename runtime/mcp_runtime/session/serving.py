@@ -64,8 +64,8 @@ def session_class(dispatcher: Dispatcher) -> type[Session]:
 
 
 def handler_of(dispatcher: Dispatcher) -> Callable[..., Any]:
-    """Return what handles messages: the dispatcher itself if it can be called, which takes less than its method. Very
-    many sessions have one."""
+    """Return what handles the messages of a session: the dispatcher itself if it can be called, which saves the memory
+    of a bound method for each session."""
     return dispatcher if callable(dispatcher) else dispatcher.handle
 
 

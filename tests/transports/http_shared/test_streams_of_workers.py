@@ -242,7 +242,7 @@ async def test_a_session_that_was_forgotten_gets_all_of_its_next_streams(
         first = await client.answered(body=call(rev, 1))
         ids = {first.events[0].id}
         for number in (2, 3):
-            while client.applications[0]._stateful.session_count:  # noqa: ASYNC110
+            while client.applications[0]._stateful.session_count:
                 await asyncio.sleep(0.02)
             answer = await client.answered(body=call(rev, number))
             assert steps(answer) == [1, 2, 3, 4, 5, number]

@@ -72,7 +72,7 @@ class ConnectionResponse:
 
     @property
     def response_complete(self) -> bool:
-        """True when the end is sent: then nobody needs to be told of a disconnection that has not come."""
+        """True when the end of the response has been sent."""
         return self._client is None and not self.disconnected
 
     @response_complete.setter

@@ -39,13 +39,8 @@ class ServerDispatcher(ConnectionState):
     """Handle the messages of one client with the server of the protocol version that was negotiated."""
 
     __slots__ = (
-        "_candidates",
-        "_server",
-        "_session",
-        "_resource_subscriptions",
-        "_listen_streams",
-        "_initialize_result",
-    )
+        "_candidates", "_server", "_session", "_resource_subscriptions", "_listen_streams", "_initialize_result",
+    )  # fmt: skip
 
     def __init__(self, candidates: Sequence[Candidate[ServerCore]], server: ServerCore, state: Any) -> None:
         """Create the dispatcher of a new connection.

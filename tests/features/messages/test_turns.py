@@ -52,7 +52,7 @@ async def test_handlers_that_wait_shortly_end_before_many_others_begin() -> None
     assert 0 < push.maximum <= 200
 
 
-def kept() -> int:
+def sessions_with_handlers() -> int:
     """The number of sessions that have handlers of their own."""
     gc.collect()
     return sum(type(item) is RunningHandlers for item in gc.get_objects())
@@ -70,16 +70,16 @@ async def test_a_session_has_handlers_of_its_own_only_while_one_waits(rev: Rev) 
     def call(id: int) -> dict[str, Any]:
         return rev.request(id, "tools/call", {"name": "wait", "arguments": {}})
 
-    endpoint, before = app.asgi(), kept()
+    endpoint, before = app.asgi(), sessions_with_handlers()
     clients = [Web(endpoint, rev) for _ in range(3)]
     for client in clients:
         await client.open()
     answers = [client.request(body=call(id)) for client in clients for id in (1, 2)]
     await asyncio.sleep(0.01)
-    assert kept() == before + len(clients)
+    assert sessions_with_handlers() == before + len(clients)
     go.set()
     for answer in answers:
         await answer.whole()
         assert answer.json["result"]["content"][0]["text"] == "done"
-    assert kept() == before
+    assert sessions_with_handlers() == before
     await endpoint.close()

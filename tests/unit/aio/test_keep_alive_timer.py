@@ -17,7 +17,7 @@ class Silent:
 
     def __init__(self, timer: KeepAliveTimer, again: int = 0) -> None:
         self.timer, self.again = timer, again
-        self.told: list[float] = []
+        self.called: list[float] = []
         self.began: list[float] = []
 
     def begin(self) -> None:
@@ -29,13 +29,13 @@ class Silent:
 
     def set_result(self, result: bool) -> None:
         assert not result
-        self.told.append(asyncio.get_running_loop().time())
-        if len(self.told) <= self.again:
+        self.called.append(asyncio.get_running_loop().time())
+        if len(self.called) <= self.again:
             self.begin()
 
 
-async def all_told(items: list[Silent]) -> None:
-    while any(len(item.told) <= item.again for item in items):
+async def all_called(items: list[Silent]) -> None:
+    while any(len(item.called) <= item.again for item in items):
         await asyncio.sleep(SECONDS / 10)
 
 
@@ -51,13 +51,13 @@ async def test_each_is_told_in_its_time_and_once() -> None:
     for item in ended:
         timer.end(item)
     rest = [item for item in items if item not in ended]
-    await all_told(rest)
-    assert not timer.waiting_count and not any(item.told for item in ended)
+    await all_called(rest)
+    assert not timer.waiting_count and not any(item.called for item in ended)
     for item in rest:
-        assert len(item.told) == item.again + 1
-        for began, told in zip(item.began, item.told, strict=True):
-            assert told - began > SECONDS * 0.99
-    first = [item.told[0] for item in rest]
+        assert len(item.called) == item.again + 1
+        for began, called in zip(item.began, item.called, strict=True):
+            assert called - began > SECONDS * 0.99
+    first = [item.called[0] for item in rest]
     assert first == sorted(first)
 
 
@@ -78,7 +78,7 @@ async def test_a_timer_may_tell_at_once_or_never(seconds: float) -> None:
     for item in items:
         item.begin()
     await asyncio.sleep(SECONDS)
-    assert [len(item.told) for item in items] == [0 if seconds else 1] * 3
+    assert [len(item.called) for item in items] == [0 if seconds else 1] * 3
     for item in items:
         timer.end(item)
     if timer._timer is not None:

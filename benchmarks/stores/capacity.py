@@ -30,8 +30,8 @@ class Costs:
     stream: float = 492e-6  # A call that is answered with a stream of two events.
     stream_redis: float = 46e-6
     worker: int = 67 << 20
-    session: int = 1_359
-    open_stream: int = 5_298 + 2_283  # With its session, and its connection.
+    session: int = 1_005
+    open_stream: int = 5_265 + 1_797  # With its session, and its connection.
     session_redis: int = 605
     stored_stream: int = 4_728  # A stream of Redis with up to ten events of 200 bytes; each further one takes 260.
     streams_of_worker: int = 5_000  # Open streams that were tried with one worker.

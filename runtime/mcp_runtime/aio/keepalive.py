@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from itertools import takewhile
+from math import nan
 from typing import Final, Protocol
 
+_SHARED: Final = 1 / 256  # The part of `seconds` within which deadlines are one: very many streams wait.
 KEEP_ALIVE: Final = 15.0  # Seconds without a message after which a comment is sent, so that no proxy closes the stream.
 
 
@@ -26,7 +28,8 @@ class KeepAliveTimer:
 
     def __init__(self, seconds: float = KEEP_ALIVE) -> None:
         self.seconds = seconds
-        self._deadlines: OrderedDict[Waiting, float] = OrderedDict()
+        self._deadlines: dict[Waiting, float] = {}  # In their order.
+        self._last = nan  # The last deadline.
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -37,7 +40,10 @@ class KeepAliveTimer:
     def begin(self, waiting: Waiting) -> None:
         """Set the result to False after `seconds`, unless it is done by then or `end` is called."""
         loop = asyncio.get_running_loop()
-        self._deadlines[waiting] = loop.time() + self.seconds
+        until = loop.time() + self.seconds
+        if not until - self._last <= self.seconds * _SHARED:
+            self._last = until
+        self._deadlines[waiting] = self._last
         if self._timer is None:
             self._timer = loop.call_later(self.seconds, self._on_timer, loop)
 
@@ -48,11 +54,10 @@ class KeepAliveTimer:
     def _on_timer(self, loop: asyncio.AbstractEventLoop) -> None:
         """Set the results that are due. They are in the order of their deadlines: only the first are looked at."""
         self._timer = None
-        while self._deadlines:
-            waiting, until = next(iter(self._deadlines.items()))
-            if until > loop.time():
-                self._timer = loop.call_at(until, self._on_timer, loop)
-                return
-            del self._deadlines[waiting]
+        now = loop.time()
+        for waiting, _ in list(takewhile(lambda item: item[1] <= now, self._deadlines.items())):
+            self.end(waiting)
             if not waiting.done():
                 waiting.set_result(False)
+        if self._deadlines:
+            self._timer = loop.call_at(next(iter(self._deadlines.values())), self._on_timer, loop)

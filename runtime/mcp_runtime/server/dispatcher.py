@@ -39,13 +39,8 @@ class ServerDispatcher(ConnectionState):
     """Handle the messages of one client with the server of the protocol version that was negotiated."""
 
     __slots__ = (
-        "_candidates",
-        "_server",
-        "_session",
-        "_resource_subscriptions",
-        "_listen_streams",
-        "_initialize_result",
-    )
+        "_candidates", "_server", "_session", "_resource_subscriptions", "_listen_streams", "_initialize_result",
+    )  # fmt: skip
 
     def __init__(self, candidates: Sequence[Candidate[ServerCore]], server: ServerCore, state: Any) -> None:
         """Create the dispatcher of a new connection.
@@ -136,6 +131,8 @@ class ServerDispatcher(ConnectionState):
             return self._run_handler(handler, channel, message)
         result: Coroutine[Any, Any, Any] = handler(server.context(self, channel, message), message.params)
         return result
+
+    __call__ = handle  # See `session.serving.handler_of`.
 
     async def _handle(self, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
         """Return the result of a message of the lifecycle, or of one that has no handler."""

@@ -47,6 +47,55 @@ class _WaitingMessage(NamedTuple):
     size: int
 
 
+class IdleHandlers:
+    """What sessions of one event loop share while no handler of theirs waits: very many sessions are idle."""
+
+    is_full: Final = False
+    push: Final = None
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Create what starts the handlers of these sessions."""
+        self.loop = loop
+        self.starter = task_starter(loop)
+
+    @property
+    def defers(self) -> bool:
+        """True if handlers begin in the next iteration of the event loop."""
+        return self.starter.defers
+
+    def own(self) -> RunningHandlers:
+        """Return what a session has of its own as soon as one of its handlers waits."""
+        return RunningHandlers(self.loop, self)
+
+    def start(self, coro: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Start a coroutine at once, up to its first wait; return its task, which is to be added, or None if it has
+        ended."""
+        task = self.starter.start(coro)
+        return None if task is None or task.done() else task
+
+    def add(self, task: asyncio.Task[None]) -> RunningHandlers:
+        """Return what has the task of a handler."""
+        return self.own().add(task)
+
+    def remove(self, task: asyncio.Task[None]) -> IdleHandlers:
+        """Do nothing: the task has been removed."""
+        return self
+
+    def postpone(self, *message: Any) -> bool:
+        """Do nothing, and return False: a message begins at once."""
+        return False
+
+    def pop_waiting(self, id: Id) -> None:
+        """Do nothing: no message waits."""
+
+    async def finish(self, timeout: float) -> None:
+        """Do nothing: no handler runs."""
+
+    async def close(self) -> None:
+        """End what starts the handlers."""
+        await self.starter.close()
+
+
 class RunningHandlers:
     """The handlers of one session that run, at most 1,024 besides those of pings, and the messages that wait for them.
 
@@ -61,13 +110,13 @@ class RunningHandlers:
         "_tasks",
         "_waiting",
         "_waiting_bytes",
-        "_loop",
+        "loop",
         "_starter",
-        "_shares_starter",
+        "_idle",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, starter: TaskStarter | None) -> None:
-        """Create the handlers of a session; `starter` belongs to several sessions, or is None."""
+    def __init__(self, loop: asyncio.AbstractEventLoop, idle: IdleHandlers | None = None) -> None:
+        """Create the handlers of a session; `idle` is what it has instead as long as no handler waits, or None."""
         self.push: PushTransport | None = None  # The transport that delivers the messages, if it can be paused.
         # Waits until few messages are unsent. Without it, messages above the limit are refused instead of waiting.
         self.drain: Callable[[], Awaitable[None]] | None = None
@@ -76,14 +125,17 @@ class RunningHandlers:
         self._tasks = _NOTHING_RUNS
         self._waiting: OrderedDict[object, _WaitingMessage] | None = None
         self._waiting_bytes = 0
-        self._loop = loop
-        self._starter = starter or task_starter(loop)
-        self._shares_starter = starter is not None
+        self.loop, self._idle = loop, idle
+        self._starter: TaskStarter = task_starter(loop) if idle is None else idle.starter
 
     @property
     def defers(self) -> bool:
         """True if handlers begin in the next iteration of the event loop."""
         return self._starter.defers
+
+    def own(self) -> RunningHandlers:
+        """Return this object."""
+        return self
 
     def start(self, coro: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
         """Start a coroutine at once, up to its first wait; return its task, or None if it has ended."""
@@ -94,29 +146,32 @@ class RunningHandlers:
             push.pause()
             # The next message is delivered when this handler has begun. While handlers that wait shortly get their
             # turns like this, few of them run at the same time, and there are few objects to collect.
-            self._loop.call_soon(push.resume)
+            self.loop.call_soon(push.resume)
         return task
 
-    def add(self, task: asyncio.Task[None]) -> None:
-        """Add the task of a handler."""
+    def add(self, task: asyncio.Task[None]) -> RunningHandlers:
+        """Add the task of a handler, unless it is here; return this object."""
         if not self._tasks:
             self._tasks = {}
         self._tasks[task] = None
         if len(self._tasks) >= _MAX_RUNNING:
             self.is_full = True
+        return self
 
-    def remove(self, task: asyncio.Task[None]) -> None:
-        """Remove the task of a handler. Handlers call this themselves, which saves an iteration of the event loop; it
-        is a callback of tasks that are cancelled before they start."""
+    def remove(self, task: asyncio.Task[None]) -> RunningHandlers | IdleHandlers:
+        """Remove the task of a handler; return what the session has from now on. Handlers call this themselves, which
+        saves an iteration of the event loop; it is a callback of tasks that are cancelled before they start."""
         if task not in self._tasks:
-            return
+            return self
         del self._tasks[task]
         if not self._tasks:
             self._tasks = _NOTHING_RUNS  # Frees the memory of the dict.
         if self.is_full and len(self._tasks) < _MAX_RUNNING:
             self.is_full = False
             if self._waiting and self.drain is not None and self._beginning is None:
-                self._beginning = self._loop.create_task(self._begin_waiting(self.drain), context=Context())
+                self._beginning = self.loop.create_task(self._begin_waiting(self.drain), context=Context())
+        is_idle = not self._tasks and not self._waiting and self._beginning is None and self.drain is None
+        return self._idle if is_idle and self._idle is not None else self
 
     def postpone(
         self,
@@ -170,8 +225,8 @@ class RunningHandlers:
 
     async def finish(self, timeout: float) -> None:
         """Wait up to `timeout` seconds for the handlers to end, also for those that wait; then cancel them."""
-        deadline = self._loop.time() + timeout
-        while self._waiting and (remaining := deadline - self._loop.time()) > 0:
+        deadline = self.loop.time() + timeout
+        while self._waiting and (remaining := deadline - self.loop.time()) > 0:
             tasks = [*self._tasks] if self._beginning is None else [self._beginning]
             if not tasks:
                 break
@@ -183,8 +238,8 @@ class RunningHandlers:
             self._beginning.cancel()
         for entry in dropped:
             entry.reply(None, 0)
-        await finish_tasks(self._tasks, max(deadline - self._loop.time(), 0))
-        if not self._shares_starter:
+        await finish_tasks(self._tasks, max(deadline - self.loop.time(), 0))
+        if self._idle is None:
             await self._starter.close()
 
 

@@ -63,6 +63,12 @@ def session_class(dispatcher: Dispatcher) -> type[Session]:
     return getattr(dispatcher, "session_class", Session)
 
 
+def handler_of(dispatcher: Dispatcher) -> Callable[..., Any]:
+    """Return what handles the messages of a session: the dispatcher itself if it can be called, which saves the memory
+    of a bound method for each session."""
+    return dispatcher if callable(dispatcher) else dispatcher.handle
+
+
 async def _serve_session(
     service: Service,
     transport: Transport,
@@ -130,7 +136,7 @@ class CallsInThreads:
     def _adopt(self, request: RequestReceived, coro: Coroutine[Any, Any, None], context: Context, until: Any) -> None:
         """Let the handler of a request, which a thread has begun, go on as a task."""
         session = self._session
-        task = adopted_task(session._loop, coro, context, until)
+        task = adopted_task(session._handlers.loop, coro, context, until)
         session._handlers.add(task)
         session.running = session.running or {}
         session.running[request.id] = RunningRequest(request, session._send, task)

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from ..aio.eager import TaskStarter
 from ..errors import ConnectionClosedError, MCPError, ProtocolViolationError, RequestTimeoutError
 from ..protocol import jsonrpc
 from ..protocol.connection import Connection
@@ -26,7 +25,7 @@ from .large.incoming import LargeMessages
 from .options import RequestOptions
 from .pending import NO_REQUESTS, PendingRequests
 from .replies import error_response, run_notification_handler
-from .running import RunningHandlers, RunningRequest, ignore_response
+from .running import IdleHandlers, RunningHandlers, RunningRequest, ignore_response
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -44,7 +43,7 @@ class Session:
     for messages that follow immediately, and returns the result of `initialize`, or None if `handle` returns it."""
 
     __slots__ = ("connection", "auth", "scope", "transport", "handle", "ended", "_on_initialize", "_pending",
-                 "running", "_handlers", "_message_size", "_loop", "_input_ended", "_closed", "_large",
+                 "running", "_handlers", "_message_size", "_input_ended", "_closed", "_large",
                  "_request_transport", "note_request")  # fmt: skip
 
     def __init__(
@@ -53,7 +52,7 @@ class Session:
         transport: Transport | RequestTransport,
         handle: Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]],
         on_initialize: Callable[[Connection, RequestReceived], BaseModel | None] | None = None,
-        starter: TaskStarter | None = None,
+        idle: IdleHandlers | None = None,
         auth: RequestAuth | None = None,
         scope: Mapping[str, Any] | None = None,
     ) -> None:
@@ -65,8 +64,7 @@ class Session:
         self._pending, self.running = NO_REQUESTS, _NOTHING_RUNS
         self._message_size, self.ended = 0, False
         self._large: LargeMessages | None = None  # The messages that wait, if a large one is being handled.
-        self._loop = asyncio.get_running_loop()
-        self._handlers = RunningHandlers(self._loop, starter)
+        self._handlers: IdleHandlers | RunningHandlers = idle or RunningHandlers(asyncio.get_running_loop())
         self._input_ended: asyncio.Future[None] | None = None
         self._closed: asyncio.Future[None] | None = None
         self.note_request: Callable[[RequestReceived, bool], None] | None = None  # With True if it has ended at once.
@@ -75,7 +73,7 @@ class Session:
     def closed(self) -> asyncio.Future[None]:
         """A future that is done when the connection has ended; do not cancel it."""
         if self._closed is None:
-            self._closed = self._loop.create_future()
+            self._closed = self._handlers.loop.create_future()
             if self.ended:
                 self._closed.set_result(None)
         return self._closed
@@ -89,15 +87,16 @@ class Session:
 
     async def run(self, first: bytes | None = None) -> None:
         """Receive messages, the first of which may be `first`; in the end fail requests with ConnectionClosedError."""
-        self._handlers.drain = self.transport.drain
-        push = self._handlers.push = self.transport if isinstance(self.transport, PushTransport) else None
+        self._handlers = handlers = self._handlers.own()
+        handlers.drain = self.transport.drain
+        push = handlers.push = self.transport if isinstance(self.transport, PushTransport) else None
         if first is not None:
             self._receive_bytes(first)
         try:
             if self._request_transport is not None:
                 self._request_transport.set_sink(self)
             if push is not None:
-                self._input_ended = self._loop.create_future()
+                self._input_ended = handlers.loop.create_future()
                 push.set_receiver(self._receive_bytes)
                 await self._input_ended
             else:
@@ -166,7 +165,7 @@ class Session:
             if begin and self._handlers.postpone(self.connection, event, reply, begin, self._message_size):
                 return True
             if (task := self._handlers.start(self._run_request_handler(event, reply, channel))) is not None:
-                self.running = self.running or {}
+                self._handlers, self.running = self._handlers.add(task), self.running or {}
                 self.running[event.id] = RunningRequest(event, reply, task)
             if self.note_request is not None:
                 self.note_request(event, task is None)
@@ -201,7 +200,7 @@ class Session:
             response, code = error_response(self.connection, request, error)
         finally:
             if self.running and (running := self.running.get(request.id)) is not None and running.request is request:
-                self._handlers.remove(running.task)
+                self._handlers = self._handlers.remove(running.task)
         if not is_open:
             return
         if running is not None:  # The entry belongs to this request: its id is in use while the request is open.
@@ -238,6 +237,7 @@ class Session:
     def _run_notification_handler(self, notification: NotificationReceived) -> None:
         # Its messages belong to no request, so the channel of the handler is the session.
         if (task := self._handlers.start(run_notification_handler(notification, self.handle, self))) is not None:
+            self._handlers = self._handlers.add(task)
             task.add_done_callback(self._handlers.remove)
 
     # ---- sending ----------------------------------------------------------------------------------------------------

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from typing import Any
 
+from support.endpoints import HANDSHAKE, Rev, among
+from support.http.asgi_client import Web
+
+from mcp_generated import App
 from mcp_runtime.session.running import RunningHandlers
 
 
@@ -44,3 +50,36 @@ async def test_handlers_that_wait_shortly_end_before_many_others_begin() -> None
     while push.pending or push.running:
         await asyncio.sleep(0)
     assert 0 < push.maximum <= 200
+
+
+def sessions_with_handlers() -> int:
+    """The number of sessions that have handlers of their own."""
+    gc.collect()
+    return sum(type(item) is RunningHandlers for item in gc.get_objects())
+
+
+@among(HANDSHAKE[-1:])
+async def test_a_session_has_handlers_of_its_own_only_while_one_waits(rev: Rev) -> None:
+    app, go = App("waits"), asyncio.Event()
+
+    @app.tool
+    async def wait() -> str:
+        await go.wait()
+        return "done"
+
+    def call(id: int) -> dict[str, Any]:
+        return rev.request(id, "tools/call", {"name": "wait", "arguments": {}})
+
+    endpoint, before = app.asgi(), sessions_with_handlers()
+    clients = [Web(endpoint, rev) for _ in range(3)]
+    for client in clients:
+        await client.open()
+    answers = [client.request(body=call(id)) for client in clients for id in (1, 2)]
+    await asyncio.sleep(0.01)
+    assert sessions_with_handlers() == before + len(clients)
+    go.set()
+    for answer in answers:
+        await answer.whole()
+        assert answer.json["result"]["content"][0]["text"] == "done"
+    assert sessions_with_handlers() == before
+    await endpoint.close()

@@ -13,6 +13,7 @@ from support.stores.homes import FEW_HOMES, place_of
 from support.stores.shared_workers import Workers, workers
 
 from mcp_generated import App, Context
+from mcp_runtime.transports.http_shared import local_replicas
 
 NEWEST = HANDSHAKE[-1:]
 PRIMED = since("2025-11-25", HANDSHAKE)
@@ -228,6 +229,26 @@ async def test_a_second_get_at_another_worker_replaces_the_first(rev: Rev, place
         await second.messages(1)
         assert (len(first.json_messages), len(second.json_messages)) == (1, 1)
         await second.leave()
+
+
+@among(PRIMED)
+async def test_a_session_that_was_forgotten_gets_all_of_its_next_streams(
+    rev: Rev, place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_replicas, "_UNUSED_SECONDS", 0.05)
+    server = Steps()
+    server.go.set()
+    async with workers(rev, server.make, place, count=1) as client:
+        first = await client.answered(body=call(rev, 1))
+        ids = {first.events[0].id}
+        for number in (2, 3):
+            while client.applications[0]._stateful.session_count:
+                await asyncio.sleep(0.02)
+            answer = await client.answered(body=call(rev, number))
+            assert steps(answer) == [1, 2, 3, 4, 5, number]
+            resumed = await client.answered("GET", headers={"last-event-id": answer.events[0].id})
+            assert steps(resumed) == [1, 2, 3, 4, 5, number] and answer.events[0].id not in ids
+            ids.add(answer.events[0].id)
 
 
 @among(STATELESS)

@@ -119,6 +119,7 @@ class UpstreamSession(Session):
         except StopIteration:
             return
         if (task := self._handlers.start(_finish(rest))) is not None:
+            self._handlers = self._handlers.add(task)
             task.add_done_callback(self._handlers.remove)
 
     def _resolve_bytes(self, id: int, body: bytes) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from ...aio.eager import task_starter
 from ...http.asgi import Receive, Send, Sending, send_error
 from ...http.headers import PROTOCOL_VERSION, Headers, HTTPError
 from ...protocol.lifecycle import Phase
 from ...session.identity import RequestAuth
+from ...session.running import IdleHandlers
 from ...session.session import Session
 from .responders import IncomingPost
 from .sessions import HTTPSession
@@ -51,11 +51,12 @@ class SessionlessHandler(StatefulHandler):
         connection = service.connection()
         if phase is None:
             connection.enter_phase(Phase.OPEN)
-        if self._starter is None:
-            self._starter = task_starter(asyncio.get_running_loop())
+        if self._idle_handlers is None:
+            self._idle_handlers = IdleHandlers(asyncio.get_running_loop())
         http_session = HTTPSession(auth.owner, self._sessions.events)
         http_session.on_end = dispatcher.detach
-        session = Session(connection, http_session, dispatcher.handle, dispatcher.initialize, self._starter, auth)
+        handle, opening = dispatcher.handle, dispatcher.initialize
+        session = Session(connection, http_session, handle, opening, self._idle_handlers, auth)
         http_session.session = session
         dispatcher.attach(session)
         try:

@@ -33,7 +33,6 @@ class HTTPSession:
         "owner",
         "session",
         "last_used",
-        "close_reason",
         "on_end",
         "client",
         "is_half_open",
@@ -42,6 +41,8 @@ class HTTPSession:
         "_standalone_streams",
         "_streams",
     )
+
+    close_reason: Final = "the session was ended"
 
     def __init__(
         self, owner: object, events: EventStore, retry: int = RETRY, client: ClientKey = ("address", None)
@@ -52,7 +53,6 @@ class HTTPSession:
         self.session: Session | None = None
         self.on_end: Callable[[], None] | None = None
         self.last_used = float("-inf")
-        self.close_reason = "the session was ended"
         self._events, self._retry = events, retry
         self._standalone_streams: tuple[SSEStream, ...] = ()  # In the order of their last connection.
         self._streams: dict[str, SSEStream] | None = None

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from ...aio.eager import TaskStarter, task_starter
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...aio.workers.threads import CALLER
@@ -21,7 +20,8 @@ from ...protocol.jsonrpc import INTERNAL_ERROR, Message, RequestMessage
 from ...protocol.lifecycle import Phase
 from ...session.identity import RequestAuth
 from ...session.interfaces import Service
-from ...session.serving import session_class
+from ...session.running import IdleHandlers
+from ...session.serving import handler_of, session_class
 from ...session.session import Session
 from .responders import IncomingPost, PostResponder, SessionResponder
 from .sessions import SessionStore
@@ -59,7 +59,7 @@ class StatefulHandler:
         self._sessions = sessions
         self._keep_alive = keep_alive
         self._responder_class = responder_class
-        self._starter: TaskStarter | None = None
+        self._idle_handlers: IdleHandlers | None = None
         self._template: Connection | None = None
         self._counts = ClientCounts(_MAX_RUNNING, _MAX_RUNNING_OF_ADDRESS)
 
@@ -75,12 +75,13 @@ class StatefulHandler:
         dispatcher = service.dispatcher(state)
         if self._template is None:
             self._template = service.connection()
-            self._starter = task_starter(asyncio.get_running_loop())
+            self._idle_handlers = IdleHandlers(asyncio.get_running_loop())
         connection = self._template.copy_for_new_connection()
         dispatcher.identify(http_session.id)
         http_session.on_end = dispatcher.detach
         make = session_class(dispatcher)
-        session = make(connection, http_session, dispatcher.handle, dispatcher.initialize, self._starter, auth)
+        handle, opening = handler_of(dispatcher), dispatcher.initialize
+        session = make(connection, http_session, handle, opening, self._idle_handlers, auth)
         http_session.session = session
         dispatcher.attach(session)
         responder = self._dispatch(session, post, http_session)
@@ -161,8 +162,8 @@ class StatefulHandler:
     async def close(self) -> None:
         """End all sessions."""
         await self._sessions.close()
-        if self._starter is not None:
-            await self._starter.close()
+        if self._idle_handlers is not None:
+            await self._idle_handlers.close()
 
     def _dispatch(self, session: Session, post: IncomingPost, streams: StreamSource) -> PostResponder | None:
         """Let a session handle a posted message; return None if the message gets no response."""

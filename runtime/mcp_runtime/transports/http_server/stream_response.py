@@ -85,32 +85,29 @@ def _hold(
     cursor: int,
 ) -> bool:
     """Let a stream go on without a task, from a number on; return False if the server cannot do that."""
-    held = HeldStream(stream, keep_alive, cursor)
+    held = HeldStream(stream, keep_alive, cursor) if until is None else LimitedStream(stream, keep_alive, cursor, until)
     if (rest := response.hold(held)) is None:
         return False
     stream.exchange(connection, held)
-    held.wait(rest, until)
+    held.wait(rest)
     return True
 
 
 class HeldStream:
     """A stream that is sent over an open connection, without a task while there is nothing to send: very many wait."""
 
-    __slots__ = ("_stream", "_keep_alive", "_cursor", "_response", "_timer")
+    __slots__ = ("_stream", "_keep_alive", "_cursor", "_response")
 
     def __init__(self, stream: SSEStream, keep_alive: KeepAliveTimer, cursor: int) -> None:
         """Go on with a stream after the message of this number."""
         self._stream, self._keep_alive, self._cursor = stream, keep_alive, cursor
         self._response: HeldResponse | None = None  # None while it is sent, and at the end.
-        self._timer: asyncio.TimerHandle | None = None
 
-    def wait(self, response: HeldResponse, until: float | None = None) -> None:
-        """Wait until there is something to send; end at a time of the event loop."""
+    def wait(self, response: HeldResponse) -> None:
+        """Wait until there is something to send."""
         self._response = response
         self._stream.begin_waiting(self)
         self._keep_alive.begin(self)
-        if until is not None:
-            self._timer = asyncio.get_running_loop().call_at(until, self.on_disconnect)
 
     def done(self) -> bool:
         """Return True if it does not wait."""
@@ -154,5 +151,26 @@ class HeldStream:
 
     def _end(self) -> None:
         self._stream.release(self)
+
+
+class LimitedStream(HeldStream):
+    """The same, until a time of the event loop: that at which the token of the client expires."""
+
+    __slots__ = ("_until", "_timer")
+
+    def __init__(self, stream: SSEStream, keep_alive: KeepAliveTimer, cursor: int, until: float) -> None:
+        """Go on with a stream after the message of this number."""
+        super().__init__(stream, keep_alive, cursor)
+        self._until = until
+        self._timer: asyncio.TimerHandle | None = None
+
+    def wait(self, response: HeldResponse) -> None:
+        """Wait until there is something to send, or the time has come."""
+        super().wait(response)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_at(self._until, self.on_disconnect)
+
+    def _end(self) -> None:
+        super()._end()
         if self._timer is not None:
             self._timer.cancel()

@@ -87,6 +87,10 @@ class ChangeLog:
             self._readers[reader] = None
         await self.read()
 
+    def has_reader(self, reader: ChangeReader) -> bool:
+        """Return True if changes are delivered to a reader."""
+        return reader in self._readers
+
     def detach(self, reader: ChangeReader) -> None:
         """Deliver no changes any more."""
         self._readers.pop(reader, None)

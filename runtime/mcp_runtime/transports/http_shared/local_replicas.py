@@ -24,13 +24,13 @@ class Replicas:
         """Return the replica of a session, if this worker has one."""
         replica = self._open.get(id)
         if replica is not None:
-            replica.last_used = asyncio.get_running_loop().time()
+            replica.last_used = self._worker.recent(asyncio.get_running_loop().time())
         return replica
 
     def add(self, replica: SessionReplica) -> None:
         """Add a replica."""
         loop = asyncio.get_running_loop()
-        replica.last_used = loop.time()
+        replica.last_used = self._worker.recent(loop.time())
         self._open[replica.id] = replica
         if self._timer is None:
             self._timer = loop.call_later(self._interval, self._sweep)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic_core import from_json, to_json
 
 from ...http.client_keys import ClientKey
+from ...protocol.connection import Connection
 from ...protocol.jsonrpc import INTERNAL_ERROR, Id, Message, RequestMessage
 from ...protocol.lifecycle import Phase
 from ...protocol.revision import Request
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _NO_EVENTS: Final = InMemoryEventStore()
 _REST: Final = 0.1  # The part of its time to live for which a session that was touched is not touched again.
 _SHARED_RECORDS: Final = 256
+_UNKNOWN: Final = object()  # The owner of a session before a request has shown it.
 _CHANGING: Final = ("level", "uris", "rules", "phase")
 
 
@@ -98,9 +100,9 @@ class StreamOpener:
 class SessionReplica(HTTPSession):
     """A session as one worker has it. Its state is in the record of the store; other workers have replicas as well."""
 
-    __slots__ = ("_owner_digest", "_is_owned", "_owner", "_touched", "record", "first_change", "_worker", "_ttl",
-                 "_sharing", "_connection", "_standalone", "_own_streams", "_binding", "_resumed", "has_ended",
-                 "handshake_ttl", "dispatcher", "replicated")  # fmt: skip
+    __slots__ = ("_owner_digest", "_touched", "record", "first_change", "_worker", "_ttl",
+                 "_sharing", "_standalone", "_binding", "_resumed", "has_ended",
+                 "handshake_ttl", "dispatcher")  # fmt: skip
 
     def __init__(
         self, id: str, owner: object, client: ClientKey, worker: Worker, ttl: float, handshake_ttl: float, retry: int
@@ -119,13 +121,11 @@ class SessionReplica(HTTPSession):
         super().__init__(owner, _NO_EVENTS, retry, client)
         self.id, self._worker, self._ttl, self.handshake_ttl = id, worker, ttl, handshake_ttl
         self._owner_digest = owner_digest(owner)
-        self._owner: object = None  # The owner that the record has, as a request has shown it; see `_is_owned`.
-        self._is_owned = False
+        self.owner = _UNKNOWN  # Until a request has shown the owner that the record has.
         self._touched = float("-inf")
         self.record: bytes | None = None
         self.first_change = 0  # The last change that its first worker had read when the session was opened.
         self._standalone: StandaloneStream | None = None  # Most sessions have no stream.
-        self._own_streams = 0
         self._binding = ""  # What the ids of the streams of responses end with.
         self._resumed: weakref.WeakValueDictionary[str, StoredStream] | None = None
         self.has_ended = False
@@ -133,7 +133,17 @@ class SessionReplica(HTTPSession):
     def connect(self, sharing: SessionSharing, dispatcher: Dispatcher, session: ReplicatedSession) -> None:
         """Set what handles the messages of the session, and is detached when it ends."""
         self.session, self.dispatcher = session, dispatcher
-        self._sharing, self._connection, self.replicated = sharing, session.connection, session
+        self._sharing = sharing
+
+    @property
+    def replicated(self) -> ReplicatedSession:
+        """What handles the messages of the session."""
+        assert isinstance(self.session, ReplicatedSession), "it is connected"
+        return self.session
+
+    @property
+    def _connection(self) -> Connection:
+        return self.replicated.connection
 
     def new_request_id(self) -> Id:
         """Return the id of a request to the client, which is unique among all workers."""
@@ -162,11 +172,11 @@ class SessionReplica(HTTPSession):
 
     def belongs_to(self, owner: object) -> bool:
         """Return True for the owner that the record has."""
-        if self._is_owned and owner == self._owner:
+        if self.owner is not _UNKNOWN and owner == self.owner:
             return True
         if owner_digest(owner) != self._owner_digest:
             return False
-        self._owner, self._is_owned = owner, True
+        self.owner = owner
         return True
 
     async def read(self) -> bytes | None:
@@ -178,7 +188,7 @@ class SessionReplica(HTTPSession):
         if now < self._touched + _REST * self._ttl and self._connection.phase is Phase.OPEN:
             return await self._worker.store.get(self.key)
         record = await self._worker.store.touch(self.key, self._ttl)
-        self._touched = now
+        self._touched = self._worker.recent(now)
         return record
 
     def load(self, record: bytes) -> None:
@@ -257,8 +267,7 @@ class SessionReplica(HTTPSession):
         return StreamOpener(self, message)
 
     def _new_stream(self) -> SSEStream:
-        self._own_streams += 1
-        id = f"{self._worker.id}{self._own_streams}_{self._bind()}"
+        id = f"{self._worker.new_token()}_{self._bind()}"
         return StoredStream(self._worker, id, self._ttl, self._retry, self.save)
 
     def _bind(self) -> str:

@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ...aio.eager import task_starter
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...errors import JSONRPCError
@@ -19,6 +18,8 @@ from ...protocol.jsonrpc import RequestMessage
 from ...protocol.lifecycle import Phase
 from ...session.identity import RequestAuth
 from ...session.interfaces import Service, SessionSharing
+from ...session.running import IdleHandlers
+from ...session.serving import handler_of
 from ...session.session import Session
 from ...stores.primitives import StoreUnavailableError
 from ..http_server.responders import IncomingPost, PostResponder, SessionResponder
@@ -109,14 +110,14 @@ class SharedStatefulHandler(StatefulHandler):
         dispatcher = service.dispatcher(await self._lifespans[id(service.origin)].state())
         if self._template is None:
             self._template = service.connection()
-            self._starter = task_starter(asyncio.get_running_loop())
+            self._idle_handlers = IdleHandlers(asyncio.get_running_loop())
         connection = self._template.copy_for_new_connection()
         sharing = self._sharing
         if state is not None and not sharing.restore(dispatcher, connection, state):
             return None
         dispatcher.identify(replica.id)
         opening = dispatcher.initialize if state is None else None
-        session = ReplicatedSession(connection, replica, dispatcher.handle, opening, self._starter, auth)
+        session = ReplicatedSession(connection, replica, handler_of(dispatcher), opening, self._idle_handlers, auth)
         replica.connect(sharing, dispatcher, session)
         dispatcher.attach(session)
         return session

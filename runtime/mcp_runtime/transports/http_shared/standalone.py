@@ -31,7 +31,7 @@ class ChangeClient(Protocol):
 class StandaloneListener(StreamClaim):
     """One GET of the stream at this worker: its claim, where it is, and the changes that it has not sent yet."""
 
-    __slots__ = ("number", "change", "queue", "_stream", "_log", "_client", "_seen", "_is_reading")
+    __slots__ = ("number", "change", "queue", "_stream", "_log", "_client", "_seen")
 
     def __init__(
         self, stream: StandaloneStream, log: ChangeLog, client: ChangeClient, worker: Worker, ttl: float
@@ -50,7 +50,6 @@ class StandaloneListener(StreamClaim):
         self.number = 0  # Of the last message that was sent before.
         self.change = self._seen = 0  # The last change that the client has got, and the last one of the log.
         self.queue = _NOTHING
-        self._is_reading = False
 
     async def take_over(self, position: tuple[int, int] | None, first_change: int) -> None:
         """Take the stream over, at a position or else where it is; `first_change` precedes the session."""
@@ -62,8 +61,7 @@ class StandaloneListener(StreamClaim):
 
     async def read_log(self) -> None:
         """Get changes from now on, and those before that the client has not got."""
-        if not self._is_reading:
-            self._is_reading = True
+        if not self._log.has_reader(self):
             await self._log.attach(self, self.change)
             if not self._stream.has_listener(self):
                 self.end()
@@ -94,11 +92,10 @@ class StandaloneStream(StoredStream):
     that of the last message and that of the last change. Both are stored before they are sent, see `stream_claims`.
     """
 
-    __slots__ = ("_listener", "_has_news", "_token")
+    __slots__ = ("_has_news", "_token")
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY) -> None:
         super().__init__(worker, id, ttl, retry, _ready)
-        self._listener: StandaloneListener | None = None
         self._has_news = False  # True if messages may have been stored since the store was last read.
         self._token: tuple[list[bytes], str] | None = None  # The batch that is being stored, and its token.
 
@@ -157,11 +154,12 @@ class StandaloneStream(StoredStream):
     def _set_listener(self, listener: StandaloneListener | None) -> None:
         if self._listener is not None:
             self._listener.end()
-        self._listener = listener
+        self._claim = listener
 
     @property
-    def _claimed(self) -> str:
-        return "" if self._listener is None else self._listener.token
+    def _listener(self) -> StandaloneListener | None:
+        """What the attached connection has, or the one that is attached next: its claim is no other one."""
+        return self._claim if isinstance(self._claim, StandaloneListener) else None
 
     def _look(self) -> None:
         self._has_news = True

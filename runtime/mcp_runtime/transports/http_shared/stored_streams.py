@@ -42,8 +42,8 @@ class StoredStream(SSEStream):
     A connection that resumes the stream takes it over, see `stream_claims`, and its worker tells the one before to
     detach its own. The writer sends a hint to the worker with the connection when there is more to read."""
 
-    __slots__ = ("_worker", "_ttl", "_is_writer", "_prepare", "_unstored", "_recent", "_stored", "_storing",
-                 "_scheduled", "_ending", "_dropped", "_claim", "_scopes", "_is_registered", "requests",
+    __slots__ = ("_worker", "_ttl", "_prepare", "_unstored", "_recent", "_stored", "_storing",
+                 "_scheduled", "_ending", "_dropped", "_claim", "_scopes", "requests",
                  "__weakref__")  # fmt: skip
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None) -> None:
@@ -58,14 +58,13 @@ class StoredStream(SSEStream):
         """
         super().__init__(_NO_EVENTS, retry=retry, id=id)
         self._worker, self._ttl, self._prepare = worker, ttl, prepare
-        self._is_writer = prepare is not None
         self._unstored, self._stored = _NOTHING, 0
         self._recent: Sequence[tuple[int, bytes]] = ()  # Stored messages that the attached connection still gets.
         self._storing: asyncio.Task[Any] | None = None
         self._scheduled: asyncio.Handle | None = None  # Begins to store, unless the connection does so before.
-        self._ending = self._dropped = self._is_registered = False
+        self._ending = self._dropped = False
         self._claim: StreamClaim | None = None  # That of the last connection that has taken the stream over here.
-        self._scopes: frozenset[str] = _NO_SCOPES
+        self._scopes: frozenset[str] | None = None  # Those that are stored; None before `register`.
         self.requests: Sequence[Id] = ()  # The ids of the requests that the stream answers.
 
     # ---- writing -----------------------------------------------------------------------------------------------------
@@ -80,7 +79,7 @@ class StoredStream(SSEStream):
 
     def finish(self) -> None:
         """End the stream: the connection ends when all messages are sent."""
-        if not self._ending and self._is_writer:
+        if not self._ending and self._prepare is not None:
             self._ending = True
             self.last += 1
             self._ttl = min(self._ttl, _FINISHED_SECONDS)
@@ -89,7 +88,7 @@ class StoredStream(SSEStream):
     def drop(self) -> None:
         """End the stream, and delete its messages."""
         self._end_here()
-        if self._is_writer:
+        if self._prepare is not None:
             self._worker.drop(self.id)
 
     def _end_here(self) -> None:
@@ -171,8 +170,8 @@ class StoredStream(SSEStream):
         if self._prepare is not None:
             await self._prepare()
         storing = self._store_batch(batch)
-        needs_scopes = self.auth is not None and self.auth.checked_scopes != self._scopes
-        needs_requests = self.requests and not self._is_registered and batch[-1] != _END  # Nothing fails after the end.
+        needs_scopes = self.auth is not None and self.auth.checked_scopes != (self._scopes or _NO_SCOPES)
+        needs_requests = self.requests and self._scopes is None and batch[-1] != _END  # Nothing fails after the end.
         if needs_scopes or needs_requests:
             await asyncio.gather(self.register(), storing)
         else:
@@ -207,19 +206,19 @@ class StoredStream(SSEStream):
     async def register(self) -> None:
         """Store that the stream exists, and the scopes that its reader needs. It may be resumed before its first
         message."""
-        self._scopes = frozenset() if self.auth is None else self.auth.checked_scopes
-        await store_registration(self._worker, self.id, self._ttl, self._scopes, self.requests)
-        self._is_registered = True
+        scopes = _NO_SCOPES if self.auth is None else self.auth.checked_scopes
+        await store_registration(self._worker, self.id, self._ttl, scopes, self.requests)
+        self._scopes = scopes
 
     async def required_scopes(self) -> list[str]:
         """Return the scopes that the request of this stream has needed."""
-        if self._is_writer:
+        if self._prepare is not None:
             return [] if self.auth is None else sorted(self.auth.checked_scopes)
         return (await registration_of(self._worker, self.id))[0]
 
     async def end_failed(self, reason: str) -> None:
         """End a stream that its worker does not write any more: its requests fail, unless they were answered before."""
-        requests = self.requests if self._is_writer else (await registration_of(self._worker, self.id))[1]
+        requests = self.requests if self._prepare is not None else (await registration_of(self._worker, self.id))[1]
         entries = await self._worker.read(self.id, 0, STREAM_LIMIT)
         if not entries or entries[-1][1] != _END:
             rest = [*failures(requests, entries, reason), _END]
@@ -280,7 +279,7 @@ class StoredStream(SSEStream):
         self.finished = self._dropped
         if self._stored or not self._ending:  # Otherwise all is sent with the first id that a client could resume with.
             self._worker.streams[self.id] = self
-        if not self._is_writer:
+        if self._prepare is None:
             self._worker.watched.add(self)
         super().attach(connection)
 
@@ -324,7 +323,7 @@ class StoredStream(SSEStream):
 
     async def _next_entries(self, response: PartedResponse, cursor: int) -> list[tuple[int, bytes]]:
         """Return the next messages: those that this worker stores or has just stored, or else those of the store."""
-        if self._is_writer and cursor >= self._stored:
+        if self._prepare is not None and cursor >= self._stored:
             if not self._ending:  # Otherwise there will soon be the rest, which is then sent with the head.
                 await response.flush()
             if self._scheduled is not None:

@@ -68,13 +68,17 @@ async def registration_of(worker: Worker, stream: str) -> tuple[list[str], list[
 class StreamClaim:
     """The right of one connection to send a stream."""
 
-    __slots__ = ("token", "_worker", "_id", "_ttl", "_record", "_former")
+    __slots__ = ("_worker", "_id", "_ttl", "_record", "_former")
 
     def __init__(self, worker: Worker, stream: str, ttl: float) -> None:
         """Create a claim on the stream of an id; `ttl` is the time to live of its record, in seconds."""
-        self.token = worker.new_token()
         self._worker, self._id, self._ttl = worker, stream, ttl
-        self._record = self._former = b""
+        self._record = self._former = to_json(Position(worker.new_token()))
+
+    @property
+    def token(self) -> str:
+        """What names the connection. Only the record has it: very many connections wait."""
+        return self._record.split(b'"', 2)[1].decode()  # Parsers of JSON keep strings that they have read.
 
     async def take(self, number: int | None = None, change: int = 0) -> tuple[Position, Position]:
         """Take the stream over, at these numbers or else where it is; return the positions before and now."""

@@ -43,7 +43,7 @@ class HoldingConnection(Protocol):
 class ConnectionResponse:
     """A response in chunks whose head is sent: the part of uvicorn's object for a request that is still needed."""
 
-    __slots__ = ("disconnected", "keep_alive", "response_complete", "_client", "_connection")
+    __slots__ = ("disconnected", "keep_alive", "_client", "_connection")
 
     # uvicorn's attributes of a request whose response goes on.
     access_log: Final = False
@@ -58,7 +58,7 @@ class ConnectionResponse:
         """Create the rest of a response; with `keep_alive`, the connection stays open after it."""
         self._connection, self.keep_alive = connection, keep_alive
         self._client: ResponseClient | None = client
-        self.disconnected = self.response_complete = False
+        self.disconnected = False
 
     @property
     def transport(self) -> asyncio.Transport:
@@ -70,9 +70,18 @@ class ConnectionResponse:
         """Uvicorn's flow control of the connection."""
         return self._connection.flow
 
+    @property
+    def response_complete(self) -> bool:
+        """True when the end of the response has been sent."""
+        return self._client is None and not self.disconnected
+
+    @response_complete.setter
+    def response_complete(self, is_complete: bool) -> None:
+        if is_complete:
+            self._client = None
+
     def on_response(self) -> None:
         """Let the connection go on: the response is complete."""
-        self._client = None
         self._connection.let_go(self)
 
     async def send(self, message: MutableMapping[str, Any]) -> None:

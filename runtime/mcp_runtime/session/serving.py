@@ -137,6 +137,6 @@ class CallsInThreads:
         """Let the handler of a request, which a thread has begun, go on as a task."""
         session = self._session
         task = adopted_task(session._handlers.loop, coro, context, until)
-        session._handlers.add(task)
+        session._handlers = session._handlers.add(task)
         session.running = session.running or {}
         session.running[request.id] = RunningRequest(request, session._send, task)

@@ -32,7 +32,8 @@ TOOLS = 100
 SDK = "mcp-types==2.3.0"
 REMARK = """The aim was to read in at most the time of mcp_types, and 2.2 times that of msgspec. The second is out of
 reach of pydantic-core: its JSON parser alone takes more than the half of it, and the validation of these tools with no
-model inside of them and no further properties takes as long as msgspec takes for all (pydantic 2.14)."""
+model inside of them and no further properties takes as long as msgspec takes for all (pydantic 2.14). Plain BaseModels
+with the properties of msgspec's classes, without aliases and further properties, take 2.8 to 3.4 times its time."""
 
 
 def message() -> bytes:

@@ -30,8 +30,8 @@ _EXTRAS: Final = {
         ("skills", "skills"),
     ),
     **{
-        f"mcp_generated.extensions.{name}.{module}": wanted
-        for name, wanted in (("apps", ("a view", "views")), ("skills", ("skills", "skills")))
+        f"mcp_generated.extensions.{name}.{module}": extra
+        for name, extra in (("apps", ("a view", "views")), ("skills", ("skills", "skills")))
         for module in ("client", "methods", "server", "sync", "types")
     },
 }

@@ -42,7 +42,7 @@ class HTTPSession:
         "_streams",
     )
 
-    close_reason: Final = "the session was ended"
+    close_reason = "the session was ended"
 
     def __init__(
         self, owner: object, events: EventStore, retry: int = RETRY, client: ClientKey = ("address", None)

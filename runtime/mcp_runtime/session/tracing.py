@@ -25,7 +25,7 @@ _log: Final = logging.getLogger(__name__)
 
 OPENTELEMETRY: Final = "opentelemetry"  # Traces are possible if `sys.modules` has it.
 _TRACE: Final = f"{OPENTELEMETRY}.trace"
-_CHOSEN: Final = "OTEL_PYTHON_TRACER_PROVIDER"  # The provider by the environment, which OpenTelemetry loads when asked.
+_CHOSEN: Final = "OTEL_PYTHON_TRACER_PROVIDER"  # The provider by the environment, which OpenTelemetry loads.
 _KEYS: Final = ("traceparent", "tracestate", "baggage")
 _NO_PROVIDER: Final = "_ProxyMeterProvider"  # What OpenTelemetry has until the application sets another one.
 _MAX_VALUE_LENGTH: Final = 8192  # Characters of one value, the limit of W3C Baggage.

@@ -24,7 +24,7 @@ class _OtherFormError(Exception):
 
 
 def written_line(line: LogicalLine, width: int) -> str | None:
-    """Return the text of a logical line as black writes it, None if black has to be asked."""
+    """Return the text of a logical line as black writes it, None if black has to write it."""
     if line.node is None or not line.text.isascii() or "\\" in line.text:
         return None
     try:

@@ -100,11 +100,11 @@ class ConnectionResponse:
         self._connection.transport.close()
 
     def done(self) -> bool:
-        """Return True if the client needs not be told that it has disconnected."""
+        """Return True if nothing waits for the client to disconnect."""
         return self._client is None
 
     def set_result(self, result: None) -> None:
-        """Tell what sends the response that the client has disconnected."""
+        """Note that the client has disconnected, for what sends the response."""
         client, self._client, self.disconnected = self._client, None, True
         if client is not None:
             client.on_disconnect()

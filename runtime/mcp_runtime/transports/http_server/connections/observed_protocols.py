@@ -191,7 +191,7 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
     _idle_since: float | None = None  # Seconds; None unless a response is complete and nothing has come since.
     _is_reading = False
     _unstarted: tuple[Any, Any] | None = None  # A request that is being read, and the application.
-    # What is told when the client disconnects, if the request that is being served waits for it.
+    # Gets its result when the client disconnects, if the request that is being served waits for it.
     disconnection: asyncio.Future[None] | ConnectionResponse | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

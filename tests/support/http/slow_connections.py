@@ -177,6 +177,8 @@ async def server(parser: str, tls: tuple[Path, Path] | None = None, **limits: An
                 (await running_server.connect()).sock.close()
                 break
             await asyncio.sleep(0.001)
+        for _ in range(5):  # `create_server` listens before it returns, and the server has started after that.
+            await asyncio.sleep(0)
         yield running_server
     finally:
         serving.cancel()

@@ -71,9 +71,7 @@ class Connection:
     def enter_phase(self, phase: Phase) -> None:
         """Enter a phase, and compute which methods may be sent and received in it with the declared capabilities."""
         self.phase = phase
-        missing = frozenset(
-            capability for capability in self.revision.capabilities if not self._is_declared(capability)
-        )
+        missing = frozenset(name for name in self.revision.capabilities if not self._is_declared(name))
         lifecycle = self.revision.lifecycle
         self.initialize_row = lifecycle.initialize_request if isinstance(lifecycle, Handshake) else None
         sends = _SENDS[self.side]
@@ -142,9 +140,10 @@ class Connection:
 
     def finish(self, request: RequestReceived) -> None:
         """Mark a request as finished: answered, or cancelled."""
-        if request.open and self.in_flight:
-            self.in_flight.pop(request.id, None)
-            self.in_flight = self.in_flight or _NO_IDS  # Frees the memory of the dict.
+        if request.open and (in_flight := self.in_flight):
+            in_flight.pop(request.id, None)
+            if not in_flight:
+                self.in_flight = _NO_IDS  # Frees the memory of the dict.
         request.open = False
 
     def local_row(self, row: Notification) -> Notification:
@@ -259,9 +258,10 @@ class Connection:
             )
         if is_initialize:
             self.enter_phase(Phase.OPENING)
-        if in_flight is not None:
-            self.in_flight = in_flight or {}
-            self.in_flight[message.id] = None
+        if in_flight:
+            in_flight[message.id] = None
+        elif in_flight is not None:
+            self.in_flight = {message.id: None}
         return RequestReceived(message.id, row, params)
 
     def _reject_unservable(self, message: RequestMessage) -> MessageRejected:

@@ -59,10 +59,8 @@ class Session:
         self.connection, self.auth, self.scope = connection, auth, scope
         self.transport: Any = transport
         self._request_transport = transport if isinstance(transport, RequestTransport) else None
-        self.handle = handle
-        self._on_initialize = on_initialize
-        self._pending, self.running = NO_REQUESTS, _NOTHING_RUNS
-        self._message_size, self.ended = 0, False
+        self.handle, self._on_initialize = handle, on_initialize
+        self._pending, self.running, self._message_size, self.ended = NO_REQUESTS, _NOTHING_RUNS, 0, False
         self._large: LargeMessages | None = None  # The messages that wait, if a large one is being handled.
         self._handlers: IdleHandlers | RunningHandlers = idle or RunningHandlers(asyncio.get_running_loop())
         self._input_ended: asyncio.Future[None] | None = None
@@ -130,8 +128,10 @@ class Session:
                 # It is handled in pieces, and those that arrive meanwhile wait.
                 self._large = self._large or LargeMessages(self.connection, self._handlers.push, self._handle_later)
                 return self._large.add(data)
-            connection, is_whole = self.connection, type(data) is not OversizedMessage
-            event = connection.receive_message(jsonrpc.decode(data)) if is_whole else connection.oversized(data)
+            if type(data) is OversizedMessage:
+                event = self.connection.oversized(data)
+            else:
+                event = self.connection.receive_message(jsonrpc.decode(data))
             self.handle_event(event, self._send, self)
         elif self._input_ended is not None and not self._input_ended.done():
             self._input_ended.set_result(None)
@@ -161,10 +161,11 @@ class Session:
                 if result is not None:
                     reply(self.connection.send_result(event, result), 0)
                     return True
-            begin = partial(self.handle_event, event, reply, channel) if self._handlers.is_full else None
-            if begin and self._handlers.postpone(self.connection, event, reply, begin, self._message_size):
+            if (handlers := self._handlers).is_full and handlers.postpone(
+                self.connection, event, reply, partial(self.handle_event, event, reply, channel), self._message_size
+            ):
                 return True
-            if (task := self._handlers.start(self._run_request_handler(event, reply, channel))) is not None:
+            if (task := handlers.start(self._run_request_handler(event, reply, channel))) is not None:
                 self._handlers, self.running = self._handlers.add(task), self.running or {}
                 self.running[event.id] = RunningRequest(event, reply, task)
             if self.note_request is not None:
@@ -265,8 +266,7 @@ class Session:
         """
         if self.ended:
             raise ConnectionClosedError(f"{row.method!r}: the connection is closed")
-        if request_id is None:
-            request_id = self.connection.next_id()
+        request_id = self.connection.next_id() if request_id is None else request_id
         if options.on_progress is not None and isinstance(params, dict):
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": request_id}}
         encoded = self.connection.send_request(request_id, row, params)

@@ -29,7 +29,7 @@ MAX_BATCH: Final = 1000  # The default limit of the messages of a batch.
 
 _MAX_ID_LENGTH: Final = 1024  # Characters. A response repeats the id, so the peer must not choose its size freely.
 
-_ID: Final = rb'"id"\s*:\s*(?P<id>\d{1,15}|"[!#-\[\]-~]{0,%d}")\s*' % _MAX_ID_LENGTH
+_ID: Final = rb'"id"\s*:\s*(?P<id>0|[1-9]\d{0,14}|"[!#-\[\]-~]{0,%d}")\s*' % _MAX_ID_LENGTH
 _RESPONSE: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:%b,\s*)?"(?:result|error)"\s*:' % _ID)
 _LAST_ID: Final = re.compile(rb",\s*%b\}\s*\Z" % _ID)
 

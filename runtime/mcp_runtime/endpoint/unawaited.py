@@ -9,13 +9,15 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
-from functools import lru_cache, partial, wraps
+from functools import cache, lru_cache, partial, wraps
 from pathlib import Path
 from types import NoneType
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from ..aio.workers.threads import WORKER_THREADS
 from ..errors import LocalError
+
+if TYPE_CHECKING:
+    from ..aio.workers.threads import WorkerThreads
 
 _log: Final = logging.getLogger(__name__)
 
@@ -112,6 +114,13 @@ def refusal(value: Any, description: str, thread: bool = True) -> str | None:
     return f"{description}: {method}() in line {line} of {file} is not awaited, so that it does nothing:\n{remedy}"
 
 
+@cache
+def _worker_threads() -> WorkerThreads:
+    from ..aio.workers.threads import WORKER_THREADS  # A server whose handlers are all async has none.
+
+    return WORKER_THREADS
+
+
 async def run_plain(
     function: Callable[..., Any], arguments: Collection[Any], description: str, *, thread: bool = True
 ) -> Any:
@@ -128,7 +137,7 @@ async def run_plain(
     values = [watch(value) for value in arguments if isinstance(value, Watched)] if arguments else ()
     message: str | None = None
     try:
-        result = await WORKER_THREADS.run(function) if thread else function()
+        result = await _worker_threads().run(function) if thread else function()
         if type(result) not in _PLAIN and inspect.isawaitable(result):
             result = await result
     except Exception:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import Context, copy_context
 from functools import partial
 from time import perf_counter
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from ..aio.eager import adopted_task
-from ..aio.workers.reading_thread import IDLE_SECONDS, Handover, ReadingThread
+from ..aio.workers.handover import IDLE_SECONDS, Handover
 from ..protocol import jsonrpc
 from ..protocol.events import RequestReceived
 from ..protocol.framing import OversizedMessage
@@ -25,6 +25,9 @@ from .negotiation import reject_message, select_service
 from .running import RunningRequest
 from .session import Session
 from .tracing import OPENTELEMETRY
+
+if TYPE_CHECKING:
+    from ..aio.workers.reading_thread import ReadingThread
 
 _CALLS: Final = 8  # Calls in a row after which a thread reads the next one.
 

@@ -18,25 +18,19 @@ from contextvars import Context
 from time import monotonic
 from typing import Any, Final
 
+from .handover import IDLE_SECONDS, Handover, nothing
 from .worker_results import LoopState, ThreadedCall, new_idle_thread
 
 _log: Final = logging.getLogger(__name__)
 
-IDLE_SECONDS: Final = 0.002  # Seconds without a message after which the event loop goes on.
 _TICK_SECONDS: Final = 0.001  # Seconds after which the event loop looks whether a function still runs, twice.
 _UNUSED_SECONDS: Final = 10.0  # Seconds after which a thread that is not used ends.
 
 # `thread` is the ReadingThread that runs the current coroutine: None in a function that it runs, and in other threads.
 READING: Final = threading.local()
 
-# What the event loop has to do before it goes on.
-Handover = Callable[[], object]
 # Waits for a message for so many seconds at most and handles it; returns None if the thread may read the next one.
 Serve = Callable[["ReadingThread", float], Handover | None]
-
-
-def nothing() -> None:
-    """Do nothing: the event loop just goes on."""
 
 
 class ReadingThread:

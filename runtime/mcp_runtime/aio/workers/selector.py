@@ -9,10 +9,12 @@ import selectors
 import sys
 from collections.abc import Callable
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from .reading_thread import IDLE_SECONDS, ReadingThread, Serve
-from .threads import WORKER_THREADS
+from .handover import IDLE_SECONDS
+
+if TYPE_CHECKING:
+    from .reading_thread import ReadingThread, Serve
 
 assert sys.platform == "linux"  # Other systems use the selector of asyncio.
 
@@ -61,6 +63,8 @@ class InlineSelector(selectors.DefaultSelector):
         if self._serve is not None and (timeout is None or timeout > IDLE_SECONDS):
             serve, self._serve = self._serve, None
             while self._thread is None or not self._thread.lend(serve, timeout):
+                from .threads import WORKER_THREADS
+
                 self._thread = WORKER_THREADS.reading_thread()
             timeout = 0
         others = False

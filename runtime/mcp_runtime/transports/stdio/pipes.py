@@ -12,11 +12,14 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
-from ...aio.workers.reading_thread import Handover, ReadingThread, Serve, nothing
+from ...aio.workers.handover import Handover, nothing
 from ...protocol.framing import MAX_MESSAGE_BYTES
 from .lines import HIGH_WATER, LineTransport, ReaderRegistry
+
+if TYPE_CHECKING:
+    from ...aio.workers.reading_thread import ReadingThread, Serve
 
 assert sys.platform != "win32"  # Nothing watches pipes there: see threaded.py.
 
@@ -25,7 +28,7 @@ _PIPE_BUF: Final = select.PIPE_BUF  # Bytes that a writable pipe takes without b
 
 
 # Handles a message in a thread that reads; the result is that of `Serve`.
-ReceiveInThread = Callable[[ReadingThread, bytes], Handover | None]
+ReceiveInThread = Callable[["ReadingThread", bytes], Handover | None]
 
 
 @runtime_checkable

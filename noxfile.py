@@ -103,6 +103,13 @@ def long(session: nox.Session) -> None:
     python(session, "-m", "pytest", "-q", "-n", "auto", "-m", "long")
 
 
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Give 200,000 mutated inputs to each reader of the bytes of others."""
+    jobs = str(os.cpu_count() or 1)
+    python(session, "benchmarks/reliability/fuzz.py", "--inputs", "200000", "--jobs", jobs)
+
+
 @nox.session(venv_backend="uv|venv")
 def base(session: nox.Session) -> None:
     """Run the tests of apps and examples with the base installation, in an environment of its own."""

@@ -1,11 +1,11 @@
 """Give mutated bytes to what reads the bytes of others: only documented errors, and nothing takes longer than 100 ms.
 
-    python benchmarks/reliability/fuzz.py [TARGET …] [--inputs 20000] [--seed 1] [--atheris]
+    python benchmarks/reliability/fuzz.py [TARGET …] [--inputs 20000] [--seed 1] [--jobs 1] [--atheris]
 
 Inputs are seeds with changes that depend on `--seed` only, so that a case can be repeated. With `--atheris` one target
 is run by that package (pip install atheris), which looks for inputs that reach new code, and keeps them in build/fuzz.
 Prints for each target the number of inputs, microseconds an input, and the inputs that failed; ends with 1 if there are
-any.
+any. With `--jobs` so many targets run at the same time.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import argparse
 import json
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -153,16 +155,21 @@ def main() -> None:
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--inputs", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--atheris", action="store_true")
     options = parser.parse_args()
     if options.atheris:
         return run_atheris(options.targets[0], options.inputs, options.seed)
     from fuzz_targets import TARGETS
 
+    names: list[str] = options.targets or [*TARGETS]
     counted: dict[str, dict[str, object]] = {}
-    for name in options.targets or TARGETS:
-        counted[name] = run(name, options.inputs, options.seed)
-        print(name, counted[name], file=sys.stderr, flush=True)
+    with ProcessPoolExecutor(options.jobs) as executor:
+        for name, figures in zip(
+            names, executor.map(run, names, repeat(options.inputs), repeat(options.seed)), strict=True
+        ):
+            counted[name] = figures
+            print(name, figures, file=sys.stderr, flush=True)
     print(json.dumps(counted, indent=2, ensure_ascii=False))
     sys.exit(any(figures["failed"] for figures in counted.values()))
 

@@ -46,14 +46,6 @@ def literal_value(node: Node) -> Value:
     raise NoLiteralError(f"{_shown(node)} is no literal; write a string, an integer, a boolean or `null`")
 
 
-def string_value(node: Node) -> str:
-    """Return the value of a string. Raises NoLiteralError for anything else."""
-    value = literal_value(node)
-    if not isinstance(value, str):
-        raise NoLiteralError(f"{_shown(node)} is no string; write a string in quotes")
-    return value
-
-
 def _string(node: Node) -> str:
     parts = [_escape(_text(part)) if part.type == "escape_sequence" else _text(part) for part in node.named_children]
     return _whole("".join(parts), node)

@@ -12,7 +12,7 @@ from tree_sitter import Node
 
 from ..errors import SchemaError
 from .generics import refuse_circles
-from .literals import NoLiteralError, literal_value, string_value
+from .literals import NoLiteralError, literal_value
 from .refusals import REFUSED, refuse, refuse_node, text_of
 from .syntax import (
     JSON_TAGS,
@@ -192,7 +192,7 @@ def _member(node: Node, tags: dict[str, str], source: str) -> Member:
     name = _field(node, "name", source)
     if name.type == "computed_property_name":
         refuse(name, "a computed name", "the name itself", source)
-    written = string_value(name) if name.type == "string" else text_of(name)
+    written = str(_read(name, source)) if name.type == "string" else text_of(name)
     optional = any(part.type == "?" for part in node.children)
     written_type = _annotation(node, source)
     if optional and isinstance(written_type, UnionOf):

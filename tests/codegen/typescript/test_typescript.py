@@ -234,6 +234,23 @@ def test_a_construct_outside_of_the_subset_is_refused_in_one_short_line(text: st
     assert message.startswith(("schema.ts:2: ", "schema.ts: ", "one: "))
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        "type T = %s;",
+        "export const X = %s;",
+        "interface X { %s: string }",
+        "interface X { a: { %s?: string } }",
+        "interface A { a: string } interface X extends Omit<A, %s> {}",
+        "/** @category tools */ interface X { [key: string]: unknown; %s: string }",
+    ],
+)
+@pytest.mark.parametrize("string", [r'"\ud800"', r'"a\udc00-b"', r"'\u{110000}'"])
+def test_a_string_that_is_no_text_is_refused_wherever_it_stands(place: str, string: str) -> None:
+    with pytest.raises(CodegenError, match=r"schema\.ts:2: .*(surrogate pair|no Unicode character)"):
+        defined(f"// The first line.\n{place % string}\n")
+
+
 def read(typescript: str, schema: str, folder: Path) -> str:
     """Read two files the whole way to the method table, and return the message of the refusal; empty without one."""
     (folder / "schema.ts").write_text(typescript, encoding="utf-8", errors="replace")

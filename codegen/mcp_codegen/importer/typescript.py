@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-import tree_sitter
-import tree_sitter_typescript
 from tree_sitter import Node
 
 from ..errors import SchemaError
@@ -35,8 +33,8 @@ from .syntax import (
     TypeOf,
     UnionOf,
 )
+from .syntax_tree import syntax_tree
 
-_LANGUAGE: Final = tree_sitter.Language(tree_sitter_typescript.language_typescript())
 _TAG: Final = re.compile(r"^[\s*/]*@([\w-]+)[ \t]*(.*?)[ \t]*(?:\*+/)?[ \t]*$", re.MULTILINE)
 # Tags of the JSON Schema tool with its prefix, which mean the same as without it.
 _TOOL_TAGS: Final = frozenset(f"TJS-{name}" for name in (*TEXT_TAGS, *JSON_TAGS))
@@ -50,11 +48,7 @@ _ESCAPED: Final = re.compile(r"[\\^$.*+?()[\]{}|]")
 def parse(text: str, source: str) -> list[Declaration]:
     """Return the declarations of one schema.ts. `source` names it in errors. Raises SchemaError for anything outside
     the supported subset."""
-    root = tree_sitter.Parser(_LANGUAGE).parse(text.encode()).root_node
-    if root.has_error:
-        line = _first_error(root)
-        text = f"{source}:{line}: is not valid TypeScript; correct the syntax of this line"
-        raise SchemaError(text, at=f"line {line}")
+    root = syntax_tree(text, source)
     try:
         nodes = [(node, tags) for node, tags in _with_tags(root) if node.type != "empty_statement"]
         declarations = [item for node, tags in nodes for item in _declarations(node, tags, source)]
@@ -86,15 +80,6 @@ def _merged(first: Declaration, second: Declaration) -> Declaration | None:
     return InterfaceDeclaration(
         first.name, tuple(dict.fromkeys((*first.bases, *second.bases))), body, first.tags | second.tags
     )
-
-
-def _first_error(node: Node) -> int:
-    """Return the line of the first syntax error below `node`."""
-    while True:
-        below = next((child for child in node.children if child.is_error or child.is_missing or child.has_error), None)
-        if below is None or below.is_error or below.is_missing:
-            return (below or node).start_point.row + 1
-        node = below
 
 
 def _with_tags(parent: Node) -> Iterator[tuple[Node, dict[str, str]]]:

@@ -251,6 +251,18 @@ def test_a_string_that_is_no_text_is_refused_wherever_it_stands(place: str, stri
         defined(f"// The first line.\n{place % string}\n")
 
 
+ENDLESS = (
+    '*[*/export interface Thing extends B%00ase { "a-b" string |er; n?: number[]; kind: "x"; [key: string]| : '
+    "unknowk string]| owk string]| : unknowknown; }\nexpor*/t ce Base {+a}{ _meta?: { [k{ey: string]: unknown } }\nex"
+)
+
+
+@pytest.mark.parametrize("text", [ENDLESS, f"type T = string;\n{ENDLESS}", ENDLESS.replace("kind", "sort")])
+def test_a_text_that_the_parser_would_try_to_mend_for_minutes_is_refused(text: str) -> None:
+    with pytest.raises(CodegenError, match=r"schema\.ts:\d+: is not valid TypeScript"):
+        defined(text)
+
+
 def read(typescript: str, schema: str, folder: Path) -> str:
     """Read two files the whole way to the method table, and return the message of the refusal; empty without one."""
     (folder / "schema.ts").write_text(typescript, encoding="utf-8", errors="replace")

@@ -11,8 +11,8 @@ from tree_sitter import Node
 from ..errors import SchemaError
 
 _LANGUAGE: Final = tree_sitter.Language(tree_sitter_typescript.language_typescript())
-_STEPS: Final = 100  # Steps of the parser for any text, and one more for so many bytes of it:
-_BYTES_A_STEP: Final = 5  # the files of the specification have 500 to 800, a union of one-letter names 16.
+_STEPS: Final = 100  # Steps that the parser may take for any text, however small.
+_BYTES_A_STEP: Final = 5  # It may take one more for each 5 bytes: valid texts have 16 (one-letter names) to 800.
 _CHUNK: Final = 8192
 
 
@@ -30,7 +30,8 @@ def syntax_tree(text: str, source: str) -> Node:
 def _refuse_endless(data: bytes, source: str) -> None:
     """Raise SchemaError for a text that the parser would try to mend for minutes, as happens with a few hundred bytes.
 
-    Only a text that is read in parts can be given up, and a tree of such a text does not have it.
+    The parser can be stopped only while a function gives it the text. The nodes of that tree have no `text`, so
+    `syntax_tree` parses again. Releases of tree-sitter before 0.26.1 crash when they are stopped.
     """
     steps = reached = 0
 

@@ -224,6 +224,10 @@ class SessionSharing(Protocol):
         """Return the state of a session, as JSON."""
         ...
 
+    def mark(self, dispatcher: Dispatcher, connection: Connection) -> object:
+        """Return an object that is equal to an earlier one if the state is still the same; None if it may differ."""
+        ...
+
     def restore(self, dispatcher: Dispatcher, connection: Connection, state: Mapping[str, Any]) -> bool:
         """Set the state of a session. Return False if this server does not serve its protocol version."""
         ...

@@ -52,6 +52,19 @@ class CommandBatches(Generic[CommandT]):
             loop.call_soon(self._begin)
         return future
 
+    async def run(self, command: CommandT) -> Any:
+        """Return the result of a command, without a future if it is sent at once. Raises what the command raises, and
+        StoreClosedError after `close`."""
+        if not self._unwatched or self._closed or self._sending is not None or self._send_at_once is None:
+            return await self.add(command)
+        self._unwatched -= 1
+        if (results := self._send_at_once([command])) is not None:
+            return results[0]
+        future = pending_future(asyncio.get_running_loop())
+        self._waiting.append((command, future))
+        self._sending = asyncio.get_running_loop().create_task(self._send_all())
+        return await future
+
     async def close(self) -> None:
         """Send what waits, and refuse further commands."""
         self._closed = True

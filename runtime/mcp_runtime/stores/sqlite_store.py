@@ -133,7 +133,7 @@ class SQLiteStore:
         """Append entries to a stream."""
         size = sum([len(entry) for entry in entries])
         self._is_large = self._is_large or size > _LARGE
-        last: int = await self._write(Appending(stream, entries, ttl, after, token, size))
+        last: int = await self._batches.run(Appending(stream, entries, ttl, after, token, size))
         return last
 
     async def drop(self, *streams: str) -> None:

@@ -65,6 +65,13 @@ class ServerSharing:
             "rules": [] if visibility is None else [_rule_fields(rule) for rule in visibility.rules("")],
         }
 
+    def mark(self, dispatcher: Dispatcher, connection: Connection) -> object:
+        """Return an object that is equal to an earlier one if the state is still the same; None if it may differ."""
+        core = _core(dispatcher)
+        if core._resource_subscriptions is not None or core.visibility is not None:
+            return None
+        return connection.revision, connection.phase, core.client_info, connection.remote_capabilities, core.log_level
+
     def restore(self, dispatcher: Dispatcher, connection: Connection, state: Mapping[str, Any]) -> bool:
         """Set the state of a session. Return False if this server does not serve its protocol version."""
         core = _core(dispatcher)

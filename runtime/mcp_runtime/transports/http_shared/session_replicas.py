@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 _NO_EVENTS: Final = InMemoryEventStore()
 _REST: Final = 0.1  # The part of its time to live for which a session that was touched is not touched again.
-_SHARED_RECORDS: Final = 256
+_RECENT: Final = 256  # Records, and sessions, for which something is remembered.
 _UNKNOWN: Final = object()  # The owner of a session before a request has shown it.
+_MARKS: Final[dict[bytes, object]] = {}  # Those of the states that records have.
 _CHANGING: Final = ("level", "uris", "rules", "phase")
 
 
@@ -50,10 +51,22 @@ def _digest(text: str) -> str:
 _NOBODY: Final = _digest(repr(None))  # One object for very many sessions.
 
 
-@lru_cache(_SHARED_RECORDS)
+@lru_cache(_RECENT)
 def _shared(record: bytes) -> bytes:
     """Return the same object for records that are equal: those of sessions with the same kind of client often are."""
     return record
+
+
+@lru_cache(_RECENT)
+def _name(session_id: str) -> str:
+    """Return the name of the record of a session, which does not show the id."""
+    return sha256(session_id.encode()).hexdigest()
+
+
+def _remember(record: bytes, mark: object) -> None:
+    if len(_MARKS) >= _RECENT:
+        _MARKS.clear()
+    _MARKS[record] = mark
 
 
 class ReplicatedSession(Session):
@@ -143,7 +156,7 @@ class SessionReplica(HTTPSession):
 
     @property
     def _connection(self) -> Connection:
-        return self.replicated.connection
+        return self.session.connection  # type: ignore[union-attr]  # It is connected.
 
     def new_request_id(self) -> Id:
         """Return the id of a request to the client, which is unique among all workers."""
@@ -160,7 +173,7 @@ class SessionReplica(HTTPSession):
     @property
     def key(self) -> str:
         """The key of the record."""
-        return self._worker.key("session", sha256(self.id.encode()).hexdigest())
+        return self._worker.key("session", _name(self.id))
 
     @property
     def state(self) -> Mapping[str, Any]:
@@ -204,10 +217,13 @@ class SessionReplica(HTTPSession):
     @property
     def has_changed(self) -> bool:
         """True if the state is not that of the record."""
+        mark, record = self._sharing.mark(self.dispatcher, self._connection), self.record
+        if mark is not None and record is not None and _MARKS.get(record) == mark:
+            return False  # The usual case: nothing is serialized.
         exported = self._export()
-        fields = {"owner": self._owner_digest, "change": self.first_change, **exported}
-        if self.record == to_json(fields):
-            return False  # The usual case, for which nothing is parsed.
+        if record == to_json({"owner": self._owner_digest, "change": self.first_change, **exported}):
+            _remember(record, mark)
+            return False
         state = self.state
         return any(state.get(name) != value for name, value in exported.items())
 

@@ -87,15 +87,22 @@ class StoredStream(SSEStream):
 
     def drop(self) -> None:
         """End the stream, and delete its messages."""
-        self._end_here()
+        if not self.finished or self._attached is not None or self._unstored:
+            self._end_here()
+        self._dropped = True
         if self._prepare is not None:
             self._worker.drop(self.id)
 
     def _end_here(self) -> None:
         self._ending = self._dropped = self.finished = True
         self._unstored, self._attached = _NOTHING, None
-        self._worker.leave(self)
+        self._leave()
         self._notify()
+
+    def _leave(self) -> None:
+        if self._prepare is None:
+            self._worker.watched.discard(self)
+        self._worker.leave(self)
 
     @property
     def is_lost(self) -> bool:
@@ -169,13 +176,12 @@ class StoredStream(SSEStream):
     async def _store_prepared(self, batch: list[bytes]) -> None:
         if self._prepare is not None:
             await self._prepare()
-        storing = self._store_batch(batch)
         needs_scopes = self.auth is not None and self.auth.checked_scopes != (self._scopes or _NO_SCOPES)
         needs_requests = self.requests and self._scopes is None and batch[-1] != _END  # Nothing fails after the end.
         if needs_scopes or needs_requests:
-            await asyncio.gather(self.register(), storing)
+            await asyncio.gather(self.register(), self._store_batch(batch))
         else:
-            await storing
+            await self._store_batch(batch)
 
     def _give_up(self) -> None:
         """End the stream here. Its requests fail at other workers, as soon as the store can be reached."""
@@ -267,7 +273,7 @@ class StoredStream(SSEStream):
     def detach(self) -> None:
         """Detach the connection: another worker has one."""
         self._attached, self._was_attached = None, True
-        self._worker.leave(self)
+        self._leave()
         self._recent = ()
         self._make_room()
         self._notify()
@@ -287,7 +293,7 @@ class StoredStream(SSEStream):
         """Detach a connection."""
         if self._attached is connection:
             self._recent = ()
-            self._worker.leave(self)
+            self._leave()
         super().release(connection)
 
     async def _begin(self, connection: object) -> None:

@@ -158,8 +158,7 @@ class Worker:
                 self._receive(entry)
 
     def leave(self, stream: ConnectedStream) -> None:
-        """Give a stream no hints any more, and do not watch who writes it: it has no connection here."""
-        self.watched.discard(stream)
+        """Give a stream no hints any more: it has no connection here."""
         if self.streams.get(stream.id) is stream:
             del self.streams[stream.id]
 

@@ -133,17 +133,20 @@ class StatefulHandler:
             except JSONRPCError as error:
                 refusal = HTTPError(403, str(error), error.code, error.data)
                 return send_error(send, refusal, headers=tuple(auth.challenge_headers))
-        session = http_session.session
-        primed = session is not None and session.connection.revision.http.priming_event
-        after = position[1] if position else None
-        client = disconnection(receive, auth.expires_in)
+        assert http_session.session is not None, "an HTTP session gets its session when it is opened"
+        return self._send(stream, http_session.session, position[1] if position else None, auth, receive, send)
+
+    def _send(
+        self, stream: SSEStream, session: Session, after: int | None, auth: RequestAuth, receive: Receive, send: Send
+    ) -> Sending:
+        """Return the response that sends a stream after a message until the token expires."""
         return send_stream(
             stream,
-            client,
+            disconnection(receive, auth.expires_in),
             send,
             self._keep_alive,
             after=after,
-            priming_event=primed,
+            priming_event=session.connection.revision.http.priming_event,
             holds=True,
             max_seconds=auth.expires_in,
         )

@@ -221,7 +221,8 @@ class SessionReplica(HTTPSession):
         if mark is not None and record is not None and _MARKS.get(record) == mark:
             return False  # The usual case: nothing is serialized.
         exported = self._export()
-        if record == to_json({"owner": self._owner_digest, "change": self.first_change, **exported}):
+        fields = {"owner": self._owner_digest, "change": self.first_change, **exported}
+        if record is not None and record == to_json(fields):
             _remember(record, mark)
             return False
         state = self.state

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...errors import JSONRPCError
-from ...http.asgi import Receive, Send, Sending, disconnection, id_of, respond, send_error
+from ...http.asgi import Receive, Send, Sending, id_of, respond, send_error
 from ...http.client_keys import address_of, client_key
 from ...http.headers import SESSION_ID, Headers, HTTPError, Raw
 from ...http.server_rules import resume_position
@@ -25,7 +25,6 @@ from ...stores.primitives import StoreUnavailableError
 from ..http_server.responders import IncomingPost, PostResponder, SessionResponder
 from ..http_server.sessions import SessionStore
 from ..http_server.stateful import TOO_MANY, UNKNOWN_SESSION, StatefulHandler
-from ..http_server.stream_response import send_stream
 from .change_log import ChangeLog
 from .forwarding import MessageForwarding
 from .local_replicas import Replicas
@@ -220,18 +219,7 @@ class SharedStatefulHandler(StatefulHandler):
                 return send_error(send, refusal, headers=tuple(auth.challenge_headers))
             await stream.take_over()
         # No await from here until the connection is attached: the next one would be replaced by this one.
-        primed = replica.session.connection.revision.http.priming_event
-        client = disconnection(receive, auth.expires_in)
-        return send_stream(
-            stream,
-            client,
-            send,
-            self._keep_alive,
-            after=after,
-            priming_event=primed,
-            holds=True,
-            max_seconds=auth.expires_in,
-        )
+        return self._send(stream, replica.session, after, auth, receive, send)
 
     async def _listen(self, replica: SessionReplica, after: int | None, change: str) -> int:
         """Let a GET have the standalone stream from a position on: that of its header, or else the last one."""

@@ -96,13 +96,8 @@ class StoredStream(SSEStream):
     def _end_here(self) -> None:
         self._ending = self._dropped = self.finished = True
         self._unstored, self._attached = _NOTHING, None
-        self._leave()
+        self._worker.leave(self, self._prepare is None)
         self._notify()
-
-    def _leave(self) -> None:
-        if self._prepare is None:
-            self._worker.watched.discard(self)
-        self._worker.leave(self)
 
     @property
     def is_lost(self) -> bool:
@@ -273,7 +268,7 @@ class StoredStream(SSEStream):
     def detach(self) -> None:
         """Detach the connection: another worker has one."""
         self._attached, self._was_attached = None, True
-        self._leave()
+        self._worker.leave(self, self._prepare is None)
         self._recent = ()
         self._make_room()
         self._notify()
@@ -293,7 +288,7 @@ class StoredStream(SSEStream):
         """Detach a connection."""
         if self._attached is connection:
             self._recent = ()
-            self._leave()
+            self._worker.leave(self, self._prepare is None)
         super().release(connection)
 
     async def _begin(self, connection: object) -> None:

@@ -157,8 +157,10 @@ class Worker:
                 self._mail = number
                 self._receive(entry)
 
-    def leave(self, stream: ConnectedStream) -> None:
-        """Give a stream no hints any more: it has no connection here."""
+    def leave(self, stream: ConnectedStream, is_watched: bool) -> None:
+        """Give a stream no hints any more, and do not watch who writes it: it has no connection here."""
+        if is_watched:
+            self.watched.discard(stream)
         if self.streams.get(stream.id) is stream:
             del self.streams[stream.id]
 

@@ -17,6 +17,7 @@ from mcp_codegen.importer.importer import import_revision
 from mcp_codegen.importer.normalize import normalize
 from mcp_codegen.importer.official import as_official, differences, generic_names, published
 from mcp_codegen.importer.pins import Pins
+from mcp_codegen.importer.syntax_tree import syntax_tree
 from mcp_codegen.importer.typescript import parse
 
 COUNT = int(os.environ.get("MCP_TEXT_MUTATIONS", "2000"))
@@ -257,10 +258,31 @@ ENDLESS = (
 )
 
 
-@pytest.mark.parametrize("text", [ENDLESS, f"type T = string;\n{ENDLESS}", ENDLESS.replace("kind", "sort")])
+UNCLOSED = '{"a":{"a":{"a":{a:{"a"/*:n | nu]aaaaaaaaaaaaaaaaaaaaaaaaace Base{ _meta?: {key: \u2139\u2028stEithe'
+
+
+@pytest.mark.parametrize(
+    "text", [ENDLESS, f"type T = string;\n{ENDLESS}", ENDLESS.replace("kind", "sort"), UNCLOSED, f"{UNCLOSED}\n" * 20]
+)
 def test_a_text_that_the_parser_would_try_to_mend_for_minutes_is_refused(text: str) -> None:
     with pytest.raises(CodegenError, match=r"schema\.ts:\d+: is not valid TypeScript"):
         defined(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ";" * 20_000,
+        f"type T = {'|'.join('1' * 10_000)};",
+        f"type T = {'&'.join('a' * 10_000)};",
+        f"type T = {'(' * 500}a{')' * 500};",
+        f"type T = [{','.join('a' * 10_000)}];",
+        f"interface T {{{'a;' * 10_000}}}",
+    ],
+    ids=["semicolons", "union", "intersection", "parentheses", "tuple", "properties"],
+)
+def test_a_text_with_a_token_in_each_byte_is_parsed_to_its_end(text: str) -> None:
+    assert syntax_tree(text, "schema.ts").end_byte == len(text)
 
 
 def read(typescript: str, schema: str, folder: Path) -> str:

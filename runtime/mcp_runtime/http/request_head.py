@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 
 from .headers import JSON, METHOD, NAME, PROTOCOL_VERSION, HTTPError, Raw, accepts, decode_value, read_headers
 from .origins import OriginPolicy
 from .server_rules import RequestHead, ServedRevisions, check_method, request_kind
 
-_MAX_ENTRIES: Final = 1024  # The cache is cleared when it has this many heads.
+_MAX_ENTRIES: Final = 1024  # Heads; the oldest one makes room for the next.
 _MAX_CACHED_BYTES: Final = 4096  # Longer heads are not cached, so that unauthenticated clients cannot fill the memory.
 _LENGTH: Final = b"content-length"
 # Credentials, and Transfer-Encoding: whether it is an error depends on Content-Length.
@@ -70,7 +71,7 @@ class CachedRequestHeadParser(RequestHeadParser):
     def __init__(self, policy: OriginPolicy, revisions: ServedRevisions) -> None:
         """Create a parser; the arguments are those of `parse_request_head`."""
         super().__init__(policy, revisions)
-        self._cache: dict[object, RequestHead] = {}
+        self._cache: OrderedDict[object, RequestHead] = OrderedDict()
         self._last: tuple[str, list[tuple[bytes, bytes]], RequestHead] | None = (
             None  # The previous head: compared first, because most requests repeat it.
         )
@@ -100,7 +101,7 @@ class CachedRequestHeadParser(RequestHeadParser):
             size = sum(len(name) + len(value) for name, value in fields)
             if size <= _MAX_CACHED_BYTES and not any(name.lower() in _NOT_CACHED for name, _ in fields):
                 if len(self._cache) >= _MAX_ENTRIES:
-                    self._cache.clear()
+                    self._cache.popitem(last=False)
                 self._cache[key] = head
             else:
                 return head, length

@@ -110,3 +110,12 @@ def test_the_cache_changes_nothing_about_what_is_read(raw: list[tuple[bytes, byt
     expected = plain.read("POST", raw)
     assert cached.read("POST", raw) == expected
     assert cached.read("POST", raw) == expected
+
+
+def test_the_last_1024_heads_are_known_and_the_older_ones_are_not() -> None:
+    cache = heads()
+    raws = [[HOST, KIND, (b"mcp-session-id", b"%d" % number)] for number in range(3000)]
+    read = [cache.read("POST", raw)[0] for raw in raws]
+    last = [cache.read("POST", raw)[0] is head for raw, head in zip(raws[-1024:], read[-1024:], strict=True)]
+    assert all(last)
+    assert cache.read("POST", raws[-1025])[0] is not read[-1025]

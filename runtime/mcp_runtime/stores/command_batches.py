@@ -39,31 +39,29 @@ class CommandBatches(Generic[CommandT]):
         """Return the future result of a command. Raises StoreClosedError after `close`."""
         if self._closed:
             raise StoreClosedError("the store is closed")
-        loop = asyncio.get_running_loop()
-        future = pending_future(loop)
-        self._waiting.append((command, future))
-        if self._sending is not None or self._is_scheduled:
-            return future
-        if self._unwatched:
-            self._unwatched -= 1
-            self._send_waiting()
-        else:
+        future = self._queue(command)
+        if self._sending is None and not self._is_scheduled:
             self._is_scheduled = True
-            loop.call_soon(self._begin)
+            asyncio.get_running_loop().call_soon(self._begin)
         return future
 
     async def run(self, command: CommandT) -> Any:
         """Return the result of a command, without a future if it is sent at once. Raises what the command raises, and
         StoreClosedError after `close`."""
-        if not self._unwatched or self._closed or self._sending is not None or self._send_at_once is None:
+        is_idle = self._sending is None and not self._waiting and not self._closed
+        if not is_idle or not self._unwatched or self._send_at_once is None:
             return await self.add(command)
         self._unwatched -= 1
         if (results := self._send_at_once([command])) is not None:
             return results[0]
-        future = pending_future(asyncio.get_running_loop())
-        self._waiting.append((command, future))
+        future = self._queue(command)
         self._sending = asyncio.get_running_loop().create_task(self._send_all())
         return await future
+
+    def _queue(self, command: CommandT) -> ResultFuture[Any]:
+        future = pending_future(asyncio.get_running_loop())
+        self._waiting.append((command, future))
+        return future
 
     async def close(self) -> None:
         """Send what waits, and refuse further commands."""

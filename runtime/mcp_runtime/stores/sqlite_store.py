@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -133,7 +133,7 @@ class SQLiteStore:
         """Append entries to a stream."""
         size = sum([len(entry) for entry in entries])
         self._is_large = self._is_large or size > _LARGE
-        last: int = await self._batches.run(Appending(stream, entries, ttl, after, token, size))
+        last: int = await self._write(Appending(stream, entries, ttl, after, token, size))
         return last
 
     async def drop(self, *streams: str) -> None:
@@ -168,8 +168,8 @@ class SQLiteStore:
                 connection.close()
         self._quick = self._writer = self._listener = self._thread = None
 
-    def _write(self, work: Work) -> asyncio.Future[Any]:
-        return self._batches.add(work)
+    def _write(self, work: Work) -> Coroutine[Any, Any, Any]:
+        return self._batches.run(work)
 
     async def _send(self, commands: Sequence[Work]) -> Sequence[Any]:
         if self._thread is None:

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 _NO_EVENTS: Final = InMemoryEventStore()
 _REST: Final = 0.1  # The part of its time to live for which a session that was touched is not touched again.
-_RECENT: Final = 256  # Records, and sessions, for which something is remembered.
+_RECENT: Final = 256  # Entries of each cache of this module.
 _UNKNOWN: Final = object()  # The owner of a session before a request has shown it.
-_MARKS: Final[dict[bytes, object]] = {}  # Those of the states that records have.
+_MARKS: Final[dict[bytes, object]] = {}  # What `SessionSharing.mark` has returned for the state of a record.
 _CHANGING: Final = ("level", "uris", "rules", "phase")
 
 

@@ -87,7 +87,7 @@ class StoredStream(SSEStream):
 
     def drop(self) -> None:
         """End the stream, and delete its messages."""
-        if not self.finished or self._attached is not None or self._unstored:
+        if not self.finished or self._attached is not None or self._unstored:  # Otherwise all has been released.
             self._end_here()
         self._dropped = True
         if self._prepare is not None:

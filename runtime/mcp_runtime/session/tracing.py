@@ -17,6 +17,7 @@ from .._lazy import load
 from ..errors import LocalError
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.meta import request_meta
+from ..protocol.models import is_object
 from .interfaces import Channel
 
 Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]]
@@ -60,7 +61,17 @@ def is_traced(message: RequestReceived | NotificationReceived) -> bool:
     """Return True if a message gets a span, or names the trace that it is part of."""
     if OPENTELEMETRY not in sys.modules:
         return False
-    return is_recorded() or not request_meta(message).keys().isdisjoint(_KEYS)
+    return is_recorded() or _names_trace(message.params)
+
+
+def _names_trace(params: Any) -> bool:
+    """Return True if the `_meta` of params may have a trace. Nothing is copied, because this runs for each message."""
+    meta = getattr(params, "meta", None)
+    if meta is None:
+        meta = (getattr(params, "__pydantic_extra__", None) or {}).get("_meta")
+    elif not is_object(meta):
+        meta = {**vars(meta), **(meta.__pydantic_extra__ or {})}
+    return is_object(meta) and not meta.keys().isdisjoint(_KEYS)
 
 
 def metrics_module(name: str) -> Any:

@@ -12,8 +12,8 @@ from .primitives import StoreClosedError
 
 CommandT = TypeVar("CommandT")
 _BATCH: Final = 512  # Commands of one batch.
-_SINGLES: Final = 4  # Turns of the event loop with one command, after which the next ones do not wait for others.
-_UNWATCHED: Final = 15  # The number of commands that do not.
+SINGLES: Final = 4  # Turns of the event loop with one command, after which the next ones do not wait for others.
+UNWATCHED: Final = 15  # The number of commands that do not.
 
 
 class CommandBatches(Generic[CommandT]):
@@ -75,8 +75,8 @@ class CommandBatches(Generic[CommandT]):
         self._is_scheduled = False
         if self._sending is None and self._waiting:
             self._singles = self._singles + 1 if len(self._waiting) == 1 else 0
-            if self._singles >= _SINGLES and self._send_at_once is not None and fast_paths.ENABLED:
-                self._unwatched = _UNWATCHED
+            if self._singles >= SINGLES and self._send_at_once is not None and fast_paths.ENABLED:
+                self._unwatched = UNWATCHED
             self._send_waiting()
 
     def _send_waiting(self) -> None:

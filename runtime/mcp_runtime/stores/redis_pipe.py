@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
+from ..aio import fast_paths
 from ..aio.eager import ResultFuture, pending_future
-from .command_batches import CommandBatches
+from .command_batches import SINGLES, UNWATCHED, CommandBatches
 from .primitives import StoreClosedError, StoreUnavailableError
 
 _SECONDS: Final = 10.0  # Seconds for Redis to answer, where the client has no limit of its own.
@@ -46,6 +47,7 @@ class RedisPipe(asyncio.Protocol):
         self._connecting: asyncio.Task[None] | None = None
         self._received = b""
         self._is_flushing = self._is_closed = False
+        self._singles = self._unwatched = 0  # See `CommandBatches`.
         self._watching: asyncio.TimerHandle | None = None
         self._answers = self._answers_before = self._silences = 0
         self._seconds = _SECONDS
@@ -57,7 +59,10 @@ class RedisPipe(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         future = pending_future(loop)
         self._unsent.append((command, future))
-        if not self._is_flushing:
+        if self._unwatched and not self._is_flushing and not self._sent:
+            self._unwatched -= 1
+            self._flush()
+        elif not self._is_flushing:
             self._is_flushing = True
             loop.call_soon(self._flush)
         return future
@@ -84,6 +89,10 @@ class RedisPipe(asyncio.Protocol):
                 self._connecting = asyncio.get_running_loop().create_task(self._connect())
             return
         unsent, self._unsent = self._unsent, []
+        if not self._unwatched:
+            self._singles = self._singles + 1 if len(unsent) == 1 and not self._sent else 0
+            if self._singles >= SINGLES and fast_paths.ENABLED:
+                self._unwatched = UNWATCHED
         self._transport.write(b"".join([packed(command) for command, _ in unsent]))
         self._sent.extend([future for _, future in unsent])
         if self._watching is None:

@@ -4,6 +4,7 @@
 
 All servers are up at the same time and get the same raw requests in turn, on persistent connections; a ratio is the
 median of those of the rounds. The cost is the CPU time of the processes that serve; that of Redis is counted apart.
+The client has a CPU of its own, as in the other benchmarks, except beside two workers; Redis may use all.
 The tables are also written to benchmarks/results/store.md, except with --quick and --only.
 """
 
@@ -21,6 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -29,7 +31,7 @@ sys.path.insert(0, str(HERE.parent))
 from http_load import Connection, HttpChild, call_of, post, session  # noqa: E402
 from measures.machine import measured  # noqa: E402
 from peers import environment  # noqa: E402
-from stdio_load import PROCESSORS  # noqa: E402
+from stdio_load import CLIENT_CPUS, PROCESSORS, SERVER_CPUS  # noqa: E402
 from stdio_table import markdown  # noqa: E402
 
 RESULTS = HERE.parent / "results" / "store.md"
@@ -152,7 +154,8 @@ def redis_server(folder: Path, port: int) -> Iterator[int]:
     """Start a Redis with its settings for a store that loses at most a second."""
     options = {"port": port, "bind": "127.0.0.1", "save": "", "appendonly": "yes", "dir": folder}
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    with subprocess.Popen(["redis-server", *words], stdout=subprocess.DEVNULL) as process:
+    use_all = partial(os.sched_setaffinity, 0, PROCESSORS)
+    with subprocess.Popen(["redis-server", *words], stdout=subprocess.DEVNULL, preexec_fn=use_all) as process:
         try:
             yield process.pid
         finally:
@@ -162,6 +165,8 @@ def redis_server(folder: Path, port: int) -> Iterator[int]:
 @contextmanager
 def candidates(names: Sequence[str]) -> Iterator[list[Candidate]]:
     """Start servers by name; each has a store of its own."""
+    has_workers = any("two" in name for name in names)
+    os.sched_setaffinity(0, PROCESSORS if has_workers else CLIENT_CPUS)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         servers: list[Candidate] = []
@@ -177,7 +182,7 @@ def candidates(names: Sequence[str]) -> Iterator[list[Candidate]]:
             command = [sys.executable, SERVER, url, workers]
             if name.startswith("mcp"):
                 command = [environment("mcp-redis", *PEER), SDK, url]
-            child = stack.enter_context(HttpChild(command, PROCESSORS))
+            child = stack.enter_context(HttpChild(command, PROCESSORS if has_workers else SERVER_CPUS))
             time.sleep(2)  # The port is open before the workers of a supervisor serve.
             servers.append(Candidate(name, child, redis))
         yield servers

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from mcp_generated.http import StoreUnavailableError
-from mcp_runtime.stores.command_batches import CommandBatches
+from mcp_runtime.aio import fast_paths
+from mcp_runtime.stores.command_batches import SINGLES, CommandBatches
 from mcp_runtime.stores.primitives import StoreClosedError
 from mcp_runtime.stores.redis_pipe import IncompleteReplyError, RedisPipe, packed, read_reply
 
@@ -110,6 +111,28 @@ async def test_commands_of_one_turn_are_sent_together_in_their_order_after_the_s
         assert results == [0, 1, 2] and len(scripted.received) == 1
         loading, *rest = scripted.received[0].split(b"*2\r\n")
         assert b"return 1" in loading and [part.split()[3] for part in rest] == [b"0", b"1", b"2"]
+
+
+async def test_commands_get_their_own_results_one_by_one_and_in_bursts() -> None:
+    async with piped() as (pipe, scripted):
+        assert await pipe.add(("GET", "0")) == 1
+        scripted.answer = lambda part: b"".join(
+            b":%b\r\n" % command.split()[3] for command in part.split(b"*2\r\n")[1:]
+        )
+        numbers = iter(range(1000))
+        for burst in (*[1] * 30, 3, *[1] * 10, 2, 2, *[1] * 20, 5):
+            expected = [next(numbers) for _ in range(burst)]
+            assert await asyncio.gather(*(pipe.add(("GET", str(number))) for number in expected)) == expected
+
+
+@pytest.mark.skipif(not fast_paths.ENABLED, reason="commands wait for their turn of the event loop")
+async def test_a_command_after_many_single_ones_does_not_wait_for_others() -> None:
+    async with piped() as (pipe, _):
+        for _ in range(2 * SINGLES):
+            await pipe.add(("GET", "a"))
+        first, second = pipe.add(("GET", "a")), pipe.add(("GET", "b"))
+        assert ([*pipe._sent], [future for _, future in pipe._unsent]) == ([first], [second])
+        assert await asyncio.gather(first, second)
 
 
 async def test_replies_arrive_in_any_pieces_and_pushes_are_no_replies() -> None:

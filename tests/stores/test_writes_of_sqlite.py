@@ -19,7 +19,7 @@ from mcp_runtime.aio import fast_paths
 from mcp_runtime.stores import command_batches, sqlite_store
 
 LONG = 60.0
-BEFORE = 2 * command_batches._SINGLES  # Changes, one after the other, after which the next one is made at once.
+BEFORE = 2 * command_batches.SINGLES  # Changes, one after the other, after which the next one is made at once.
 SLOW = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150000) SELECT count(*) FROM n"
 # It takes the lock that a writer needs, says so, and keeps it until its input ends.
 WRITER = """

@@ -66,11 +66,13 @@ def is_traced(message: RequestReceived | NotificationReceived) -> bool:
 
 def _names_trace(params: Any) -> bool:
     """Return True if the `_meta` of params may have a trace. Nothing is copied, because this runs for each message."""
-    meta = getattr(params, "meta", None)
+    meta: Any = getattr(params, "meta", None)
     if meta is None:
-        meta = (getattr(params, "__pydantic_extra__", None) or {}).get("_meta")
+        further: Any = getattr(params, "__pydantic_extra__", None)
+        meta = further.get("_meta") if further else None
     elif not is_object(meta):
-        meta = {**vars(meta), **(meta.__pydantic_extra__ or {})}
+        members: dict[str, Any] = {**vars(meta), **(meta.__pydantic_extra__ or {})}
+        return not members.keys().isdisjoint(_KEYS)
     return is_object(meta) and not meta.keys().isdisjoint(_KEYS)
 
 

@@ -122,7 +122,7 @@ async def test_what_a_request_sets_holds_at_the_next_worker(rev: Rev, place: Any
 
 @among(HANDSHAKE)
 async def test_a_state_that_a_session_had_before_is_stored_again(rev: Rev, place: Any) -> None:
-    heard = {"error": ["a problem"], "debug": ["a detail", "a problem"]}
+    messages_at = {"error": ["a problem"], "debug": ["a detail", "a problem"]}
     async with workers(rev, make_app, place) as client:
         for number, level in enumerate(("error", "debug", "error", "error", "debug", "debug", "error")):
             for uses in range(2):  # The second request finds the state that the first one has looked at.
@@ -130,7 +130,7 @@ async def test_a_state_that_a_session_had_before_is_stored_again(rev: Rev, place
             await client.answered(body=rev.request(number, "logging/setLevel", {"level": level}), at=number % 3)
             for at in ((number + 1) % 3, (number + 2) % 3, number % 3):
                 answer = await client.answered(body=call(rev, 50 + number, "speak"), at=at)
-                assert [message["params"]["data"] for message in answer.json_messages[:-1]] == heard[level]
+                assert [message["params"]["data"] for message in answer.json_messages[:-1]] == messages_at[level]
 
 
 async def test_changes_at_two_workers_at_once_are_both_stored(place: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -228,6 +228,10 @@ class SessionReplica(HTTPSession):
         state = self.state
         return any(state.get(name) != value for name, value in exported.items())
 
+    def _prepare(self) -> Awaitable[None] | None:
+        """Return what stores the state before messages are stored; None if it is stored already."""
+        return self.save() if self.has_changed else None
+
     async def save(self) -> None:
         """Store the state, if it has changed, with what other workers have changed meanwhile."""
         while self.has_changed and not self.has_ended:
@@ -285,7 +289,7 @@ class SessionReplica(HTTPSession):
 
     def _new_stream(self) -> SSEStream:
         id = f"{self._worker.new_token()}_{self._bind()}"
-        return StoredStream(self._worker, id, self._ttl, self._retry, self.save)
+        return StoredStream(self._worker, id, self._ttl, self._retry, self._prepare)
 
     def _bind(self) -> str:
         self._binding = self._binding or session_digest(self.id, "response")

@@ -16,7 +16,7 @@ from .worker import Worker
 _NOTHING: Final[list[tuple[int, bytes]]] = []  # One object, which is not changed: very many streams have no changes.
 
 
-async def _ready() -> None:
+def _ready() -> None:
     """Prepare nothing: messages of the standalone stream depend on no state of the session."""
 
 

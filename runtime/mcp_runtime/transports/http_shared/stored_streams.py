@@ -28,7 +28,7 @@ _NOTHING: Final[list[bytes]] = []  # One object, which is not changed: very many
 _NO_SCOPES: Final[frozenset[str]] = frozenset()  # One object: an empty frozenset has 216 bytes.
 _FINISHED_SECONDS: Final = 300.0  # Seconds for which a finished stream can be resumed.
 
-Prepare = Callable[[], Awaitable[None]]
+Prepare = Callable[[], Awaitable[None] | None]
 
 
 def session_digest(session_id: str, name: str) -> str:
@@ -54,7 +54,7 @@ class StoredStream(SSEStream):
             id: The id of the stream, with that of the worker that writes it.
             ttl: Seconds after its last message for which the stream is stored.
             retry: Milliseconds after which the client reconnects.
-            prepare: Called before messages are stored, at the worker that writes. Default None: this one only reads.
+            prepare: Returns what is done before messages are stored. Default None: this worker only reads.
         """
         super().__init__(_NO_EVENTS, retry=retry, id=id)
         self._worker, self._ttl, self._prepare = worker, ttl, prepare
@@ -169,8 +169,8 @@ class StoredStream(SSEStream):
             await self._send_to_holder("news")
 
     async def _store_prepared(self, batch: list[bytes]) -> None:
-        if self._prepare is not None:
-            await self._prepare()
+        if self._prepare is not None and (preparing := self._prepare()) is not None:
+            await preparing
         needs_scopes = self.auth is not None and self.auth.checked_scopes != (self._scopes or _NO_SCOPES)
         needs_requests = self.requests and self._scopes is None and batch[-1] != _END  # Nothing fails after the end.
         if needs_scopes or needs_requests:

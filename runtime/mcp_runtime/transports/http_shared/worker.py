@@ -245,8 +245,8 @@ class Worker:
     def append(
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str = ""
     ) -> Coroutine[Any, Any, int]:
-        """Append entries to a stream; see `Store.append`."""
-        return self.store.append(self.key("stream", stream), entries, ttl, after, token)
+        """Append entries to a stream; see `Store.append`. It is tried once: streams repeat all that they store."""
+        return self.store.store.append(self.key("stream", stream), entries, ttl, after, token)
 
     async def read(self, stream: str, after: int, limit: int) -> list[NumberedEntry]:
         """Return entries of a stream that follow a number."""

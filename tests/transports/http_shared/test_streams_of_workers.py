@@ -13,7 +13,10 @@ from support.stores.homes import FEW_HOMES, place_of
 from support.stores.shared_workers import Workers, workers
 
 from mcp_generated import App, Context
+from mcp_generated.http import InMemoryStore
 from mcp_runtime.transports.http_shared import local_replicas
+from mcp_runtime.transports.http_shared.stored_streams import StoredStream
+from mcp_runtime.transports.http_shared.worker import Worker
 
 NEWEST = HANDSHAKE[-1:]
 PRIMED = since("2025-11-25", HANDSHAKE)
@@ -287,3 +290,16 @@ async def test_the_rounds_of_a_request_are_served_by_several_workers(rev: Rev, p
         params |= {"inputResponses": responses, "requestState": first["requestState"]}
         second = await client.answered(body=rev.request(2, "tools/call", params | declared), at=2)
         assert second.json["result"]["content"][0]["text"] == "accept: blue"
+
+
+async def test_messages_whose_connection_does_not_come_are_stored_nevertheless() -> None:
+    store = InMemoryStore()
+    worker = Worker(store, "server")
+    await worker.subscribe()
+    stream = StoredStream(worker, f"{worker.new_token()}_x", 60.0, prepare=lambda: None)
+    stream.put(b"1")
+    stream.put(b"2")
+    stream.finish()
+    await worker.close()
+    assert await store.read(worker.key("stream", stream.id), 0) == [(1, b"1"), (2, b"2"), (3, b"")]
+    assert stream.finished

@@ -124,7 +124,7 @@ class StandaloneStream(StoredStream):
 
     async def drain(self) -> None:
         """Wait until the messages are stored, and few of them unsent. Raises StoreUnavailableError."""
-        if self._storing is not None:
+        if asyncio.isfuture(self._storing):
             await asyncio.shield(self._storing)
         await super().drain()
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 from ...http.asgi import PartedResponse
 from ...protocol.jsonrpc import Id
@@ -25,6 +25,7 @@ PAGE: Final = 64  # Entries that are read at once.
 _MAX_UNSTORED: Final = 256  # Messages above which `drain` waits.
 _NO_EVENTS: Final = InMemoryEventStore()
 _NOTHING: Final[list[bytes]] = []  # One object, which is not changed: very many streams have nothing to store.
+_HERE: Final = object()  # What stores instead of a task.
 _NO_SCOPES: Final[frozenset[str]] = frozenset()  # One object: an empty frozenset has 216 bytes.
 _FINISHED_SECONDS: Final = 300.0  # Seconds for which a finished stream can be resumed.
 
@@ -60,7 +61,7 @@ class StoredStream(SSEStream):
         self._worker, self._ttl, self._prepare = worker, ttl, prepare
         self._unstored, self._stored = _NOTHING, 0
         self._recent: Sequence[tuple[int, bytes]] = ()  # Stored messages that the attached connection still gets.
-        self._storing: asyncio.Task[Any] | None = None
+        self._storing: object | None = None  # The task that stores, or something else in that of the connection.
         self._scheduled: asyncio.Handle | None = None  # Begins to store, unless the connection does so before.
         self._ending = self._dropped = False
         self._claim: StreamClaim | None = None  # That of the last connection that has taken the stream over here.
@@ -111,16 +112,22 @@ class StoredStream(SSEStream):
             self._worker.spawn(self._send_to_holder("close"))
 
     def _add(self, entry: bytes) -> None:
-        if self._unstored is _NOTHING:
-            self._unstored = []
-        self._unstored.append(entry)
+        if self._unstored:
+            return self._unstored.append(entry)
+        self._unstored = [entry]
         if self._storing is None and self._scheduled is None:
             self._worker.unstored.add(self)
             self._begin_storing()
 
     def _begin_storing(self) -> None:
-        """Store the messages of this turn of the event loop in the next one."""
-        self._scheduled = asyncio.get_running_loop().call_soon(self._store_in_task)
+        """Store the messages of this turn of the event loop in the next one, unless the first connection will."""
+        if self._was_attached:
+            self._scheduled = asyncio.get_running_loop().call_soon(self._store_in_task)
+
+    def store_soon(self) -> None:
+        """Store messages whose connection has not come."""
+        if self._unstored and self._storing is None and self._scheduled is None:
+            self._store_in_task()
 
     def _store_in_task(self) -> None:
         self._scheduled, self._storing = None, self._worker.spawn(self._store_all())
@@ -133,20 +140,18 @@ class StoredStream(SSEStream):
             self._storing = None
             self._worker.unstored.discard(self)
 
-    async def _store_here(self, scheduled: asyncio.Handle) -> None:
-        """Store the messages in the task of the connection: it waits for them, and another one would take time.
-
-        If it is cancelled meanwhile, another task stores them; what is stored already is not stored twice.
-        """
-        scheduled.cancel()
-        batch = self._unstored
+    async def _store_here(self) -> None:
+        """Store the messages in the task of the connection, which waits for them; if it is cancelled, in another."""
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+        self._scheduled, self._storing, batch = None, _HERE, self._unstored
         try:
             await self._store_next()
         except asyncio.CancelledError:
             self._unstored = [*batch, *self._unstored]
             raise
         finally:
-            self._scheduled = None
+            self._storing = None
             if self._unstored:
                 self._store_in_task()
             else:
@@ -247,16 +252,11 @@ class StoredStream(SSEStream):
             await self._worker.send(previous, "stream", stream=self.id, hint="release", token=token)
         self.last = max(self.last, await self._worker.store.last(self._worker.key("stream", self.id)))
 
-    @property
-    def _claimed(self) -> str:
-        """The token of the attached connection; empty for the one of the POST."""
-        return "" if self._claim is None else self._claim.token
-
     def on_hint(self, hint: str, token: str = "") -> None:
         """Look for "news", "release" the connection with a token for another one, or "close" it."""
         if hint == "news":
             self._look()
-        elif hint == "release" and token == self._claimed:
+        elif hint == "release" and token == ("" if self._claim is None else self._claim.token):  # "" is the POST.
             self.detach()
         elif hint == "close" and self._attached is not None:
             self.close_connection()
@@ -327,8 +327,8 @@ class StoredStream(SSEStream):
         if self._prepare is not None and cursor >= self._stored:
             if not self._ending:  # Otherwise there will soon be the rest, which is then sent with the head.
                 await response.flush()
-            if self._scheduled is not None:
-                await self._store_here(self._scheduled)
+            if self._unstored and self._storing is None:
+                await self._store_here()
             if cursor >= self._stored:
                 return []
         recent, self._recent = [entry for entry in self._recent if entry[0] > cursor], ()

@@ -40,6 +40,10 @@ class LocalStream(Protocol):
         """Look for "news", "release" the connection with a token for another one, or "close" it."""
         ...
 
+    def store_soon(self) -> None:
+        """Store messages whose connection has not come."""
+        ...
+
 
 class WatchedStream(Protocol):
     """A stream that may have to be ended here: another worker writes it, or this one could not store its messages."""
@@ -180,6 +184,8 @@ class Worker:
             try:
                 await self._show_life()
                 await self._read_mail()
+                for stream in list(self.unstored):
+                    stream.store_soon()
                 await self._end_failed()
             except StoreClosedError:
                 return

@@ -4,7 +4,7 @@
 
 All servers are up at the same time and get the same raw requests in turn, on persistent connections; a ratio is the
 median of those of the rounds. The cost is the CPU time of the processes that serve; that of Redis is counted apart.
-The client has a CPU of its own, as in the other benchmarks, except beside two workers; Redis may use all.
+The client has a CPU of its own, as in those of stdio and HTTP, except beside two workers; Redis may use all.
 The tables are also written to benchmarks/results/store.md, except with --quick and --only.
 """
 

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -76,6 +77,16 @@ async def test_the_event_loop_goes_on_while_another_process_writes(tmp_path: Pat
         assert other.returncode == 0
 
 
+def noting(threads: list[int], function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that notes in which thread it runs."""
+
+    def noted(*arguments: Any) -> Any:
+        threads.append(threading.get_ident())
+        return function(*arguments)
+
+    return noted
+
+
 @pytest.mark.parametrize("table", ["records", "streams"])
 async def test_a_slow_disk_makes_the_event_loop_wait_once(
     tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch
@@ -85,15 +96,15 @@ async def test_a_slow_disk_makes_the_event_loop_wait_once(
         other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
         other.execute(f"CREATE TRIGGER slow AFTER INSERT ON {table} BEGIN {SLOW}; END")
         other.close()
-        in_the_event_loop: list[int] = []
-        commit = store._commit_here
-        monkeypatch.setattr(store, "_commit_here", lambda *work: in_the_event_loop.append(1) or commit(*work))
+        threads: list[int] = []
+        for name in ("_commit_here", "_commit"):
+            monkeypatch.setattr(store, name, noting(threads, getattr(store, name)))
         for number in range(5):
             name, began = f"{number}", time.perf_counter()
             change = store.put(name, b"", LONG) if table == "records" else store.append(name, [b""], LONG)
             await change
             assert time.perf_counter() - began > sqlite_store._LATE, "the trigger is not slow enough for this machine"
-        assert len(in_the_event_loop) <= 1
+        assert [thread == threading.get_ident() for thread in threads] == [True, False, False, False, False]
 
 
 async def test_a_change_waits_while_another_process_writes_and_nothing_else_does(tmp_path: Path) -> None:

@@ -13,14 +13,38 @@ from .primitives import StoreClosedError
 CommandT = TypeVar("CommandT")
 _BATCH: Final = 512  # Commands of one batch.
 SINGLES: Final = 4  # Turns of the event loop with one command, after which the next ones do not wait for others.
-UNWATCHED: Final = 15  # The number of commands that do not.
+_UNWATCHED: Final = 15  # The number of commands that do not.
+
+
+class SingleCommands:
+    """Says which commands do not wait for others of their turn of the event loop: 15 of 16 while there is one in each.
+
+    To collect the commands of a turn costs an iteration of the event loop.
+    """
+
+    def __init__(self) -> None:
+        self._turns = 0  # Turns in a row with one command.
+        self._unwatched = 0  # Commands that do not wait.
+
+    def count(self, is_single: bool) -> None:
+        """Count a turn whose commands were collected."""
+        self._turns = self._turns + 1 if is_single else 0
+        if self._turns >= SINGLES and fast_paths.ENABLED:
+            self._unwatched = _UNWATCHED
+
+    def take(self) -> bool:
+        """Return True if the next command does not wait."""
+        if self._unwatched:
+            self._unwatched -= 1
+            return True
+        return False
 
 
 class CommandBatches(Generic[CommandT]):
     """Commands that wait for the batch before them. `send` returns the result or the exception of each command.
 
-    Where `send_at_once` is given, it is tried first, without a task; it returns None if a batch has to wait. To collect
-    the commands of a turn costs an iteration of the event loop: while there is one in each, only one in 16 is delayed.
+    Where `send_at_once` is given, it is tried first, without a task; it returns None if a batch has to wait. Single
+    commands do not wait for their turn then, see `SingleCommands`.
     """
 
     def __init__(
@@ -32,8 +56,7 @@ class CommandBatches(Generic[CommandT]):
         self._waiting: list[tuple[CommandT, ResultFuture[Any]]] = []
         self._sending: asyncio.Task[None] | None = None
         self._is_scheduled = self._closed = False
-        self._singles = 0  # Turns in a row with one command.
-        self._unwatched = 0  # Commands that do not wait for others of their turn.
+        self._singles = SingleCommands()
 
     def add(self, command: CommandT) -> asyncio.Future[Any]:
         """Return the future result of a command. Raises StoreClosedError after `close`."""
@@ -49,9 +72,8 @@ class CommandBatches(Generic[CommandT]):
         """Return the result of a command, without a future if it is sent at once. Raises what the command raises, and
         StoreClosedError after `close`."""
         is_idle = self._sending is None and not self._waiting and not self._closed
-        if not is_idle or not self._unwatched or self._send_at_once is None:
+        if self._send_at_once is None or not is_idle or not self._singles.take():
             return await self.add(command)
-        self._unwatched -= 1
         if (results := self._send_at_once([command])) is not None:
             return results[0]
         future = self._queue(command)
@@ -74,9 +96,7 @@ class CommandBatches(Generic[CommandT]):
         """Send the commands of this turn of the event loop."""
         self._is_scheduled = False
         if self._sending is None and self._waiting:
-            self._singles = self._singles + 1 if len(self._waiting) == 1 else 0
-            if self._singles >= SINGLES and self._send_at_once is not None and fast_paths.ENABLED:
-                self._unwatched = UNWATCHED
+            self._singles.count(len(self._waiting) == 1)
             self._send_waiting()
 
     def _send_waiting(self) -> None:

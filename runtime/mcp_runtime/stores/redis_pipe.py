@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from ..aio import fast_paths
 from ..aio.eager import ResultFuture, pending_future
-from .command_batches import SINGLES, UNWATCHED, CommandBatches
+from .command_batches import CommandBatches, SingleCommands
 from .primitives import StoreClosedError, StoreUnavailableError
 
 _SECONDS: Final = 10.0  # Seconds for Redis to answer, where the client has no limit of its own.
@@ -47,7 +46,7 @@ class RedisPipe(asyncio.Protocol):
         self._connecting: asyncio.Task[None] | None = None
         self._received = b""
         self._is_flushing = self._is_closed = False
-        self._singles = self._unwatched = 0  # See `CommandBatches`.
+        self._singles = SingleCommands()
         self._watching: asyncio.TimerHandle | None = None
         self._answers = self._answers_before = self._silences = 0
         self._seconds = _SECONDS
@@ -59,12 +58,13 @@ class RedisPipe(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         future = pending_future(loop)
         self._unsent.append((command, future))
-        if self._unwatched and not self._is_flushing and not self._sent:
-            self._unwatched -= 1
+        if self._is_flushing:
+            return future
+        if not self._sent and self._singles.take():
             self._flush()
-        elif not self._is_flushing:
+        else:
             self._is_flushing = True
-            loop.call_soon(self._flush)
+            loop.call_soon(self._flush_turn)
         return future
 
     async def close(self) -> None:
@@ -81,18 +81,19 @@ class RedisPipe(asyncio.Protocol):
             await self._connection.disconnect(nowait=True)
         await self._otherwise.close()
 
-    def _flush(self) -> None:
+    def _flush_turn(self) -> None:
         """Write the commands of this turn of the event loop."""
         self._is_flushing = False
+        self._singles.count(len(self._unsent) == 1 and not self._sent)
+        self._flush()
+
+    def _flush(self) -> None:
+        """Write the commands that wait, or connect first."""
         if self._transport is None:
             if self._connecting is None and self._unsent:
                 self._connecting = asyncio.get_running_loop().create_task(self._connect())
             return
         unsent, self._unsent = self._unsent, []
-        if not self._unwatched:
-            self._singles = self._singles + 1 if len(unsent) == 1 and not self._sent else 0
-            if self._singles >= SINGLES and fast_paths.ENABLED:
-                self._unwatched = UNWATCHED
         self._transport.write(b"".join([packed(command) for command, _ in unsent]))
         self._sent.extend([future for _, future in unsent])
         if self._watching is None:

@@ -15,6 +15,7 @@ from support.stores.shared_workers import Workers, workers
 from mcp_generated import App, Context
 from mcp_generated.http import InMemoryStore
 from mcp_runtime.transports.http_shared import local_replicas
+from mcp_runtime.transports.http_shared import worker as worker_module
 from mcp_runtime.transports.http_shared.stored_streams import StoredStream
 from mcp_runtime.transports.http_shared.worker import Worker
 
@@ -292,7 +293,11 @@ async def test_the_rounds_of_a_request_are_served_by_several_workers(rev: Rev, p
         assert second.json["result"]["content"][0]["text"] == "accept: blue"
 
 
-async def test_messages_whose_connection_does_not_come_are_stored_nevertheless() -> None:
+@pytest.mark.parametrize("closes", [True, False])
+async def test_messages_whose_connection_does_not_come_are_stored_nevertheless(
+    closes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "_TICK", 60.0 if closes else 0.01)
     store = InMemoryStore()
     worker = Worker(store, "server")
     await worker.subscribe()
@@ -300,6 +305,11 @@ async def test_messages_whose_connection_does_not_come_are_stored_nevertheless()
     stream.put(b"1")
     stream.put(b"2")
     stream.finish()
-    await worker.close()
+    while not closes and not stream.finished:
+        await asyncio.sleep(0.01)
+    if closes:
+        await worker.close()
     assert await store.read(worker.key("stream", stream.id), 0) == [(1, b"1"), (2, b"2"), (3, b"")]
     assert stream.finished
+    if not closes:
+        await worker.close()

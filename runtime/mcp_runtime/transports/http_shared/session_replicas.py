@@ -35,7 +35,8 @@ _NO_EVENTS: Final = InMemoryEventStore()
 _REST: Final = 0.1  # The part of its time to live for which a session that was touched is not touched again.
 _RECENT: Final = 256  # Entries of each cache of this module.
 _UNKNOWN: Final = object()  # The owner of a session before a request has shown it.
-_MARKS: Final[dict[bytes, object]] = {}  # What `SessionSharing.mark` has returned for the state of a record.
+# What `SessionSharing.mark` has returned for the state of a record. A dict, since several threads may have event loops.
+_MARKS: Final[dict[bytes, object]] = {}
 _CHANGING: Final = ("level", "uris", "rules", "phase")
 
 

@@ -25,7 +25,7 @@ PAGE: Final = 64  # Entries that are read at once.
 _MAX_UNSTORED: Final = 256  # Messages above which `drain` waits.
 _NO_EVENTS: Final = InMemoryEventStore()
 _NOTHING: Final[list[bytes]] = []  # One object, which is not changed: very many streams have nothing to store.
-_HERE: Final = object()  # What stores instead of a task.
+_HERE: Final = object()  # Stands for the task of the connection while that stores.
 _NO_SCOPES: Final[frozenset[str]] = frozenset()  # One object: an empty frozenset has 216 bytes.
 _FINISHED_SECONDS: Final = 300.0  # Seconds for which a finished stream can be resumed.
 
@@ -61,7 +61,7 @@ class StoredStream(SSEStream):
         self._worker, self._ttl, self._prepare = worker, ttl, prepare
         self._unstored, self._stored = _NOTHING, 0
         self._recent: Sequence[tuple[int, bytes]] = ()  # Stored messages that the attached connection still gets.
-        self._storing: object | None = None  # The task that stores, or something else in that of the connection.
+        self._storing: object | None = None  # The task that stores messages, or `_HERE`.
         self._scheduled: asyncio.Handle | None = None  # Begins to store, unless the connection does so before.
         self._ending = self._dropped = False
         self._claim: StreamClaim | None = None  # That of the last connection that has taken the stream over here.

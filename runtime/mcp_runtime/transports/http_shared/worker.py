@@ -182,15 +182,18 @@ class Worker:
         while True:
             await asyncio.sleep(_TICK)
             try:
+                self._store_rest()
                 await self._show_life()
                 await self._read_mail()
-                for stream in list(self.unstored):
-                    stream.store_soon()
                 await self._end_failed()
             except StoreClosedError:
                 return
             except StoreUnavailableError as error:
                 _log.warning("the store of the workers cannot be reached: %s", error)
+
+    def _store_rest(self) -> None:
+        for stream in list(self.unstored):
+            stream.store_soon()
 
     async def _end_failed(self) -> None:
         """End the streams that nobody writes any more. What fails meanwhile is tried again: it is discarded after."""
@@ -229,6 +232,7 @@ class Worker:
     async def close(self) -> None:
         """Wait for what is still to be written, and close the store."""
         while self._tasks or self.unstored:
+            self._store_rest()
             if self._tasks:
                 await asyncio.wait(list(self._tasks))
             else:

@@ -164,11 +164,48 @@ async def test_entries_are_the_same_however_they_were_divided(place: Any, first:
         assert (await other.read("s", 0), await one.append("s", [b"new"], LONG)) == ([], 1)
 
 
-@pytest.mark.parametrize("body", [b"", b"\x00\x00\x00\x01", bytes(70_000)])
+@pytest.mark.parametrize("body", [b"", b"\x00\x00\x00\x01", bytes(range(256)), bytes(70_000)])
 async def test_entries_may_have_any_bytes(place: Any, body: bytes) -> None:
     async with stores(place) as (one, other):
         assert await one.append("s", [body, b"", body], LONG, after=0) == 3
-        assert await other.read("s", 0) == [(1, body), (2, b""), (3, body)]
+        assert await one.append("s", [b"", body], LONG, after=3) == 5
+        assert await other.read("s", 0) == list(enumerate([body, b"", body, b"", body], 1))
+
+
+@pytest.mark.parametrize("size", [10, 700, 5000])
+async def test_the_entries_of_the_only_writer_are_in_order(place: Any, size: int) -> None:
+    """A writer that appends one entry after another, and repeats some as after a failure, while others come between."""
+    bodies = [b"%d" % number * size for number in range(20)]
+    async with stores(place) as (one, other):
+        for number, body in enumerate(bodies):
+            assert await one.append("s", [body], LONG, after=number) == number + 1
+            assert await other.append("s", [body], LONG, after=number) == number + 1
+            assert await other.append("s", bodies[:number][-2:] + [body], LONG, after=max(0, number - 2)) == number + 1
+        assert await other.read("s", 0) == list(enumerate(bodies, 1))
+        assert await other.append("s", [b"other"], LONG, token="t") == 21
+        assert await one.append("s", [b"own"], LONG, after=21) == 22
+        assert await one.append("s", [b"late"], LONG, after=20) == 22
+        assert await one.append("s", [b"late", b"more", b"last"], LONG, after=20) == 23
+        assert await other.read("s", 20) == [(21, b"other"), (22, b"own"), (23, b"last")]
+
+
+async def test_a_stream_that_has_expired_begins_anew(place: Any) -> None:
+    async with stores(place) as (one, other):
+        assert await one.append("s", [b"1"], BRIEF, after=0) == 1
+        await asyncio.sleep(2 * BRIEF)
+        assert await one.append("s", [b"2"], LONG, after=1) == 2
+        assert await other.read("s", 0) == [(2, b"2")]
+
+
+async def test_each_append_lets_a_stream_live_on(place: Any) -> None:
+    async with stores(place) as (one, other):
+        assert await one.append("s", [b"1"], BRIEF, after=0) == 1
+        assert await one.append("s", [b"2"], LONG, after=1) == 2
+        await asyncio.sleep(2 * BRIEF)
+        assert await other.read("s", 0) == [(1, b"1"), (2, b"2")]
+        assert await one.append("s", [b"3"], BRIEF, after=2) == 3
+        await asyncio.sleep(2 * BRIEF)
+        assert await other.read("s", 0) == []
 
 
 async def test_the_messages_of_a_channel_reach_its_subscribers_in_order(place: Any) -> None:

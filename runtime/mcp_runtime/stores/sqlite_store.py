@@ -205,8 +205,9 @@ class SQLiteStore:
 
     def _commit_here(self, file: sqlite3.Connection, commands: Sequence[Work]) -> list[Any] | None:
         try:
-            if len(commands) == 1 and isinstance(command := commands[0], Appending) and (last := command.create(file)):
-                return [last]
+            if len(commands) == 1 and isinstance(command := commands[0], Appending):
+                if last := command.append_to_batch(file):
+                    return [last]
             file.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:
             return None  # Another process is writing, as a rule. The thread waits for it, or fails and says why.

@@ -9,35 +9,45 @@ from typing import Any, Final
 
 from .primitives import STREAM_LIMIT, NumberedEntry
 
-_BATCH: Final = 4096  # Bytes of the first entries above which they are rows of their own, which no change copies.
+_BATCH: Final = 4096  # Bytes of the first entries above which the next ones are rows of their own: a change copies all.
 _SIZE: Final = 4  # Bytes of the size before each entry of a batch.
 _CREATE: Final = "INSERT INTO streams (name, last, expires, batch) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING"
+# Entries of a stream that are rows of their own follow those of the batch.
+_EXTEND: Final = f"""
+UPDATE streams SET last = ?1, expires = ?2, batch = CAST(batch || ?3 AS BLOB)
+WHERE name = ?4 AND last = ?5 AND expires > ?6 AND length(batch) + length(?3) <= {_BATCH}
+    AND NOT EXISTS (SELECT 1 FROM entries WHERE stream = ?4)
+"""
 
 
 class Appending:
     """Entries that are appended to a stream in the transaction of a connection; see `Store.append`."""
 
-    __slots__ = ("_stream", "_entries", "_ttl", "_after", "_token", "_is_first")
+    __slots__ = ("_stream", "_entries", "_ttl", "_after", "_token", "_is_small")
 
     def __init__(
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str, size: int
     ) -> None:
         """Take the arguments of `Store.append`, and the size of all entries in bytes."""
         self._stream, self._entries, self._ttl, self._after, self._token = stream, entries, ttl, after, token
-        self._is_first = not after and not token and size <= _BATCH
+        self._is_small = not token and size <= _BATCH
 
-    def create(self, file: sqlite3.Connection) -> int:
-        """Create the stream with the entries in one statement, which may be its own transaction. Return the number of
+    def append_to_batch(self, file: sqlite3.Connection) -> int:
+        """Append to the batch of the stream in one statement, which may be its own transaction. Return the number of
         the last entry; 0 if that is not possible."""
-        if not self._is_first:
+        if not self._is_small:
             return 0
-        last, expires = len(self._entries), time.time() + self._ttl
-        values = (self._stream, last, expires, _packed(self._entries))
-        return last if file.execute(_CREATE, values).rowcount == 1 else 0
+        now, after = time.time(), self._after or 0
+        last, expires, batch = after + len(self._entries), now + self._ttl, _packed(self._entries)
+        if after:
+            changed = file.execute(_EXTEND, (last, expires, batch, self._stream, after, now))
+        else:
+            changed = file.execute(_CREATE, (self._stream, last, expires, batch))
+        return last if changed.rowcount == 1 else 0
 
     def __call__(self, file: sqlite3.Connection) -> int:
         """Append the entries, and return the number of the last one."""
-        return self.create(file) or self._append(file)
+        return self.append_to_batch(file) or self._append(file)
 
     def _append(self, file: sqlite3.Connection) -> int:
         stream, entries, now = self._stream, self._entries, time.time()

@@ -15,7 +15,8 @@ from ...stores.primitives import STREAM_LIMIT, StoreUnavailableError
 from ..http_server.event_store import InMemoryEventStore
 from ..http_server.streams import RETRY, SSEStream
 from .refusals import failures
-from .stream_claims import StreamClaim, position_of, registration_of, store_registration
+from .registrations import Registration, message_of, read_messages
+from .stream_claims import StreamClaim, position_of
 from .worker import Worker
 
 _log: Final = logging.getLogger(__name__)
@@ -27,6 +28,7 @@ _NO_EVENTS: Final = InMemoryEventStore()
 _NOTHING: Final[list[bytes]] = []  # One object, which is not changed: very many streams have nothing to store.
 _HERE: Final = object()  # Stands for the task of the connection while that stores.
 _NO_SCOPES: Final[frozenset[str]] = frozenset()  # One object: an empty frozenset has 216 bytes.
+_LONG: Final = STREAM_LIMIT // 2  # Messages after which the first entry may be deleted.
 _FINISHED_SECONDS: Final = 300.0  # Seconds for which a finished stream can be resumed.
 
 Prepare = Callable[[], Awaitable[None] | None]
@@ -120,12 +122,15 @@ class StoredStream(SSEStream):
             self._begin_storing()
 
     def _begin_storing(self) -> None:
-        """Store the messages of this turn of the event loop in the next one, unless the first connection will."""
-        if self._was_attached:
+        """Store the messages of this turn of the event loop in the next one: in the task of the first connection, or of
+        one that waits for them."""
+        if self._attached is not None and self._waiting is not None:
+            self._notify()
+        elif self._was_attached:
             self._scheduled = asyncio.get_running_loop().call_soon(self._store_in_task)
 
     def store_soon(self) -> None:
-        """Store messages whose connection has not come."""
+        """Store messages whose connection has not come, or has ended."""
         if self._unstored and self._storing is None and self._scheduled is None:
             self._store_in_task()
 
@@ -160,6 +165,8 @@ class StoredStream(SSEStream):
     async def _store_next(self) -> None:
         """Store the messages that wait, and let them be sent."""
         batch, self._unstored = self._unstored, _NOTHING
+        if not self._stored and self._scopes is None:
+            self._add_registration(batch)
         try:
             await self._worker.retry(partial(self._store_prepared, batch))
         except StoreUnavailableError:
@@ -173,12 +180,18 @@ class StoredStream(SSEStream):
         if self._was_attached:
             await self._send_to_holder("news")
 
+    def _add_registration(self, batch: list[bytes]) -> None:
+        """Store what other workers have to know with the first message, unless nothing can fail or be refused after."""
+        scopes = self._checked_scopes()
+        if self.requests and batch[0] != _END and (scopes or batch[-1] != _END):
+            batch[0] = Registration(scopes, self.requests).before(batch[0])
+            self._scopes = scopes
+
     async def _store_prepared(self, batch: list[bytes]) -> None:
         if self._prepare is not None and (preparing := self._prepare()) is not None:
             await preparing
-        needs_scopes = self.auth is not None and self.auth.checked_scopes != (self._scopes or _NO_SCOPES)
-        needs_requests = self.requests and self._scopes is None and batch[-1] != _END  # Nothing fails after the end.
-        if needs_scopes or needs_requests:
+        is_changed = self._checked_scopes() != (self._scopes or _NO_SCOPES)
+        if is_changed or (self._scopes is not None and self._stored < _LONG <= self._stored + len(batch)):
             await asyncio.gather(self.register(), self._store_batch(batch))
         else:
             await self._store_batch(batch)
@@ -192,7 +205,8 @@ class StoredStream(SSEStream):
         before = self._stored
         last = await self._worker.append(self.id, batch, self._ttl, before)
         if self._stored == before:  # Otherwise an attempt that seemed to have failed was faster.
-            self._recent = [*self._recent, *enumerate(batch, before + 1)]
+            messages = batch if before else [message_of(batch[0]), *batch[1:]]
+            self._recent = [*self._recent, *enumerate(messages, before + 1)]
             self._stored = last
 
     async def _send_to_holder(self, hint: str) -> None:
@@ -212,20 +226,24 @@ class StoredStream(SSEStream):
     async def register(self) -> None:
         """Store that the stream exists, and the scopes that its reader needs. It may be resumed before its first
         message."""
-        scopes = _NO_SCOPES if self.auth is None else self.auth.checked_scopes
-        await store_registration(self._worker, self.id, self._ttl, scopes, self.requests)
+        scopes = self._checked_scopes()
+        await Registration(scopes, self.requests).store(self._worker, self.id, self._ttl)
         self._scopes = scopes
+
+    def _checked_scopes(self) -> frozenset[str]:
+        return _NO_SCOPES if self.auth is None else self.auth.checked_scopes
 
     async def required_scopes(self) -> list[str]:
         """Return the scopes that the request of this stream has needed."""
         if self._prepare is not None:
-            return [] if self.auth is None else sorted(self.auth.checked_scopes)
-        return (await registration_of(self._worker, self.id))[0]
+            return sorted(self._checked_scopes())
+        return [*(await Registration.of(self._worker, self.id)).scopes]
 
     async def end_failed(self, reason: str) -> None:
         """End a stream that its worker does not write any more: its requests fail, unless they were answered before."""
-        requests = self.requests if self._prepare is not None else (await registration_of(self._worker, self.id))[1]
-        entries = await self._worker.read(self.id, 0, STREAM_LIMIT)
+        is_writer = self._prepare is not None
+        requests = self.requests if is_writer else (await Registration.of(self._worker, self.id)).requests
+        entries = await read_messages(self._worker, self.id, 0, STREAM_LIMIT)
         if not entries or entries[-1][1] != _END:
             rest = [*failures(requests, entries, reason), _END]
             self.last = await self._worker.append(self.id, rest, _FINISHED_SECONDS, entries[-1][0] if entries else 0)
@@ -274,6 +292,7 @@ class StoredStream(SSEStream):
         self._notify()
         if self._stored:
             self._worker.spawn(self._send_to_holder("news"))
+        self.store_soon()
 
     def attach(self, connection: object) -> None:
         """Attach a connection; it gets the messages of a finished stream, too."""
@@ -289,7 +308,8 @@ class StoredStream(SSEStream):
         if self._attached is connection:
             self._recent = ()
             self._worker.leave(self, self._prepare is None)
-        super().release(connection)
+            super().release(connection)
+            self.store_soon()
 
     async def _begin(self, connection: object) -> None:
         if self.requests and not self.last:
@@ -335,4 +355,4 @@ class StoredStream(SSEStream):
         if recent and recent[0][0] == cursor + 1:
             return recent
         await response.flush()
-        return await self._worker.read(self.id, cursor, PAGE)
+        return await read_messages(self._worker, self.id, cursor, PAGE)

@@ -22,12 +22,10 @@ clients always name where they go on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from pydantic_core import from_json, to_json
 
-from ...protocol.jsonrpc import Id
 from ...stores.primitives import StoreUnavailableError
 from .worker import Worker
 
@@ -47,22 +45,6 @@ async def position_of(worker: Worker, stream: str) -> Position:
 
 def _position(record: bytes | None) -> Position:
     return Position() if record is None else Position(*from_json(record))
-
-
-async def store_registration(
-    worker: Worker, stream: str, ttl: float, scopes: Collection[str], requests: Sequence[Id]
-) -> None:
-    """Store that a stream exists, the scopes that its reader needs, and the ids of the requests that it answers."""
-    await worker.store.put(worker.key("registered", stream), to_json([sorted(scopes), requests]), ttl)
-
-
-async def registration_of(worker: Worker, stream: str) -> tuple[list[str], list[Id]]:
-    """Return the scopes that the reader of a stream needs, and the ids of the requests that it answers."""
-    value = await worker.store.get(worker.key("registered", stream))
-    if value is None:
-        return [], []
-    scopes, requests = from_json(value)
-    return scopes, requests
 
 
 class StreamClaim:

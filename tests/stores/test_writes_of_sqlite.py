@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pytest
 
 from mcp_generated.http import SQLiteStore
 from mcp_runtime.aio import fast_paths
-from mcp_runtime.stores import command_batches, sqlite_store
+from mcp_runtime.stores import command_batches, sqlite_store, sqlite_streams
 
 LONG = 60.0
 BEFORE = 2 * command_batches.SINGLES  # Changes, one after the other, after which the next one is made at once.
@@ -170,3 +170,41 @@ async def test_what_is_large_is_stored_as_well(tmp_path: Path) -> None:
         assert await asyncio.gather(store.append("s", [large], LONG), store.append("s", [b"1"], LONG)) == [1, 2]
         await store.drop("s", "of which there is none")
         assert await store.last("s") == 0
+
+
+async def test_what_has_expired_is_deleted_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_store, "_CLEAN_SECONDS", 0.0)
+    async with opened(tmp_path / "s.db") as store:
+        for ttl, name in ((LONG, "long"), (0.001, "brief")):
+            await store.put(name, b"1", ttl)
+            await store.count(name, 1, ttl)
+            await store.append(name, [b"1"], ttl, after=0)  # In the row of the stream,
+            await store.append(name, [b"2"], ttl, token="t")  # and in one of its own.
+        await asyncio.sleep(0.01)
+        await store.put("last", b"1", LONG)
+        rows = rows_of(tmp_path / "s.db")
+    assert rows["records"] >= {"first", "long", "last"}
+    assert all("brief" not in names for table, names in rows.items() if table != "records")
+    assert rows["streams"] == {"open", "long"} and rows["entries"] == rows["counters"] == {"long"}
+
+
+async def test_a_stream_that_lives_on_meanwhile_is_not_deleted(tmp_path: Path) -> None:
+    async with opened(tmp_path / "s.db") as store:
+        for name in ("ended", "alive"):
+            await store.append(name, [b"1"], 0.001, after=0)
+        await asyncio.sleep(0.01)
+        file, now = sqlite3.connect(tmp_path / "s.db", isolation_level=None), time.time()
+        found = sqlite_streams.expired_streams(file, now)
+        await store.append("alive", [b"2"], LONG)
+        sqlite_streams.drop_expired(found, now, file)
+        file.close()
+        assert sorted(found) == ["alive", "ended"]
+        assert await store.read("alive", 0) == [(1, b"2")]
+        assert rows_of(tmp_path / "s.db")["streams"] == {"open", "alive"}
+
+
+def rows_of(path: Path) -> dict[str, set[str]]:
+    """The keys of the rows of each table."""
+    keys = {"records": "key", "counters": "key", "streams": "name", "entries": "stream"}
+    with closing(sqlite3.connect(path)) as file:
+        return {table: {row[0] for row in file.execute(f"SELECT {key} FROM {table}")} for table, key in keys.items()}

@@ -10,10 +10,11 @@ from typing import Final
 from ..errors import LocalError
 from .private_files import create_private_file, restrict_database
 
-_FORMAT: Final = 3  # The `user_version` of the file; raise it with each change of the tables.
+_FORMAT: Final = 4  # The `user_version` of the file; raise it with each change of the tables.
 _PAGE: Final = 2048  # Bytes of a page: a change writes each page that it touches to the log.
 _LOOK_SECONDS: Final = 0.002  # Seconds between two attempts to write a log.
-# Most streams are appended to once: their entries are in `batch`, as `sqlite_streams` packs them.
+# Most streams are small: their entries are in `batch`, as `sqlite_streams` packs them. Each call writes one, so streams
+# have no index of the times at which they expire.
 _TABLES: Final = f"""
 BEGIN IMMEDIATE;
 PRAGMA user_version = {_FORMAT};
@@ -31,7 +32,6 @@ CREATE TABLE IF NOT EXISTS messages (
 );
 CREATE INDEX IF NOT EXISTS records_by_expiry ON records (expires);
 CREATE INDEX IF NOT EXISTS counters_by_expiry ON counters (expires);
-CREATE INDEX IF NOT EXISTS streams_by_expiry ON streams (expires);
 COMMIT;
 """
 # One statement: another process may make the tables between two.

@@ -15,7 +15,7 @@ from typing import Any, Final
 from .command_batches import CommandBatches
 from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, StoreUnavailableError
 from .sqlite_file import open_database
-from .sqlite_streams import Appending, drop, read_stream
+from .sqlite_streams import Appending, drop, drop_expired, expired_streams, read_stream
 
 _log: Final = logging.getLogger(__name__)
 
@@ -28,7 +28,6 @@ _COMMITS: Final = 256  # Commits in the event loop, at most, between two in the 
 _LATE: Final = 0.005  # Seconds that a commit in the event loop may take; after a longer one the thread commits,
 _PAUSE: Final = 50  # for so many times as long: the event loop waits for a slow disk for a fiftieth of its time.
 _CLEAN_SECONDS: Final = 30.0  # Seconds between two deletions of what has expired.
-_EXPIRED_STREAMS: Final = "SELECT name FROM streams WHERE expires <= ? LIMIT 10000"
 _PUT: Final = "INSERT INTO records VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = ?2, expires = ?3"
 _COUNT: Final = """
 INSERT INTO counters VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET
@@ -127,14 +126,13 @@ class SQLiteStore:
         value: int = row[0]
         return value
 
-    async def append(
+    def append(
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
-    ) -> int:
+    ) -> Coroutine[Any, Any, int]:
         """Append entries to a stream."""
         size = sum([len(entry) for entry in entries])
         self._is_large = self._is_large or size > _LARGE
-        last: int = await self._write(Appending(stream, entries, ttl, after, token, size))
-        return last
+        return self._write(Appending(stream, entries, ttl, after, token, size))
 
     async def drop(self, *streams: str) -> None:
         """Delete streams."""
@@ -181,8 +179,14 @@ class SQLiteStore:
         try:
             if self._writer is None:
                 self._writer = open_database(self._path, _BUSY_SECONDS)
+            now = time.time()
+            if now < self._cleaned + _CLEAN_SECONDS:
+                self._writer.execute("BEGIN IMMEDIATE")
+                return self._run(self._writer, commands)
+            self._cleaned = now
+            cleaning = partial(_clean, now, expired_streams(self._writer, now))  # Looks for them without the lock.
             self._writer.execute("BEGIN IMMEDIATE")
-            return self._run(self._writer, commands, cleans=True)
+            return self._run(self._writer, [*commands, cleaning])[:-1]
         except sqlite3.Error as error:
             raise self._unavailable(error) from error
 
@@ -213,27 +217,15 @@ class SQLiteStore:
             return None  # Another process is writing, as a rule. The thread waits for it, or fails and says why.
         return self._run(file, commands)
 
-    def _run(self, file: sqlite3.Connection, commands: Sequence[Work], cleans: bool = False) -> list[Any]:
+    def _run(self, file: sqlite3.Connection, commands: Sequence[Work]) -> list[Any]:
         """Run commands in the transaction that has begun, and commit it."""
         try:
             results = [command(file) for command in commands]
-            if cleans:
-                self._clean(file)
             file.execute("COMMIT")
         except BaseException:
             file.execute("ROLLBACK")
             raise
         return results
-
-    def _clean(self, file: sqlite3.Connection) -> None:
-        """Delete what has expired, from time to time."""
-        now = time.time()
-        if now < self._cleaned + _CLEAN_SECONDS:
-            return
-        self._cleaned = now
-        drop([name for (name,) in file.execute(_EXPIRED_STREAMS, (now,))], file)
-        for table in ("records", "counters", "messages"):
-            file.execute(f"DELETE FROM {table} WHERE expires <= ?", (now,))
 
     # ---- the file ----------------------------------------------------------------------------------------------------
 
@@ -284,3 +276,10 @@ class SQLiteStore:
             for receive in self._receivers.get(channel, ()):
                 self._quick_until = loop.time() + _QUICK_SECONDS
                 receive(body)
+
+
+def _clean(now: float, streams: Sequence[str], file: sqlite3.Connection) -> None:
+    """Delete what has expired."""
+    drop_expired(streams, now, file)
+    for table in ("records", "counters", "messages"):
+        file.execute(f"DELETE FROM {table} WHERE expires <= ?", (now,))

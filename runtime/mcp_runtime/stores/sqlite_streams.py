@@ -98,6 +98,17 @@ def drop(streams: Sequence[str], file: sqlite3.Connection) -> None:
     file.executemany("DELETE FROM entries WHERE stream = ?", names)
 
 
+def expired_streams(file: sqlite3.Connection, now: float) -> list[str]:
+    """Return the names of streams that have expired, of which there may be more."""
+    return [name for (name,) in file.execute("SELECT name FROM streams WHERE expires <= ? LIMIT 10000", (now,))]
+
+
+def drop_expired(streams: Sequence[str], now: float, file: sqlite3.Connection) -> None:
+    """Delete those of the streams that are still expired."""
+    statement = "SELECT 1 FROM streams WHERE name = ? AND expires <= ?"
+    drop([name for name in streams if file.execute(statement, (name, now)).fetchone() is not None], file)
+
+
 def _packed(entries: Sequence[bytes]) -> bytes:
     return b"".join([part for entry in entries for part in (len(entry).to_bytes(_SIZE, "big"), entry)])
 

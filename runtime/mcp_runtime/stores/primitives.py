@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from ..errors import MCPError
 
@@ -107,4 +107,17 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """End subscriptions, and release connections and files. Records and streams remain."""
+        ...
+
+
+@runtime_checkable
+class TrackingStore(Store, Protocol):
+    """A store that learns which records other processes change, so that a record need not be read again."""
+
+    def tracked(self, key: str) -> bytes | None:
+        """Return the value of a record if this process knows it; None if it does not, or if there is none."""
+        ...
+
+    async def get_tracked(self, key: str) -> bytes | None:
+        """Return the value of a record as `get` does. `tracked` knows it until it is changed."""
         ...

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ..aio.eager import ResultFuture, pending_future
 from .command_batches import CommandBatches, SingleCommands
 from .primitives import StoreClosedError, StoreUnavailableError
+from .tracked_records import CACHE, TRACK, TrackedRecords
 
 _SECONDS: Final = 10.0  # Seconds for Redis to answer, where the client has no limit of its own.
 
@@ -50,22 +51,39 @@ class RedisPipe(asyncio.Protocol):
         self._watching: asyncio.TimerHandle | None = None
         self._answers = self._answers_before = self._silences = 0
         self._seconds = _SECONDS
+        self.records = TrackedRecords()
 
     def add(self, command: Command) -> asyncio.Future[Any]:
         """Return the future result of a command. Raises StoreClosedError after `close`."""
-        if self._is_closed:
-            raise StoreClosedError("the store is closed")
-        loop = asyncio.get_running_loop()
-        future = pending_future(loop)
-        self._unsent.append((command, future))
+        future = self._queue(command)
         if self._is_flushing:
             return future
         if not self._sent and self._singles.take():
             self._flush()
         else:
-            self._is_flushing = True
-            loop.call_soon(self._flush_turn)
+            self._flush_soon()
         return future
+
+    def get_tracked(self, key: str) -> asyncio.Future[Any]:
+        """Return the future value of a record, which is among the tracked ones then."""
+        if not self.records.is_on:
+            return self.add(("GET", key))
+        caching, future = self._queue(CACHE), self._queue(("GET", key))
+        self.records.expect(key, caching, future)
+        self._flush_soon()
+        return future
+
+    def _queue(self, command: Command) -> ResultFuture[Any]:
+        if self._is_closed:
+            raise StoreClosedError("the store is closed")
+        future = pending_future(asyncio.get_running_loop())
+        self._unsent.append((command, future))
+        return future
+
+    def _flush_soon(self) -> None:
+        if not self._is_flushing:
+            self._is_flushing = True
+            asyncio.get_running_loop().call_soon(self._flush_turn)
 
     async def close(self) -> None:
         """Wait for the answers to what was sent, refuse further commands, and close the connection."""
@@ -125,8 +143,14 @@ class RedisPipe(asyncio.Protocol):
         self._former, self._received = writer.transport.get_protocol(), b""
         writer.transport.set_protocol(self)
         loop = asyncio.get_running_loop()
-        self._unsent[:0] = [(("SCRIPT", "LOAD", script), pending_future(loop)) for script in self._scripts]
+        commands = [*TRACK, *(("SCRIPT", "LOAD", script) for script in self._scripts)]
+        self._unsent[:0] = [(command, pending_future(loop)) for command in commands]
+        self._unsent[len(TRACK) - 1][1].add_done_callback(self._begin_tracking)
         self._flush()
+
+    def _begin_tracking(self, answer: asyncio.Future[Any]) -> None:
+        if answer.exception() is None and self._transport is not None:  # Otherwise Redis is too old, or does not allow it.
+            self.records.begin(self._transport.get_extra_info("socket"))
 
     def _do_otherwise(self) -> None:
         """Let redis-py send the commands."""
@@ -137,19 +161,23 @@ class RedisPipe(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Give the commands their results."""
+        self.records.received()
         received, at = self._received + data if self._received else data, 0
         while at < len(received):
             try:
                 reply, after = read_reply(received, at)
             except IncompleteReplyError:
                 break
-            if received[at] != _PUSH and self._sent:
+            if received[at] == _PUSH:
+                self.records.report(reply)
+            elif self._sent:
                 self._answer(self._sent.popleft(), reply)
             at = after
         self._received = received[at:]
 
     def _answer(self, future: ResultFuture[Any], reply: Any) -> None:
         self._answers += 1
+        self.records.answer(future, reply)
         if not isinstance(reply, StoreUnavailableError):
             if not future.done():
                 future.set_result_now(reply)
@@ -163,6 +191,7 @@ class RedisPipe(asyncio.Protocol):
         if self._former is not None:
             self._former.connection_lost(exc)
         self._transport = self._former = self._connection = None
+        self.records.end()
         sent, self._sent = self._sent, deque()
         self._fail(StoreUnavailableError(f"Redis: the connection was lost{f': {exc}' if exc else ''}"), sent)
         self._flush()

@@ -103,9 +103,18 @@ class RedisStore:
         value: bytes | None = await self._run("GET", self._prefix + key)
         return value
 
+    def tracked(self, key: str) -> bytes | None:
+        """Return the value of a record if it is known; see `TrackedRecords`."""
+        return self._commands.records.get(self._prefix + key)
+
+    async def get_tracked(self, key: str) -> bytes | None:
+        """Return the value of a record, which `tracked` knows until another process changes it."""
+        value: bytes | None = await self._commands.get_tracked(self._prefix + key)
+        return value
+
     async def put(self, key: str, value: bytes, ttl: float, expected: Expected = ANYTHING) -> bool:
         """Store a record if its value is the expected one."""
-        name, milliseconds = self._prefix + key, _milliseconds(ttl)
+        name, milliseconds = self._changed(key), _milliseconds(ttl)
         if expected is ANYTHING:
             return bool(await self._run("SET", name, value, "PX", milliseconds))
         if expected is None:
@@ -114,12 +123,12 @@ class RedisStore:
 
     async def touch(self, key: str, ttl: float) -> bytes | None:
         """Let the time to live of a record begin anew; return its value."""
-        value: bytes | None = await self._run("GETEX", self._prefix + key, "PX", _milliseconds(ttl))
+        value: bytes | None = await self._run("GETEX", self._changed(key), "PX", _milliseconds(ttl))
         return value
 
     async def delete(self, key: str) -> bool:
         """Delete a record."""
-        return bool(await self._run("DEL", self._prefix + key))
+        return bool(await self._run("DEL", self._changed(key)))
 
     async def count(self, key: str, amount: int, ttl: float) -> int:
         """Add to a counter."""
@@ -180,6 +189,12 @@ class RedisStore:
         if self._pubsub is not None:
             await self._pubsub.aclose()
         await self._client.aclose()
+
+    def _changed(self, key: str) -> str:
+        """Return the name of a record that the next command changes."""
+        name = self._prefix + key
+        self._commands.records.forget(name)
+        return name
 
     def _run(self, *command: Any) -> asyncio.Future[Any]:
         return self._commands.add(command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from .primitives import (
@@ -15,6 +16,7 @@ from .primitives import (
     Store,
     StoreClosedError,
     StoreUnavailableError,
+    TrackingStore,
 )
 
 _DELAYS: Final = (0.02, 0.05, 0.1, 0.2, 0.4)  # Seconds between attempts; the last one goes on.
@@ -47,6 +49,17 @@ class RetryingStore:
     def __init__(self, store: Store, seconds: float) -> None:
         """Repeat the commands of a store for so many seconds."""
         self.store, self._seconds = store, seconds
+        self._tracking = store if isinstance(store, TrackingStore) else None
+
+    def tracked(self, key: str) -> bytes | None:
+        """Return the value of a record if this process knows it."""
+        return None if self._tracking is None else self._tracking.tracked(key)
+
+    async def get_tracked(self, key: str) -> bytes | None:
+        """Return the value of a record, which `tracked` knows until it is changed, if the store can do that."""
+        if self._tracking is None:
+            return await self.get(key)
+        return await retry(partial(self._tracking.get_tracked, key), self._seconds)
 
     async def get(self, key: str) -> bytes | None:
         """Return the value of a record."""

@@ -200,7 +200,8 @@ class SessionReplica(HTTPSession):
         """
         now = asyncio.get_running_loop().time()
         if now < self._touched + _REST * self._ttl and self._connection.phase is Phase.OPEN:
-            return await self._worker.store.get(self.key)
+            store, key = self._worker.store, self.key
+            return store.tracked(key) or await store.get_tracked(key)
         record = await self._worker.store.touch(self.key, self._ttl)
         self._touched = self._worker.recent(now)
         return record

@@ -1,0 +1,97 @@
+"""Records that this process has read, and that Redis reports all changes of: client-side caching."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+# Redis reports changes of the keys whose reading follows `CLIENT CACHING YES`, but not those by this connection.
+TRACK: Final = (("HELLO", "3"), ("CLIENT", "TRACKING", "ON", "OPTIN", "NOLOOP"))
+CACHE: Final = ("CLIENT", "CACHING", "YES")
+_RECORDS: Final = 1024
+_SILENT_SECONDS: Final = 1.0  # Seconds without any answer of Redis after which reports may be missing.
+
+
+class TrackedRecords:
+    """The values of the records that one connection has read last, while Redis reports their changes over it.
+
+    See https://redis.io/docs/latest/develop/reference/client-side-caching/. A change by another process is known as
+    soon as its report has arrived. If the connection is cut silently, values are used for another second at most.
+    """
+
+    def __init__(self) -> None:
+        """Track nothing before `begin`."""
+        self._values: dict[str, bytes] = {}  # The oldest is the first one.
+        # By the future answer to the command that reads it: a record, and the answer to the command before, `CACHE`.
+        self._reads: dict[asyncio.Future[Any], tuple[str, asyncio.Future[Any]]] = {}
+        self._has_unread: Callable[[], bool] | None = None
+        self._received = 0.0
+
+    @property
+    def is_on(self) -> bool:
+        """True if Redis reports changes."""
+        return self._has_unread is not None
+
+    def begin(self, socket: Any) -> None:
+        """Track records from now on: Redis has agreed to. `socket` is that of the connection."""
+        self._has_unread = _reader_state(socket.fileno())
+
+    def end(self) -> None:
+        """Forget everything: the connection has ended."""
+        self._has_unread = None
+        self._values.clear()
+        self._reads.clear()
+
+    def received(self) -> None:
+        """Remember that Redis has sent something."""
+        self._received = time.monotonic()
+
+    def get(self, key: str) -> bytes | None:
+        """Return the value of a record; None if it is not known, or if a report of its change may be on its way."""
+        value = self._values.get(key)
+        if value is None or self._has_unread is None:
+            return None
+        if time.monotonic() > self._received + _SILENT_SECONDS or self._has_unread():
+            return None
+        return value
+
+    def expect(self, key: str, caching: asyncio.Future[Any], answer: asyncio.Future[Any]) -> None:
+        """Wait for the answers to `CACHE`, and to the command that reads a record."""
+        self._reads[answer] = (key, caching)
+
+    def answer(self, answer: asyncio.Future[Any], value: object) -> None:
+        """Keep the value of a record, unless this connection has changed it since the command."""
+        key, caching = self._reads.pop(answer, ("", answer))
+        if caching is answer or not isinstance(value, bytes) or not caching.done() or caching.exception() is not None:
+            return
+        if len(self._values) >= _RECORDS and key not in self._values:
+            del self._values[next(iter(self._values))]
+        self._values[key] = value
+
+    def forget(self, key: str) -> None:
+        """Forget a record, before this connection changes it. The next command that reads it lets Redis report again."""
+        self._values.pop(key, None)
+        for answer in [answer for answer, (name, _) in self._reads.items() if name == key]:
+            del self._reads[answer]
+
+    def report(self, message: Sequence[Any]) -> None:
+        """Forget the records that a push message of Redis names, or all if it names none."""
+        if message[:1] != [b"invalidate"]:
+            return
+        if message[1] is None:
+            self._values.clear()
+            self._reads.clear()
+        for name in message[1] or ():
+            self._values.pop(name.decode(), None)
+
+
+def _reader_state(descriptor: int) -> Callable[[], bool]:
+    """Return a function that says whether a socket has bytes that were not read yet."""
+    if not hasattr(select, "poll"):  # Windows.
+        return lambda: bool(select.select([descriptor], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return lambda: bool(poll.poll(0))

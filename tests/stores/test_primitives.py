@@ -180,7 +180,7 @@ async def test_the_entries_of_the_only_writer_are_in_order(place: Any, size: int
         for number, body in enumerate(bodies):
             assert await one.append("s", [body], LONG, after=number) == number + 1
             assert await other.append("s", [body], LONG, after=number) == number + 1
-            assert await other.append("s", bodies[:number][-2:] + [body], LONG, after=max(0, number - 2)) == number + 1
+            assert await other.append("s", [*bodies[:number][-2:], body], LONG, after=max(0, number - 2)) == number + 1
         assert await other.read("s", 0) == list(enumerate(bodies, 1))
         assert await other.append("s", [b"other"], LONG, token="t") == 21
         assert await one.append("s", [b"own"], LONG, after=21) == 22

@@ -121,3 +121,7 @@ class TrackingStore(Store, Protocol):
     async def get_tracked(self, key: str) -> bytes | None:
         """Return the value of a record as `get` does. `tracked` knows it until it is changed."""
         ...
+
+    async def report(self) -> None:
+        """Wait until the changes of this process were reported to the others."""
+        ...

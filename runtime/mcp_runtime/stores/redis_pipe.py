@@ -149,7 +149,8 @@ class RedisPipe(asyncio.Protocol):
         self._flush()
 
     def _begin_tracking(self, answer: asyncio.Future[Any]) -> None:
-        if answer.exception() is None and self._transport is not None:  # Otherwise Redis is too old, or does not allow it.
+        is_refused = answer.exception() is not None  # Redis is too old, or does not allow it to this user.
+        if not is_refused and self._transport is not None:
             self.records.begin(self._transport.get_extra_info("socket"))
 
     def _do_otherwise(self) -> None:

@@ -112,6 +112,11 @@ class RedisStore:
         value: bytes | None = await self._commands.get_tracked(self._prefix + key)
         return value
 
+    async def report(self) -> None:
+        """Wait until Redis has written the reports of the changes that it has answered."""
+        if self._commands.records.is_on:
+            await self._run("PING")
+
     async def put(self, key: str, value: bytes, ttl: float, expected: Expected = ANYTHING) -> bool:
         """Store a record if its value is the expected one."""
         name, milliseconds = self._changed(key), _milliseconds(ttl)

@@ -61,6 +61,11 @@ class RetryingStore:
             return await self.get(key)
         return await retry(partial(self._tracking.get_tracked, key), self._seconds)
 
+    async def report(self) -> None:
+        """Wait until the changes of this process were reported to the others, where they need not read."""
+        if self._tracking is not None:
+            await retry(self._tracking.report, self._seconds)
+
     async def get(self, key: str) -> bytes | None:
         """Return the value of a record."""
         try:

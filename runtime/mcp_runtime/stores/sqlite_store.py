@@ -15,6 +15,7 @@ from typing import Any, Final
 from .command_batches import CommandBatches
 from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, StoreUnavailableError
 from .sqlite_file import open_database
+from .sqlite_records import KnownRecords
 from .sqlite_streams import Appending, drop, drop_expired, expired_streams, read_stream
 
 _log: Final = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ class SQLiteStore:
         self._listener: sqlite3.Connection | None = None  # Sees the changes of both, and those of other processes.
         self._commits, self._is_large, self._paused_until = 0, False, 0.0
         self._thread: ThreadPoolExecutor | None = None
+        self._records = KnownRecords(path)
         self._batches = CommandBatches[Work](self._send, self._commit_at_once)
         self._receivers: dict[str, list[ReceiveHint]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -71,6 +73,20 @@ class SQLiteStore:
         """Return the value of a record."""
         row = self._row("SELECT value FROM records WHERE key = ? AND expires > ?", key, time.time())
         return None if row is None else row[0]
+
+    def tracked(self, key: str) -> bytes | None:
+        """Return the value of a record if it is known; see `KnownRecords`."""
+        return self._records.get(key)
+
+    async def get_tracked(self, key: str) -> bytes | None:
+        """Return the value of a record, which `tracked` knows until it changes."""
+        try:
+            return self._records.read(key, self._connection())
+        except (sqlite3.Error, OSError) as error:
+            raise self._unavailable(error) from error
+
+    async def report(self) -> None:
+        """Do nothing: a change is counted before it is committed."""
 
     async def touch(self, key: str, ttl: float) -> bytes | None:
         """Let the time to live of a record begin anew, if a tenth of it has passed; return its value."""
@@ -107,6 +123,7 @@ class SQLiteStore:
                 row = file.execute("SELECT value FROM records WHERE key = ? AND expires > ?", (key, now)).fetchone()
                 if (None if row is None else row[0]) != expected:
                     return False
+            self._records.change(key)
             file.execute(_PUT, (key, value, now + ttl))
             return True
 
@@ -115,8 +132,13 @@ class SQLiteStore:
 
     async def delete(self, key: str) -> bool:
         """Delete a record."""
-        statement, now = "DELETE FROM records WHERE key = ? RETURNING expires", time.time()
-        row = await self._write(lambda file: file.execute(statement, (key,)).fetchone())
+
+        def work(file: sqlite3.Connection) -> Any:
+            self._records.change(key)
+            return file.execute("DELETE FROM records WHERE key = ? RETURNING expires", (key,)).fetchone()
+
+        now = time.time()
+        row = await self._write(work)
         return row is not None and row[0] > now
 
     async def count(self, key: str, amount: int, ttl: float) -> int:
@@ -165,6 +187,7 @@ class SQLiteStore:
             if connection is not None:
                 connection.close()
         self._quick = self._writer = self._listener = self._thread = None
+        self._records.close()
 
     def _write(self, work: Work) -> Coroutine[Any, Any, Any]:
         return self._batches.run(work)
@@ -237,7 +260,7 @@ class SQLiteStore:
             self._quick.execute("PRAGMA wal_autocheckpoint = 0")
         return self._quick
 
-    def _unavailable(self, error: sqlite3.Error) -> StoreUnavailableError:
+    def _unavailable(self, error: Exception) -> StoreUnavailableError:
         return StoreUnavailableError(f"{self._path}: {error}")
 
     def _row(self, statement: str, *values: object) -> Any:

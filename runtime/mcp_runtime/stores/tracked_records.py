@@ -72,7 +72,7 @@ class TrackedRecords:
         self._values[key] = value
 
     def forget(self, key: str) -> None:
-        """Forget a record, before this connection changes it. The next command that reads it lets Redis report again."""
+        """Forget a record, before this connection changes it, which ends its tracking."""
         self._values.pop(key, None)
         for answer in [answer for answer, (name, _) in self._reads.items() if name == key]:
             del self._reads[answer]

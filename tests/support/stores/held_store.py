@@ -8,6 +8,8 @@ from typing import Any
 
 from support.stores.homes import open_home
 
+from mcp_runtime.stores.primitives import TrackingStore
+
 COMMANDS = ("get", "put", "touch", "delete", "count", "append", "read", "last", "drop", "publish", "subscribe")
 TURNS = 10  # Turns of the event loop without a command, after which none follows.
 
@@ -20,6 +22,9 @@ class HeldStore:
         self.close = store.close
         for name in COMMANDS:
             setattr(self, name, self._held(getattr(store, name)))
+        if isinstance(store, TrackingStore):
+            self.tracked = store.tracked
+            self.get_tracked, self.report = self._held(store.get_tracked), self._held(store.report)
         self.passed, self._at, self._running = 0, -1, 0
         self.go, self.reached = asyncio.Event(), asyncio.Event()
 

@@ -242,8 +242,8 @@ class SessionReplica(HTTPSession):
             ttl = self._ttl if state["phase"] == Phase.OPEN.name else self.handshake_ttl
             record = to_json(state)
             if await self._worker.store.put(self.key, record, ttl, expected=self.record):
-                self.record = _shared(record)
-                return
+                is_new, self.record = self.record is None, _shared(record)
+                return None if is_new else await self._worker.store.report()
             stored = await self._worker.store.get(self.key)
             if stored is None:
                 self.has_ended = True

@@ -255,6 +255,7 @@ class SharedStatefulHandler(StatefulHandler):
     async def _end(self, replica: SessionReplica) -> None:
         store, worker = self._worker.store, self._worker
         await store.delete(replica.key)
+        await store.report()
         await worker.broadcast("end", session=replica.id)
         worker.spawn(store.drop(worker.key("stream", replica.standalone_id)))
         worker.spawn(store.delete(worker.key("holder", replica.standalone_id)))

@@ -43,6 +43,10 @@ async def retry(work: Callable[[], Awaitable[_ResultT]], seconds: float) -> _Res
         await asyncio.sleep(delay)
 
 
+def _unknown(key: str) -> None:
+    """Say that a record is not known."""
+
+
 class RetryingStore:
     """Another store, whose commands are repeated for some seconds where a second time changes nothing."""
 
@@ -50,10 +54,7 @@ class RetryingStore:
         """Repeat the commands of a store for so many seconds."""
         self.store, self._seconds = store, seconds
         self._tracking = store if isinstance(store, TrackingStore) else None
-
-    def tracked(self, key: str) -> bytes | None:
-        """Return the value of a record if this process knows it."""
-        return None if self._tracking is None else self._tracking.tracked(key)
+        self.tracked = _unknown if self._tracking is None else self._tracking.tracked  # Each request calls it.
 
     async def get_tracked(self, key: str) -> bytes | None:
         """Return the value of a record, which `tracked` knows until it is changed, if the store can do that."""

@@ -22,7 +22,8 @@ _SELECT: Final = "SELECT value, expires FROM records WHERE key = ? AND expires >
 class _Record(NamedTuple):
     value: bytes
     expires: float
-    counted: int
+    number: int  # Of its counter.
+    changes: int
 
 
 class KnownRecords:
@@ -46,7 +47,7 @@ class KnownRecords:
         record = self._records.get(key)
         if record is None or self._counters is None:
             return None
-        if record.counted == self._counters[_counter(key)] and time.time() < record.expires:
+        if record.changes == self._counters[record.number] and time.time() < record.expires:
             return record.value
         del self._records[key]
         return None
@@ -66,7 +67,7 @@ class KnownRecords:
         if value is not None and count % 2 == 0 and counters[number] == count:
             if len(self._records) >= _RECORDS and key not in self._records:
                 del self._records[next(iter(self._records))]
-            self._records[key] = _Record(value, expires, count)
+            self._records[key] = _Record(value, expires, number, count)
         return value
 
     def change(self, key: str) -> None:

@@ -61,11 +61,12 @@ class SQLiteStore:
         self._commits, self._is_large, self._paused_until = 0, False, 0.0
         self._thread: ThreadPoolExecutor | None = None
         self._records = KnownRecords(path)
+        self.tracked = self._records.get  # See `KnownRecords`.
         self._batches = CommandBatches[Work](self._send, self._commit_at_once)
         self._receivers: dict[str, list[ReceiveHint]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._version = self._last_message = 0
-        self._quick_until = self._cleaned = 0.0
+        self._quick_until = self._clean_at = 0.0
 
     # ---- reads, in the event loop ------------------------------------------------------------------------------------
 
@@ -73,10 +74,6 @@ class SQLiteStore:
         """Return the value of a record."""
         row = self._row("SELECT value FROM records WHERE key = ? AND expires > ?", key, time.time())
         return None if row is None else row[0]
-
-    def tracked(self, key: str) -> bytes | None:
-        """Return the value of a record if it is known; see `KnownRecords`."""
-        return self._records.get(key)
 
     async def get_tracked(self, key: str) -> bytes | None:
         """Return the value of a record, which `tracked` knows until it changes."""
@@ -154,7 +151,7 @@ class SQLiteStore:
         """Append entries to a stream."""
         size = sum([len(entry) for entry in entries])
         self._is_large = self._is_large or size > _LARGE
-        return self._write(Appending(stream, entries, ttl, after, token, size))
+        return self._batches.run(Appending(stream, entries, ttl, after, token, size))
 
     async def drop(self, *streams: str) -> None:
         """Delete streams."""
@@ -202,24 +199,27 @@ class SQLiteStore:
         try:
             if self._writer is None:
                 self._writer = open_database(self._path, _BUSY_SECONDS)
-            now = time.time()
-            if now < self._cleaned + _CLEAN_SECONDS:
-                self._writer.execute("BEGIN IMMEDIATE")
-                return self._run(self._writer, commands)
-            self._cleaned = now
-            cleaning = partial(_clean, now, expired_streams(self._writer, now))  # Looks for them without the lock.
+            more = self._cleaning(self._writer)
             self._writer.execute("BEGIN IMMEDIATE")
-            return self._run(self._writer, [*commands, cleaning])[:-1]
+            return self._run(self._writer, [*commands, *more])[: len(commands)]
         except sqlite3.Error as error:
             raise self._unavailable(error) from error
+
+    def _cleaning(self, file: sqlite3.Connection) -> list[Work]:
+        """Return what deletes what has expired, from time to time; the lock is not needed to look for it."""
+        if time.perf_counter() < self._clean_at:
+            return []
+        self._clean_at = time.perf_counter() + _CLEAN_SECONDS
+        now = time.time()
+        return [partial(_clean, now, expired_streams(file, now))]
 
     def _commit_at_once(self, commands: Sequence[Work]) -> list[Any] | None:
         """Do the same in the event loop; return None if that is work for the thread."""
         self._commits += 1
-        if self._is_large or self._commits >= _COMMITS or time.time() >= self._cleaned + _CLEAN_SECONDS:
+        began = time.perf_counter()
+        if self._is_large or self._commits >= _COMMITS or began >= self._clean_at:
             self._commits, self._is_large = 0, False
             return None
-        began = time.perf_counter()
         if began < self._paused_until:
             return None
         try:

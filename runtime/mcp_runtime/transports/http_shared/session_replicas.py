@@ -106,8 +106,10 @@ class StreamOpener:
         """Return a new stream that knows which requests it answers."""
         stream, message = self._replica.open_stream(), self._message
         if isinstance(stream, StoredStream):
-            messages = message if isinstance(message, list) else [message]
-            stream.requests = [item.id for item in messages if isinstance(item, RequestMessage)]
+            if isinstance(message, RequestMessage):
+                stream.requests = (message.id,)
+            elif isinstance(message, list):
+                stream.requests = [item.id for item in message if isinstance(item, RequestMessage)]
         return stream
 
 

@@ -26,7 +26,6 @@ PAGE: Final = 64  # Entries that are read at once.
 _MAX_UNSTORED: Final = 256  # Messages above which `drain` waits.
 _NO_EVENTS: Final = InMemoryEventStore()
 _NOTHING: Final[list[bytes]] = []  # One object, which is not changed: very many streams have nothing to store.
-_HERE: Final = object()  # Stands for the task of the connection while that stores.
 _NO_SCOPES: Final[frozenset[str]] = frozenset()  # One object: an empty frozenset has 216 bytes.
 _LONG: Final = STREAM_LIMIT // 2  # Messages after which the first entry may be deleted.
 _FINISHED_SECONDS: Final = 300.0  # Seconds for which a finished stream can be resumed.
@@ -63,7 +62,7 @@ class StoredStream(SSEStream):
         self._worker, self._ttl, self._prepare = worker, ttl, prepare
         self._unstored, self._stored = _NOTHING, 0
         self._recent: Sequence[tuple[int, bytes]] = ()  # Stored messages that the attached connection still gets.
-        self._storing: object | None = None  # The task that stores messages, or `_HERE`.
+        self._storing: object | None = None  # The task or the connection that stores messages.
         self._scheduled: asyncio.Handle | None = None  # Begins to store, unless the connection does so before.
         self._ending = self._dropped = False
         self._claim: StreamClaim | None = None  # That of the last connection that has taken the stream over here.
@@ -145,11 +144,11 @@ class StoredStream(SSEStream):
             self._storing = None
             self._worker.unstored.discard(self)
 
-    async def _store_here(self) -> None:
-        """Store the messages in the task of the connection, which waits for them; if it is cancelled, in another."""
+    async def _store_for(self, connection: object) -> None:
+        """Store the messages in the task of a connection, which waits for them; if it is cancelled, in another."""
         if self._scheduled is not None:
             self._scheduled.cancel()
-        self._scheduled, self._storing, batch = None, _HERE, self._unstored
+        self._scheduled, self._storing, batch = None, connection, self._unstored
         try:
             await self._store_next()
         except asyncio.CancelledError:
@@ -165,16 +164,19 @@ class StoredStream(SSEStream):
     async def _store_next(self) -> None:
         """Store the messages that wait, and let them be sent."""
         batch, self._unstored = self._unstored, _NOTHING
-        if not self._stored and self._scopes is None:
+        if not self._stored and self._scopes is None and (batch[-1] != _END or self.auth is not None):
             self._add_registration(batch)
         try:
-            await self._worker.retry(partial(self._store_prepared, batch))
+            try:
+                await self._store_prepared(batch)
+            except StoreUnavailableError:
+                await self._worker.retry(partial(self._store_prepared, batch))
         except StoreUnavailableError:
             self._give_up()
             raise
         self._make_room()
         if self._attached is not None:
-            return self._look()
+            return None if self._attached is self._storing else self._look()
         self._recent = ()
         self.finished = self._ending
         if self._was_attached:
@@ -190,7 +192,7 @@ class StoredStream(SSEStream):
     async def _store_prepared(self, batch: list[bytes]) -> None:
         if self._prepare is not None and (preparing := self._prepare()) is not None:
             await preparing
-        is_changed = self._checked_scopes() != (self._scopes or _NO_SCOPES)
+        is_changed = self.auth is not None and self.auth.checked_scopes != (self._scopes or _NO_SCOPES)
         if is_changed or (self._scopes is not None and self._stored < _LONG <= self._stored + len(batch)):
             await asyncio.gather(self.register(), self._store_batch(batch))
         else:
@@ -205,7 +207,7 @@ class StoredStream(SSEStream):
         before = self._stored
         last = await self._worker.append(self.id, batch, self._ttl, before)
         if self._stored == before:  # Otherwise an attempt that seemed to have failed was faster.
-            messages = batch if before else [message_of(batch[0]), *batch[1:]]
+            messages = batch if before or self._scopes is None else [message_of(batch[0]), *batch[1:]]
             self._recent = [*self._recent, *enumerate(messages, before + 1)]
             self._stored = last
 
@@ -309,7 +311,8 @@ class StoredStream(SSEStream):
             self._recent = ()
             self._worker.leave(self, self._prepare is None)
             super().release(connection)
-            self.store_soon()
+            if self._unstored:
+                self.store_soon()
 
     async def _begin(self, connection: object) -> None:
         if self.requests and not self.last:
@@ -331,7 +334,7 @@ class StoredStream(SSEStream):
     async def _send_stored(self, connection: object, response: PartedResponse, cursor: int) -> int:
         """Send the messages after a number; see `SSEStream`. Raises StoreUnavailableError."""
         while self._attached is connection and not self._dropped:
-            entries = await self._next_entries(response, cursor)
+            entries = await self._next_entries(connection, response, cursor)
             if not entries or self._attached is not connection:
                 break
             ends = entries[-1][1] == _END
@@ -342,13 +345,15 @@ class StoredStream(SSEStream):
                 break
         return cursor
 
-    async def _next_entries(self, response: PartedResponse, cursor: int) -> list[tuple[int, bytes]]:
+    async def _next_entries(
+        self, connection: object, response: PartedResponse, cursor: int
+    ) -> list[tuple[int, bytes]]:
         """Return the next messages: those that this worker stores or has just stored, or else those of the store."""
         if self._prepare is not None and cursor >= self._stored:
             if not self._ending:  # Otherwise there will soon be the rest, which is then sent with the head.
                 await response.flush()
             if self._unstored and self._storing is None:
-                await self._store_here()
+                await self._store_for(connection)
             if cursor >= self._stored:
                 return []
         recent, self._recent = [entry for entry in self._recent if entry[0] > cursor], ()

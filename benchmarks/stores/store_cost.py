@@ -79,12 +79,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Kind:
-    """What is called: how many connections, with a session or without, and a response that is a body or a stream."""
+    """What is called: how many connections, with a session or without, and a response that is a body or a stream: by
+    its tool."""
 
     name: str
     connections: int
     stateless: bool = False
-    streams: bool = False
+    tool: str = "echo"
 
 
 KINDS = (
@@ -92,8 +93,10 @@ KINDS = (
     Kind(f"stateless, {MANY}", MANY, stateless=True),
     Kind("session, 1", 1),
     Kind(f"session, {MANY}", MANY),
-    Kind("session with a stream, 1", 1, streams=True),
-    Kind(f"session with a stream, {MANY}", MANY, streams=True),
+    Kind("session with a stream, 1", 1, tool="report"),
+    Kind(f"session with a stream, {MANY}", MANY, tool="report"),
+    Kind("session, messages over time, 1", 1, tool="work"),
+    Kind(f"session, messages over time, {MANY}", MANY, tool="work"),
 )
 
 
@@ -108,8 +111,8 @@ async def opened(port: int, kind: Kind) -> list[tuple[Whole, bytes]]:
     loop = asyncio.get_running_loop()
     for _ in range(kind.connections):
         _, connection = await loop.create_connection(Whole, "127.0.0.1", port)
-        if kind.streams:
-            params = {"name": "report", "arguments": {"text": "hello"}, "_meta": {"progressToken": "t"}}
+        if kind.tool != "echo":
+            params = {"name": kind.tool, "arguments": {"text": "hello"}, "_meta": {"progressToken": "t"}}
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
             request = post(port, message, *await session(connection, port))
         else:
@@ -215,7 +218,7 @@ PARTS: dict[str, tuple[list[str], Sequence[Kind], dict[tuple[str, bool], float]]
     "stores": (["memory", "sqlite", "redis"], KINDS, STORES),
     # Twice the processors do 1.7 times as much if a call costs 2 / 1.7 of what it does with one.
     "workers": (["redis", "redis, two workers"], KINDS[1:4:2], {("redis, two workers", flag): 1.18 for flag in (0, 1)}),
-    "sdk": (["mcp 2.3.0, redis", "redis"], KINDS[2:], {("redis", False): 0.25}),
+    "sdk": (["mcp 2.3.0, redis", "redis"], KINDS[2:6], {("redis", False): 0.25}),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 
 from mcp_generated import App, Context
@@ -18,6 +19,14 @@ async def echo(text: str) -> str:
 async def report(text: str, ctx: Context) -> str:
     """Report progress, so that the response is a stream."""
     await ctx.report_progress(1, 2)
+    return text
+
+
+@app.tool
+async def work(text: str, ctx: Context) -> str:
+    """Report progress, and go on: the messages of the stream are stored one after another."""
+    await ctx.report_progress(1, 2)
+    await asyncio.sleep(0.001)
     return text
 
 

@@ -43,7 +43,7 @@ async def stores(place: Any) -> AsyncIterator[tuple[TrackingStore, TrackingStore
         await other.close()
 
 
-async def known(store: TrackingStore, key: str) -> bytes | None:
+async def tracked_value(store: TrackingStore, key: str) -> bytes | None:
     """Read a record until it is known."""
     async with asyncio.timeout(SOON):
         while store.tracked(key) is None:
@@ -65,12 +65,12 @@ async def test_a_record_is_known_until_another_process_changes_it(place: Any) ->
         await other.put("a", b"1", LONG)
         for number in range(2, 40):
             former = b"%d" % (number - 1)
-            assert await known(one, "a") == await known(other, "a") == former
+            assert await tracked_value(one, "a") == await tracked_value(other, "a") == former
             await other.put("a", b"%d" % number, LONG, expected=former)
             assert other.tracked("a") != former
             await forgotten(one, "a", former)
             assert await one.get_tracked("a") == b"%d" % number
-        assert await known(one, "a") == b"39"
+        assert await tracked_value(one, "a") == b"39"
         await other.delete("a")
         await forgotten(one, "a", b"39")
         assert await one.get_tracked("a") is None and one.tracked("a") is None
@@ -82,7 +82,7 @@ async def test_a_change_is_known_everywhere_when_it_was_reported(place: Any) -> 
         await one.put("a", b"0", LONG)
         for number in range(1, 200):
             former, value = b"%d" % (number - 1), b"%d" % number
-            assert await known(other, "a") == former
+            assert await tracked_value(other, "a") == former
             await one.put("a", value, LONG, expected=former)
             await one.report()
             assert other.tracked("a") in (None, value) and await other.get_tracked("a") == value
@@ -127,7 +127,7 @@ async def test_a_former_value_is_never_known_after_a_later_one(place: Any) -> No
         assert seen == sorted(seen)
         for former in range(199):
             await forgotten(one, "a", b"%d" % former)
-        assert await known(one, "a") == b"199"
+        assert await tracked_value(one, "a") == b"199"
 
 
 @pytest.mark.parametrize("home", SHARED)
@@ -162,7 +162,7 @@ async def test_a_store_that_tracks_nothing_is_read_each_time() -> None:
 async def test_a_record_of_sqlite_is_known_as_long_as_it_lives(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "s.db")
     await store.put("a", b"1", 0.3)
-    assert await known(store, "a") == b"1"
+    assert await tracked_value(store, "a") == b"1"
     await asyncio.sleep(0.35)
     assert store.tracked("a") is None and await store.get_tracked("a") is None
     await store.close()
@@ -172,11 +172,11 @@ KILLED = """
 import asyncio, os, sys
 from mcp_runtime.stores import sqlite_records, sqlite_store
 when = sys.argv[2]
-def change(self, key, former=sqlite_records.KnownRecords.change):
+def change(self, key, former=sqlite_records.UnchangedRecords.change):
     former(self, key)
     if when == "before the statement":
         os._exit(9)
-sqlite_records.KnownRecords.change = change
+sqlite_records.UnchangedRecords.change = change
 def run(self, file, commands, former=sqlite_store.SQLiteStore._run):
     if when == "before the commit":
         commands = [*commands, lambda file: os._exit(9)]
@@ -193,11 +193,11 @@ asyncio.run(sqlite_store.SQLiteStore(sys.argv[1]).put("a", b"2", 60.0))
 async def test_a_process_that_is_killed_while_it_changes_a_record(tmp_path: Path, when: str, value: bytes) -> None:
     store = SQLiteStore(tmp_path / "s.db")
     await store.put("a", b"1", LONG)
-    assert await known(store, "a") == b"1"
+    assert await tracked_value(store, "a") == b"1"
     killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "s.db"), when], timeout=60)
     assert killed.returncode == 9
     assert store.tracked("a") is None and await store.get_tracked("a") == value
-    assert await known(store, "a") == value
+    assert await tracked_value(store, "a") == value
     await store.close()
 
 
@@ -208,7 +208,7 @@ async def test_a_record_is_not_known_while_another_process_may_be_changing_it(tm
         file.execute("BEGIN IMMEDIATE")
         assert await store.get_tracked("a") == b"1" and store.tracked("a") is None
         file.execute("COMMIT")
-    assert await known(store, "a") == b"1"
+    assert await tracked_value(store, "a") == b"1"
     await store.close()
 
 

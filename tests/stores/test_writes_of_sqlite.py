@@ -194,11 +194,11 @@ async def test_a_stream_that_lives_on_meanwhile_is_not_deleted(tmp_path: Path) -
             await store.append(name, [b"1"], 0.001, after=0)
         await asyncio.sleep(0.01)
         file, now = sqlite3.connect(tmp_path / "s.db", isolation_level=None), time.time()
-        found = sqlite_streams.expired_streams(file, now)
+        expired = sqlite_streams.expired_streams(file, now)
         await store.append("alive", [b"2"], LONG)
-        sqlite_streams.drop_expired(found, now, file)
+        sqlite_streams.drop_expired(expired, now, file)
         file.close()
-        assert sorted(found) == ["alive", "ended"]
+        assert sorted(expired) == ["alive", "ended"]
         assert await store.read("alive", 0) == [(1, b"2")]
         assert rows_of(tmp_path / "s.db")["streams"] == {"open", "alive"}
 

@@ -26,7 +26,7 @@ class _Record(NamedTuple):
     changes: int
 
 
-class KnownRecords:
+class UnchangedRecords:
     """The values of the records that were read last, and counters of changes in a file that all processes map.
 
     A counter is odd when a record may have changed since a process read it, which its next reader makes even: it grows

@@ -15,7 +15,7 @@ from typing import Any, Final
 from .command_batches import CommandBatches
 from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, StoreUnavailableError
 from .sqlite_file import open_database
-from .sqlite_records import KnownRecords
+from .sqlite_records import UnchangedRecords
 from .sqlite_streams import Appending, drop, drop_expired, expired_streams, read_stream
 
 _log: Final = logging.getLogger(__name__)
@@ -60,8 +60,8 @@ class SQLiteStore:
         self._listener: sqlite3.Connection | None = None  # Sees the changes of both, and those of other processes.
         self._commits, self._is_large, self._paused_until = 0, False, 0.0
         self._thread: ThreadPoolExecutor | None = None
-        self._records = KnownRecords(path)
-        self.tracked = self._records.get  # See `KnownRecords`.
+        self._records = UnchangedRecords(path)
+        self.tracked = self._records.get  # See `UnchangedRecords`.
         self._batches = CommandBatches[Work](self._send, self._commit_at_once)
         self._receivers: dict[str, list[ReceiveHint]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -145,13 +145,14 @@ class SQLiteStore:
         value: int = row[0]
         return value
 
-    def append(
+    async def append(
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
-    ) -> Coroutine[Any, Any, int]:
+    ) -> int:
         """Append entries to a stream."""
         size = sum([len(entry) for entry in entries])
         self._is_large = self._is_large or size > _LARGE
-        return self._batches.run(Appending(stream, entries, ttl, after, token, size))
+        last: int = await self._batches.run(Appending(stream, entries, ttl, after, token, size))
+        return last
 
     async def drop(self, *streams: str) -> None:
         """Delete streams."""

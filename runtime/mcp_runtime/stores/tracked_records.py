@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -90,7 +91,7 @@ class TrackedRecords:
 
 def _reader_state(descriptor: int) -> Callable[[], bool]:
     """Return a function that says whether a socket has bytes that were not read yet."""
-    if not hasattr(select, "poll"):  # Windows.
+    if sys.platform == "win32":
         return lambda: bool(select.select([descriptor], [], [], 0)[0])
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from hashlib import sha256
 from typing import Final
 
 from ...http.asgi import PartedResponse
-from ...protocol.jsonrpc import Id
-from ...stores.primitives import STREAM_LIMIT, StoreUnavailableError
-from ..http_server.event_store import InMemoryEventStore
-from ..http_server.streams import RETRY, SSEStream
-from .refusals import failures
-from .registrations import Registration, message_of, read_messages
-from .stream_claims import StreamClaim, position_of
-from .worker import Worker
+from ...stores.primitives import StoreUnavailableError
+from .storing_stream import END, StoringStream
+from .stream_claims import StreamClaim
+from .stream_registrations import read_messages
 
 _log: Final = logging.getLogger(__name__)
 
-_END: Final = b""  # The last entry of a stream that has ended.
 PAGE: Final = 64  # Entries that are read at once.
-_MAX_UNSTORED: Final = 256  # Messages above which `drain` waits.
-_NO_EVENTS: Final = InMemoryEventStore()
-_NOTHING: Final[list[bytes]] = []  # One object, which is not changed: very many streams have nothing to store.
-_NO_SCOPES: Final[frozenset[str]] = frozenset()  # One object: an empty frozenset has 216 bytes.
-_LONG: Final = STREAM_LIMIT // 2  # Messages after which the first entry may be deleted.
-_FINISHED_SECONDS: Final = 300.0  # Seconds for which a finished stream can be resumed.
-
-Prepare = Callable[[], Awaitable[None] | None]
 
 
 def session_digest(session_id: str, name: str) -> str:
@@ -38,219 +22,13 @@ def session_digest(session_id: str, name: str) -> str:
     return sha256(f"{session_id} {name}".encode()).hexdigest()[:16]
 
 
-class StoredStream(SSEStream):
+class StoredStream(StoringStream):
     """A stream of one response. The worker that runs the handler writes it; any worker sends it.
 
     A connection that resumes the stream takes it over, see `stream_claims`, and its worker tells the one before to
     detach its own. The writer sends a hint to the worker with the connection when there is more to read."""
 
-    __slots__ = ("_worker", "_ttl", "_prepare", "_unstored", "_recent", "_stored", "_storing",
-                 "_scheduled", "_ending", "_dropped", "_claim", "_scopes", "requests",
-                 "__weakref__")  # fmt: skip
-
-    def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None) -> None:
-        """Create the local end of a stream.
-
-        Args:
-            worker: This worker.
-            id: The id of the stream, with that of the worker that writes it.
-            ttl: Seconds after its last message for which the stream is stored.
-            retry: Milliseconds after which the client reconnects.
-            prepare: Returns what is done before messages are stored. Default None: this worker only reads.
-        """
-        super().__init__(_NO_EVENTS, retry=retry, id=id)
-        self._worker, self._ttl, self._prepare = worker, ttl, prepare
-        self._unstored, self._stored = _NOTHING, 0
-        self._recent: Sequence[tuple[int, bytes]] = ()  # Stored messages that the attached connection still gets.
-        self._storing: object | None = None  # The task or the connection that stores messages.
-        self._scheduled: asyncio.Handle | None = None  # Begins to store, unless the connection does so before.
-        self._ending = self._dropped = False
-        self._claim: StreamClaim | None = None  # That of the last connection that has taken the stream over here.
-        self._scopes: frozenset[str] | None = None  # Those that are stored; None before `register`.
-        self.requests: Sequence[Id] = ()  # The ids of the requests that the stream answers.
-
-    # ---- writing -----------------------------------------------------------------------------------------------------
-
-    def put(self, message: bytes) -> None:
-        """Store a message; it is sent afterwards."""
-        if self._ending:
-            return
-        self.last += 1
-        self.size += len(message)
-        self._add(message)
-
-    def finish(self) -> None:
-        """End the stream: the connection ends when all messages are sent."""
-        if not self._ending and self._prepare is not None:
-            self._ending = True
-            self.last += 1
-            self._ttl = min(self._ttl, _FINISHED_SECONDS)
-            self._add(_END)
-
-    def drop(self) -> None:
-        """End the stream, and delete its messages."""
-        if not self.finished or self._attached is not None or self._unstored:  # Otherwise all has been released.
-            self._end_here()
-        self._dropped = True
-        if self._prepare is not None:
-            self._worker.drop(self.id)
-
-    def _end_here(self) -> None:
-        self._ending = self._dropped = self.finished = True
-        self._unstored, self._attached = _NOTHING, None
-        self._worker.leave(self, self._prepare is None)
-        self._notify()
-
-    @property
-    def is_lost(self) -> bool:
-        """True if the stream was dropped."""
-        return self._dropped
-
-    def close_connection(self) -> None:
-        """Close the connection, wherever it is, but not the stream."""
-        super().close_connection()
-        if not self._closed_connection:
-            self._worker.spawn(self._send_to_holder("close"))
-
-    def _add(self, entry: bytes) -> None:
-        if self._unstored:
-            return self._unstored.append(entry)
-        self._unstored = [entry]
-        if self._storing is None and self._scheduled is None:
-            self._worker.unstored.add(self)
-            self._begin_storing()
-
-    def _begin_storing(self) -> None:
-        """Store the messages of this turn of the event loop in the next one: in the task of the first connection, or of
-        one that waits for them."""
-        if self._attached is not None and self._waiting is not None:
-            self._notify()
-        elif self._was_attached:
-            self._scheduled = asyncio.get_running_loop().call_soon(self._store_in_task)
-
-    def store_soon(self) -> None:
-        """Store messages whose connection has not come, or has ended."""
-        if self._unstored and self._storing is None and self._scheduled is None:
-            self._store_in_task()
-
-    def _store_in_task(self) -> None:
-        self._scheduled, self._storing = None, self._worker.spawn(self._store_all())
-
-    async def _store_all(self) -> None:
-        try:
-            while self._unstored:
-                await self._store_next()
-        finally:
-            self._storing = None
-            self._worker.unstored.discard(self)
-
-    async def _store_for(self, connection: object) -> None:
-        """Store the messages in the task of a connection, which waits for them; if it is cancelled, in another."""
-        if self._scheduled is not None:
-            self._scheduled.cancel()
-        self._scheduled, self._storing, batch = None, connection, self._unstored
-        try:
-            await self._store_next()
-        except asyncio.CancelledError:
-            self._unstored = [*batch, *self._unstored]
-            raise
-        finally:
-            self._storing = None
-            if self._unstored:
-                self._store_in_task()
-            else:
-                self._worker.unstored.discard(self)
-
-    async def _store_next(self) -> None:
-        """Store the messages that wait, and let them be sent."""
-        batch, self._unstored = self._unstored, _NOTHING
-        if not self._stored and self._scopes is None and (batch[-1] != _END or self.auth is not None):
-            self._add_registration(batch)
-        try:
-            try:
-                await self._store_prepared(batch)
-            except StoreUnavailableError:
-                await self._worker.retry(partial(self._store_prepared, batch))
-        except StoreUnavailableError:
-            self._give_up()
-            raise
-        self._make_room()
-        if self._attached is not None:
-            return None if self._attached is self._storing else self._look()
-        self._recent = ()
-        self.finished = self._ending
-        if self._was_attached:
-            await self._send_to_holder("news")
-
-    def _add_registration(self, batch: list[bytes]) -> None:
-        """Store what other workers have to know with the first message, unless nothing can fail or be refused after."""
-        scopes = self._checked_scopes()
-        if self.requests and batch[0] != _END and (scopes or batch[-1] != _END):
-            batch[0] = Registration(scopes, self.requests).before(batch[0])
-            self._scopes = scopes
-
-    async def _store_prepared(self, batch: list[bytes]) -> None:
-        if self._prepare is not None and (preparing := self._prepare()) is not None:
-            await preparing
-        is_changed = self.auth is not None and self.auth.checked_scopes != (self._scopes or _NO_SCOPES)
-        if is_changed or (self._scopes is not None and self._stored < _LONG <= self._stored + len(batch)):
-            await asyncio.gather(self.register(), self._store_batch(batch))
-        else:
-            await self._store_batch(batch)
-
-    def _give_up(self) -> None:
-        """End the stream here. Its requests fail at other workers, as soon as the store can be reached."""
-        self._end_here()
-        self._worker.unwritten.add(self)
-
-    async def _store_batch(self, batch: list[bytes]) -> None:
-        before = self._stored
-        last = await self._worker.append(self.id, batch, self._ttl, before)
-        if self._stored == before:  # Otherwise an attempt that seemed to have failed was faster.
-            messages = batch if before or self._scopes is None else [message_of(batch[0]), *batch[1:]]
-            self._recent = [*self._recent, *enumerate(messages, before + 1)]
-            self._stored = last
-
-    async def _send_to_holder(self, hint: str) -> None:
-        """Send a hint to the worker that has the connection, if it is another one."""
-        try:
-            position = await self._worker.retry(partial(position_of, self._worker, self.id))
-            if (holder := self._worker.other_worker(position.token)) is not None:
-                await self._worker.retry(partial(self._worker.send, holder, "stream", stream=self.id, hint=hint))
-        except StoreUnavailableError as error:
-            _log.warning("the worker with the connection of a stream reads it later: %s", error)
-
-    def _is_full(self) -> bool:
-        return len(self._unstored) > _MAX_UNSTORED or super()._is_full()
-
-    # ---- the connection ----------------------------------------------------------------------------------------------
-
-    async def register(self) -> None:
-        """Store that the stream exists, and the scopes that its reader needs. It may be resumed before its first
-        message."""
-        scopes = self._checked_scopes()
-        await Registration(scopes, self.requests).store(self._worker, self.id, self._ttl)
-        self._scopes = scopes
-
-    def _checked_scopes(self) -> frozenset[str]:
-        return _NO_SCOPES if self.auth is None else self.auth.checked_scopes
-
-    async def required_scopes(self) -> list[str]:
-        """Return the scopes that the request of this stream has needed."""
-        if self._prepare is not None:
-            return sorted(self._checked_scopes())
-        return [*(await Registration.of(self._worker, self.id)).scopes]
-
-    async def end_failed(self, reason: str) -> None:
-        """End a stream that its worker does not write any more: its requests fail, unless they were answered before."""
-        is_writer = self._prepare is not None
-        requests = self.requests if is_writer else (await Registration.of(self._worker, self.id)).requests
-        entries = await read_messages(self._worker, self.id, 0, STREAM_LIMIT)
-        if not entries or entries[-1][1] != _END:
-            rest = [*failures(requests, entries, reason), _END]
-            self.last = await self._worker.append(self.id, rest, _FINISHED_SECONDS, entries[-1][0] if entries else 0)
-        self._notify()
-        await self._send_to_holder("news")
+    __slots__ = ()
 
     async def is_stored(self) -> bool:
         """Return True if there is such a stream."""
@@ -280,10 +58,6 @@ class StoredStream(SSEStream):
             self.detach()
         elif hint == "close" and self._attached is not None:
             self.close_connection()
-
-    def _look(self) -> None:
-        """Look whether there are messages to send."""
-        self._notify()
 
     def detach(self) -> None:
         """Detach the connection: another worker has one."""
@@ -337,7 +111,7 @@ class StoredStream(SSEStream):
             entries = await self._next_entries(connection, response, cursor)
             if not entries or self._attached is not connection:
                 break
-            ends = entries[-1][1] == _END
+            ends = entries[-1][1] == END
             if messages := entries[:-1] if ends else entries:
                 cursor = await self._send_messages(connection, response, cursor, messages, ends)
             if ends and self._attached is connection:
@@ -345,9 +119,7 @@ class StoredStream(SSEStream):
                 break
         return cursor
 
-    async def _next_entries(
-        self, connection: object, response: PartedResponse, cursor: int
-    ) -> list[tuple[int, bytes]]:
+    async def _next_entries(self, connection: object, response: PartedResponse, cursor: int) -> list[tuple[int, bytes]]:
         """Return the next messages: those that this worker stores or has just stored, or else those of the store."""
         if self._prepare is not None and cursor >= self._stored:
             if not self._ending:  # Otherwise there will soon be the rest, which is then sent with the head.

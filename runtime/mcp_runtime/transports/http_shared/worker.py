@@ -33,18 +33,6 @@ Receive = Callable[[dict[str, Any]], None]
 _ResultT = TypeVar("_ResultT")
 
 
-class LocalStream(Protocol):
-    """The end of a stream at one worker, which the others send hints."""
-
-    def on_hint(self, hint: str, token: str = "") -> None:
-        """Look for "news", "release" the connection with a token for another one, or "close" it."""
-        ...
-
-    def store_soon(self) -> None:
-        """Store messages whose connection has not come."""
-        ...
-
-
 class WatchedStream(Protocol):
     """A stream that may have to be ended here: another worker writes it, or this one could not store its messages."""
 
@@ -55,8 +43,20 @@ class WatchedStream(Protocol):
         ...
 
 
-class ConnectedStream(LocalStream, WatchedStream, Protocol):
-    """A stream that may have a connection here."""
+class ConnectedStream(WatchedStream, Protocol):
+    """The end of a stream at one worker, which the others send hints."""
+
+    def on_hint(self, hint: str, token: str = "") -> None:
+        """Look for "news", "release" the connection with a token for another one, or "close" it."""
+        ...
+
+
+class UnstoredStream(Protocol):
+    """A stream with messages to store."""
+
+    def store_soon(self) -> None:
+        """Store messages whose connection has not come."""
+        ...
 
 
 class Worker:
@@ -75,9 +75,9 @@ class Worker:
         self._receivers: dict[str, Receive] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._last_request = 0
-        self.streams: dict[str, LocalStream] = {}  # Those with a connection here.
+        self.streams: dict[str, ConnectedStream] = {}  # Those with a connection here.
         self.watched: WeakSet[WatchedStream] = WeakSet()
-        self.unstored: set[LocalStream] = set()  # Streams with messages that are not stored yet.
+        self.unstored: set[UnstoredStream] = set()  # Streams with messages that are not stored yet.
         self.unwritten: set[WatchedStream] = set()  # Streams with messages that could not be stored.
         self._mail = 0  # The number of the last message to this worker that was read.
         self._reading = asyncio.Lock()
@@ -161,7 +161,7 @@ class Worker:
                 self._mail = number
                 self._receive(entry)
 
-    def leave(self, stream: ConnectedStream, is_watched: bool) -> None:
+    def leave(self, stream: WatchedStream, is_watched: bool) -> None:
         """Give a stream no hints any more, and do not watch who writes it: it has no connection here."""
         if is_watched:
             self.watched.discard(stream)

@@ -33,8 +33,8 @@ class Registration(NamedTuple):
         for _, entry in await worker.read(stream, 0, 1):
             if entry.startswith(_MARK):
                 lines.append(entry[len(_MARK) :].partition(_LINE)[0])
-        found = [cls(*from_json(line)) for line in lines]
-        return cls(sorted({scope for each in found for scope in each.scopes}), found[0].requests if found else ())
+        read = [cls(*from_json(line)) for line in lines]
+        return cls(sorted({scope for item in read for scope in item.scopes}), read[0].requests if read else ())
 
     async def store(self, worker: Worker, stream: str, ttl: float) -> None:
         """Store the registration of a stream in a record of its own."""

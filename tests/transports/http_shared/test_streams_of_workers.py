@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_core import from_json
 from support.endpoints import HANDSHAKE, STATELESS, Rev, among, since
 from support.http.asgi_client import Answer
-from support.stores.homes import FEW_HOMES, place_of
+from support.stores.held_store import HeldStores
+from support.stores.homes import FEW_HOMES, open_home, place_of
 from support.stores.shared_workers import Workers, workers
 
 from mcp_generated import App, Context
-from mcp_generated.http import InMemoryStore
+from mcp_generated.http import HTTPLimits, InMemoryStore
 from mcp_runtime.transports.http_shared import local_replicas
 from mcp_runtime.transports.http_shared import worker as worker_module
 from mcp_runtime.transports.http_shared.stored_streams import StoredStream
+from mcp_runtime.transports.http_shared.stream_registrations import read_messages
 from mcp_runtime.transports.http_shared.worker import Worker
 
 NEWEST = HANDSHAKE[-1:]
+LONG = 1000.0  # Seconds between two keep-alive comments: not within a test.
 PRIMED = since("2025-11-25", HANDSHAKE)
 
 
@@ -112,6 +117,45 @@ async def test_a_new_connection_at_another_worker_replaces_the_first(rev: Rev, p
         server.go.set()
         await back.whole()
         assert (steps(answer), steps(resumed), steps(back)) == ([1, 2], [], [3, 4, 5, 1])
+
+
+@among(HANDSHAKE)
+@pytest.mark.parametrize("at", [0, 1], ids=["same worker", "other worker"])
+@pytest.mark.parametrize("ending", ["stays", "leaves"])
+async def test_a_stream_is_taken_over_while_its_messages_are_being_stored(
+    rev: Rev, place: Any, at: int, ending: str
+) -> None:
+    """At whatever point of the store: the first connection stores them, and may lose the stream meanwhile."""
+    for point in range(40):
+        server, stores = Steps(), HeldStores()
+        async with workers(rev, server.make, place, opened=stores.open, limits=HTTPLimits(keep_alive=LONG)) as client:
+            answer = client.request(body=call(rev, 1), at=0)
+            await answer.messages(2)
+            last = last_id(answer)
+            stores[0].hold(point)
+            server.go.set()
+            is_held = await within(0.05, stores[0].reached.wait())
+            resumed = client.request("GET", at=at, headers=last)
+            await within(0.05, resumed.until(lambda started: started.status == 200))
+            leaving = asyncio.create_task(answer.leave()) if ending == "leaves" else None
+            await asyncio.sleep(0.01)
+            stores[0].go.set()
+            await resumed.whole()
+            assert steps(resumed) == [3, 4, 5, 1], point
+            await (leaving or answer.leave())
+            assert steps(answer) == [1, 2, 3, 4, 5, 1][: len(steps(answer))], point
+        if not is_held:
+            break
+    assert 1 < point < 39
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, Any]) -> bool:
+    """Return True if something happens soon."""
+    try:
+        await asyncio.wait_for(work, seconds)
+    except TimeoutError:
+        return False
+    return True
 
 
 @among(PRIMED)
@@ -313,3 +357,28 @@ async def test_messages_whose_connection_does_not_come_are_stored_nevertheless(
     assert stream.finished
     if not closes:
         await worker.close()
+
+
+@pytest.mark.parametrize("batches", [[1], [1, 1], [511, 1], [512], [600], [1, 1100], [400, 400, 400], [2000]], ids=str)
+async def test_what_others_have_to_know_of_a_stream_outlives_its_first_messages(place: Any, batches: list[int]) -> None:
+    """The requests that it answers are stored with its first message, and again before that is deleted."""
+    writer, reader = Worker(open_home(place), "server"), Worker(open_home(place), "server")
+    stream = StoredStream(writer, f"{writer.new_token()}_x", 60.0, prepare=lambda: None)
+    stream.requests = [7, "seven"]
+    bodies = [b'{"method":"%d"}' % number for number in range(sum(batches))]
+    rest = iter(bodies)
+    for batch in batches:
+        for _ in range(batch):
+            stream.put(next(rest))
+        stream.store_soon()
+        while writer.unstored:
+            await asyncio.sleep(0)
+    other = StoredStream(reader, stream.id, 60.0)
+    assert await other.is_stored() and await other.required_scopes() == []
+    await other.end_failed("gone")
+    entries = await read_messages(reader, stream.id, 0, 1024)
+    *messages, first, second, end = [body for _, body in entries]
+    assert messages == bodies[-1021:] and end == b""
+    assert [from_json(error)["id"] for error in (first, second)] == [7, "seven"]
+    await writer.close()
+    await reader.close()

@@ -170,12 +170,12 @@ DATABASES = """
 def test_databases_with_secrets_are_the_owner_s_with_the_files_beside_them(tmp_path: Path) -> None:
     grants, shared, error, files = emulated.run(DATABASES, str(tmp_path))
     options = ["/inheritance:r", "/grant:r", "*S-1-3-4:F"]
-    for calls, name in ((grants, "grants.db"), (shared, "store.db")):
-        assert calls == [["icacls.exe", file, *options] for file in (name, f"{name}-wal", f"{name}-shm")]
+    for calls, name, more in ((grants, "grants.db", []), (shared, "store.db", ["-changes"])):
+        assert calls == [["icacls.exe", name + end, *options] for end in ("", "-wal", "-shm", *more)]
     assert error.endswith(
         "icacls cannot prevent other users from reading it; choose a path on an NTFS disk of this machine"
     )
-    assert files == ["grants.db", "store.db"]
+    assert files == ["grants.db", "store.db", "store.db-changes"]
 
 
 STARTED = """

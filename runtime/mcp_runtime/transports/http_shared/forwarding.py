@@ -19,6 +19,7 @@ from ...protocol.models import is_object
 from ...session.running import ignore_response
 from .local_replicas import Replicas
 from .session_replicas import SessionReplica
+from .stream_claims import send_to_holder
 from .worker import Worker
 
 
@@ -75,6 +76,8 @@ class MessageForwarding:
     def _on_stream(self, fields: dict[str, Any]) -> None:
         if (stream := self._worker.streams.get(fields["stream"])) is not None:
             stream.on_hint(fields["hint"], fields.get("token", ""))
+        elif fields["hint"] == "release":  # It has ended here meanwhile, and the next connection has not read the rest.
+            self._worker.spawn(send_to_holder(self._worker, fields["stream"], "news"))
 
 
 def _fields(message: ResultMessage | ErrorMessage | MalformedMessage | NotificationMessage) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
@@ -13,11 +12,9 @@ from ...stores.primitives import STREAM_LIMIT, StoreUnavailableError
 from ..http_server.event_store import InMemoryEventStore
 from ..http_server.streams import RETRY, SSEStream
 from .refusals import failures
-from .stream_claims import StreamClaim, position_of
+from .stream_claims import StreamClaim, send_to_holder
 from .stream_registrations import Registration, message_of, read_messages
 from .worker import Worker
-
-_log: Final = logging.getLogger(__name__)
 
 END: Final = b""  # The last entry of a stream that has ended.
 _MAX_UNSTORED: Final = 256  # Messages above which `drain` waits.
@@ -198,13 +195,7 @@ class StoringStream(SSEStream):
             self._stored = last
 
     async def _send_to_holder(self, hint: str) -> None:
-        """Send a hint to the worker that has the connection, if it is another one."""
-        try:
-            position = await self._worker.retry(partial(position_of, self._worker, self.id))
-            if (holder := self._worker.other_worker(position.token)) is not None:
-                await self._worker.retry(partial(self._worker.send, holder, "stream", stream=self.id, hint=hint))
-        except StoreUnavailableError as error:
-            _log.warning("the worker with the connection of a stream reads it later: %s", error)
+        await send_to_holder(self._worker, self.id, hint)
 
     def _is_full(self) -> bool:
         return len(self._unstored) > _MAX_UNSTORED or super()._is_full()

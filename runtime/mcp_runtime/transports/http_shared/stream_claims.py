@@ -22,12 +22,16 @@ clients always name where they go on.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import logging
+from functools import partial
+from typing import Final, NamedTuple
 
 from pydantic_core import from_json, to_json
 
 from ...stores.primitives import StoreUnavailableError
 from .worker import Worker
+
+_log: Final = logging.getLogger(__name__)
 
 
 class Position(NamedTuple):
@@ -41,6 +45,16 @@ class Position(NamedTuple):
 async def position_of(worker: Worker, stream: str) -> Position:
     """Return the position that a stream has in the store."""
     return _position(await worker.store.get(worker.key("holder", stream)))
+
+
+async def send_to_holder(worker: Worker, stream: str, hint: str) -> None:
+    """Send a hint to the worker that has the connection of a stream, if it is another one."""
+    try:
+        position = await worker.retry(partial(position_of, worker, stream))
+        if (holder := worker.other_worker(position.token)) is not None:
+            await worker.retry(partial(worker.send, holder, "stream", stream=stream, hint=hint))
+    except StoreUnavailableError as error:
+        _log.warning("the worker with the connection of a stream reads it later: %s", error)
 
 
 def _position(record: bytes | None) -> Position:

@@ -8,20 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_core import from_json
 from support.endpoints import HANDSHAKE, STATELESS, Rev, among, since
 from support.http.asgi_client import Answer
 from support.stores.held_store import HeldStores
-from support.stores.homes import FEW_HOMES, open_home, place_of
+from support.stores.homes import FEW_HOMES, place_of
 from support.stores.shared_workers import Workers, workers
 
 from mcp_generated import App, Context
-from mcp_generated.http import HTTPLimits, InMemoryStore
+from mcp_generated.http import HTTPLimits
 from mcp_runtime.transports.http_shared import local_replicas
-from mcp_runtime.transports.http_shared import worker as worker_module
-from mcp_runtime.transports.http_shared.stored_streams import StoredStream
-from mcp_runtime.transports.http_shared.stream_registrations import read_messages
-from mcp_runtime.transports.http_shared.worker import Worker
 
 NEWEST = HANDSHAKE[-1:]
 LONG = 1000.0  # Seconds between two keep-alive comments: not within a test.
@@ -335,50 +330,3 @@ async def test_the_rounds_of_a_request_are_served_by_several_workers(rev: Rev, p
         params |= {"inputResponses": responses, "requestState": first["requestState"]}
         second = await client.answered(body=rev.request(2, "tools/call", params | declared), at=2)
         assert second.json["result"]["content"][0]["text"] == "accept: blue"
-
-
-@pytest.mark.parametrize("closes", [True, False])
-async def test_messages_whose_connection_does_not_come_are_stored_nevertheless(
-    closes: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker_module, "_TICK", 60.0 if closes else 0.01)
-    store = InMemoryStore()
-    worker = Worker(store, "server")
-    await worker.subscribe()
-    stream = StoredStream(worker, f"{worker.new_token()}_x", 60.0, prepare=lambda: None)
-    stream.put(b"1")
-    stream.put(b"2")
-    stream.finish()
-    while not closes and not stream.finished:
-        await asyncio.sleep(0.01)
-    if closes:
-        await worker.close()
-    assert await store.read(worker.key("stream", stream.id), 0) == [(1, b"1"), (2, b"2"), (3, b"")]
-    assert stream.finished
-    if not closes:
-        await worker.close()
-
-
-@pytest.mark.parametrize("batches", [[1], [1, 1], [511, 1], [512], [600], [1, 1100], [400, 400, 400], [2000]], ids=str)
-async def test_what_others_have_to_know_of_a_stream_outlives_its_first_messages(place: Any, batches: list[int]) -> None:
-    """The requests that it answers are stored with its first message, and again before that is deleted."""
-    writer, reader = Worker(open_home(place), "server"), Worker(open_home(place), "server")
-    stream = StoredStream(writer, f"{writer.new_token()}_x", 60.0, prepare=lambda: None)
-    stream.requests = [7, "seven"]
-    bodies = [b'{"method":"%d"}' % number for number in range(sum(batches))]
-    rest = iter(bodies)
-    for batch in batches:
-        for _ in range(batch):
-            stream.put(next(rest))
-        stream.store_soon()
-        while writer.unstored:
-            await asyncio.sleep(0)
-    other = StoredStream(reader, stream.id, 60.0)
-    assert await other.is_stored() and await other.required_scopes() == []
-    await other.end_failed("gone")
-    entries = await read_messages(reader, stream.id, 0, 1024)
-    *messages, first, second, end = [body for _, body in entries]
-    assert messages == bodies[-1021:] and end == b""
-    assert [from_json(error)["id"] for error in (first, second)] == [7, "seven"]
-    await writer.close()
-    await reader.close()

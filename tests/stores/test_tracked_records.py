@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import sqlite3
 import subprocess
 import sys
@@ -15,8 +16,8 @@ import pytest
 from support.stores.homes import SHARED, open_home, place_of
 
 from mcp_generated.http import SQLiteStore
-from mcp_runtime.stores import tracked_records
-from mcp_runtime.stores.primitives import TrackingStore
+from mcp_runtime.stores import sqlite_records, tracked_records
+from mcp_runtime.stores.primitives import StoreUnavailableError, TrackingStore
 from mcp_runtime.stores.redis_pipe import RedisPipe, packed
 from mcp_runtime.stores.retrying_store import RetryingStore
 
@@ -219,6 +220,27 @@ async def test_the_file_of_changes_is_private(tmp_path: Path) -> None:
     await store.put("a", b"1", LONG)
     status = (tmp_path / "s.db-changes").stat()
     assert status.st_size == 4096 and (sys.platform == "win32" or status.st_mode & 0o077 == 0)
+    await store.close()
+
+
+@pytest.mark.parametrize("singles", [0, 12], ids=["thread", "event loop"])
+async def test_a_change_that_cannot_be_counted_is_not_made(
+    tmp_path: Path, singles: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SQLiteStore(tmp_path / "s.db")
+    for _ in range(singles + 1):
+        await store.count("c", 1, LONG)  # A counter is no record: there is no file yet.
+
+    def full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sqlite_records, "create_private_file", full)
+    with pytest.raises(StoreUnavailableError, match="No space left"):
+        await store.put("a", b"1", LONG)
+    monkeypatch.undo()
+    assert await store.get("a") is None
+    await store.put("a", b"2", LONG)
+    assert await tracked_value(store, "a") == b"2"
     await store.close()
 
 

@@ -203,7 +203,7 @@ class SQLiteStore:
             more = self._cleaning(self._writer)
             self._writer.execute("BEGIN IMMEDIATE")
             return self._run(self._writer, [*commands, *more])[: len(commands)]
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise self._unavailable(error) from error
 
     def _cleaning(self, file: sqlite3.Connection) -> list[Work]:
@@ -225,7 +225,7 @@ class SQLiteStore:
             return None
         try:
             results = self._commit_here(self._connection(), commands)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise self._unavailable(error) from error
         if (ended := time.perf_counter()) > began + _LATE:
             self._paused_until = ended + _PAUSE * (ended - began)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
 
+from ..aio.bounded_cache import BoundedCache
 from .private_files import create_private_file
 
 _COUNTERS: Final = 512  # Records share them, by their keys.
@@ -21,7 +22,6 @@ _SELECT: Final = "SELECT value, expires FROM records WHERE key = ? AND expires >
 
 class _Record(NamedTuple):
     value: bytes
-    expires: float
     number: int  # Of its counter.
     changes: int
 
@@ -40,17 +40,14 @@ class UnchangedRecords:
         self._map: mmap.mmap | None = None
         self._counters: memoryview | None = None
         self._opening = threading.Lock()
-        self._records: dict[str, _Record] = {}  # The oldest is the first one.
+        self._records = BoundedCache[str, _Record](_RECORDS)
 
     def get(self, key: str) -> bytes | None:
         """Return the value of a record, if it was read and has not changed since."""
         record = self._records.get(key)
         if record is None or self._counters is None:
             return None
-        if record.changes == self._counters[record.number] and time.time() < record.expires:
-            return record.value
-        del self._records[key]
-        return None
+        return record.value if record.changes == self._counters[record.number] else None
 
     def read(self, key: str, file: sqlite3.Connection) -> bytes | None:
         """Return the value of a record of the file, which has no transaction."""
@@ -65,9 +62,7 @@ class UnchangedRecords:
         count = counters[number]
         value, expires = _row(file, key)
         if value is not None and count % 2 == 0 and counters[number] == count:
-            if len(self._records) >= _RECORDS and key not in self._records:
-                del self._records[next(iter(self._records))]
-            self._records[key] = _Record(value, expires, number, count)
+            self._records.put(key, _Record(value, number, count), ttl=expires - time.time())
         return value
 
     def change(self, key: str) -> None:

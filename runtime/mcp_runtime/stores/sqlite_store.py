@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -92,7 +92,7 @@ class SQLiteStore:
         if row is None:
             return None
         if row[1] < now + 0.9 * ttl:
-            await self._write(
+            await self._batches.run(
                 lambda file: file.execute("UPDATE records SET expires = ? WHERE key = ?", (now + ttl, key))
             )
         value: bytes = row[0]
@@ -125,7 +125,7 @@ class SQLiteStore:
             return True
 
         now = time.time()
-        return bool(await self._write(work))
+        return bool(await self._batches.run(work))
 
     async def delete(self, key: str) -> bool:
         """Delete a record."""
@@ -135,13 +135,13 @@ class SQLiteStore:
             return file.execute("DELETE FROM records WHERE key = ? RETURNING expires", (key,)).fetchone()
 
         now = time.time()
-        row = await self._write(work)
+        row = await self._batches.run(work)
         return row is not None and row[0] > now
 
     async def count(self, key: str, amount: int, ttl: float) -> int:
         """Add to a counter."""
         now = time.time()
-        row = await self._write(lambda file: file.execute(_COUNT, (key, amount, now + ttl, now)).fetchone())
+        row = await self._batches.run(lambda file: file.execute(_COUNT, (key, amount, now + ttl, now)).fetchone())
         value: int = row[0]
         return value
 
@@ -156,13 +156,13 @@ class SQLiteStore:
 
     async def drop(self, *streams: str) -> None:
         """Delete streams."""
-        await self._write(partial(drop, streams))
+        await self._batches.run(partial(drop, streams))
 
     async def publish(self, channel: str, message: bytes) -> None:
         """Pass a message to the processes that are subscribed to a channel."""
         row = (channel, message, time.time() + _MESSAGE_SECONDS)
         statement = "INSERT INTO messages (channel, body, expires) VALUES (?, ?, ?)"
-        await self._write(lambda file: file.execute(statement, row))
+        await self._batches.run(lambda file: file.execute(statement, row))
 
     async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
         """Call a function with the messages of a channel."""
@@ -186,9 +186,6 @@ class SQLiteStore:
                 connection.close()
         self._quick = self._writer = self._listener = self._thread = None
         self._records.close()
-
-    def _write(self, work: Work) -> Coroutine[Any, Any, Any]:
-        return self._batches.run(work)
 
     async def _send(self, commands: Sequence[Work]) -> Sequence[Any]:
         if self._thread is None:

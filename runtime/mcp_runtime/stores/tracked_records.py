@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from ..aio.bounded_cache import BoundedCache
+
 # Redis reports changes of the keys whose reading follows `CLIENT CACHING YES`, but not those by this connection.
 TRACK: Final = (("HELLO", "3"), ("CLIENT", "TRACKING", "ON", "OPTIN", "NOLOOP"))
 CACHE: Final = ("CLIENT", "CACHING", "YES")
@@ -25,7 +27,7 @@ class TrackedRecords:
 
     def __init__(self) -> None:
         """Track nothing before `begin`."""
-        self._values: dict[str, bytes] = {}  # The oldest is the first one.
+        self._values = BoundedCache[str, bytes](_RECORDS)
         # By the future answer to the command that reads it: a record, and the answer to the command before, `CACHE`.
         self._reads: dict[asyncio.Future[Any], tuple[str, asyncio.Future[Any]]] = {}
         self._has_unread: Callable[[], bool] | None = None
@@ -68,13 +70,11 @@ class TrackedRecords:
         key, caching = self._reads.pop(answer, ("", answer))
         if caching is answer or not isinstance(value, bytes) or not caching.done() or caching.exception() is not None:
             return
-        if len(self._values) >= _RECORDS and key not in self._values:
-            del self._values[next(iter(self._values))]
-        self._values[key] = value
+        self._values.put(key, value)
 
     def forget(self, key: str) -> None:
         """Forget a record, before this connection changes it, which ends its tracking."""
-        self._values.pop(key, None)
+        self._values.remove(key)
         for answer in [answer for answer, (name, _) in self._reads.items() if name == key]:
             del self._reads[answer]
 
@@ -86,7 +86,7 @@ class TrackedRecords:
             self._values.clear()
             self._reads.clear()
         for name in message[1] or ():
-            self._values.pop(name.decode(), None)
+            self._values.remove(name.decode())
 
 
 def _reader_state(descriptor: int) -> Callable[[], bool]:

@@ -151,7 +151,7 @@ class StoringStream(SSEStream):
             self._add_registration(batch)
         try:
             try:
-                await self._store_prepared(batch)
+                await self._store_prepared(batch)  # The usual case, without a loop.
             except StoreUnavailableError:
                 await self._worker.retry(partial(self._store_prepared, batch))
         except StoreUnavailableError:

@@ -13,7 +13,7 @@ from ..protocol.meta import request_meta
 from ..protocol.models import is_object
 from ..protocol.revision import META, Revision
 from ..session.interfaces import Channel
-from .requests import Requester
+from .requests import Requester, wire_names
 from .unawaited import Watched
 
 _PROGRESS_RATE: Final = RateLimit(per_second=50, burst=200)
@@ -94,7 +94,8 @@ class Context(Watched, Requester):
         self._progress_rate = self._progress_rate or TokenBucket(_PROGRESS_RATE)
         if self._progress_rate.acquire() and progress != total:
             return
-        row = self._require_channel().connection.local_row(self.revision.lifecycle.progress)
+        connection = self._require_channel().connection
+        row = connection.local_row(connection.revision.lifecycle.progress)
         fields = {"progressToken": token, "progress": progress, "total": total, "message": message}
-        names = {field.alias or name for name, field in row.params.__pydantic_fields__.items()}
+        names = wire_names(row.params)
         await self._send_notification(row, {name: value for name, value in fields.items() if name in names}, None)

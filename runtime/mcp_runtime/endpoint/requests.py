@@ -178,6 +178,12 @@ class Requester:
 
 
 @cache
+def wire_names(params_type: Any) -> frozenset[str]:
+    """Return the wire names of the properties of a params type."""
+    return frozenset(field.alias or name for name, field in params_type.__pydantic_fields__.items())
+
+
+@cache
 def _required_params(params_type: Any) -> frozenset[str]:
     """Return the wire names of the required properties of a params type."""
     fields = getattr(params_type, "__pydantic_fields__", {})

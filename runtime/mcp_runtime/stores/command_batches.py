@@ -13,11 +13,11 @@ from .primitives import StoreClosedError
 CommandT = TypeVar("CommandT")
 _BATCH: Final = 512  # Commands of one batch.
 SINGLES: Final = 4  # Turns of the event loop with one command, after which the next ones do not wait for others.
-_UNWATCHED: Final = 15  # The number of commands that do not.
+_UNWATCHED: Final = 63  # The number of commands that do not.
 
 
 class SingleCommands:
-    """Says which commands do not wait for others of their turn of the event loop: 15 of 16 while there is one in each.
+    """Says which commands do not wait for others of their turn of the event loop: 63 of 64 while there is one in each.
 
     To collect the commands of a turn costs an iteration of the event loop.
     """
@@ -71,14 +71,17 @@ class CommandBatches(Generic[CommandT]):
     async def run(self, command: CommandT) -> Any:
         """Return the result of a command, without a future if it is sent at once. Raises what the command raises, and
         StoreClosedError after `close`."""
-        is_idle = self._sending is None and not self._waiting and not self._closed
-        if self._send_at_once is None or not is_idle or not self._singles.take():
+        if self._send_at_once is None or not self.take_single():
             return await self.add(command)
         if (results := self._send_at_once([command])) is not None:
             return results[0]
         future = self._queue(command)
         self._sending = asyncio.get_running_loop().create_task(self._send_all())
         return await future
+
+    def take_single(self) -> bool:
+        """Return True if a command may be sent at once, and not wait for others."""
+        return self._sending is None and not self._waiting and not self._closed and self._singles.take()
 
     def _queue(self, command: CommandT) -> ResultFuture[Any]:
         future = pending_future(asyncio.get_running_loop())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -63,9 +63,9 @@ class Store(Protocol):
         """Add to a counter, and return its value. A new counter begins with 0, and is deleted `ttl` seconds later."""
         ...
 
-    async def append(
+    def append(
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
-    ) -> int:
+    ) -> Awaitable[int]:
         """Append entries to a stream, and return the number of the last one; numbers begin with 1 and have no gaps.
 
         Of the entries of a stream the last 1,024 are stored.
@@ -107,6 +107,18 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """End subscriptions, and release connections and files. Records and streams remain."""
+        ...
+
+
+@runtime_checkable
+class PromptStore(Store, Protocol):
+    """A store that appends most entries without waiting."""
+
+    def append_at_once(self, stream: str, entries: Sequence[bytes], ttl: float, after: int) -> int:
+        """Append entries as `append` does, if that needs no wait; return the number of the last one.
+
+        Returns 0 if `append` has to do it, which appends nothing twice.
+        """
         ...
 
 

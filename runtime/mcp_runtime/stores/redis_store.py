@@ -28,13 +28,13 @@ local value = redis.call('INCRBY', KEYS[1], ARGV[1])
 if redis.call('PTTL', KEYS[1]) < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return value
 """
-_APPEND: Final = """
-if ARGV[4] == '' and tonumber(ARGV[3]) >= 0 then
-  local number, skipped = tonumber(ARGV[3]), false
-  for i = 5, #ARGV do
+_APPEND: Final = f"""
+if ARGV[3] == '' and tonumber(ARGV[2]) >= 0 then
+  local number, skipped = tonumber(ARGV[2]), false
+  for i = 4, #ARGV do
     number = number + 1
     local id = '0-' .. string.format('%d', number)
-    local added = redis.pcall('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[i])
+    local added = redis.pcall('XADD', KEYS[1], 'MAXLEN', {STREAM_LIMIT}, id, 'm', ARGV[i])
     if type(added) == 'table' and added.err then
       if not string.find(added.err, 'equal or smaller') then return added end
       skipped = true
@@ -48,7 +48,7 @@ if redis.call('EXISTS', KEYS[1]) == 1 then
   local id = redis.call('XINFO', 'STREAM', KEYS[1])[8]
   last = tonumber(string.match(id, '%-(%d+)$'))
 end
-local after, token = tonumber(ARGV[3]), ARGV[4]
+local after, token = tonumber(ARGV[2]), ARGV[3]
 if token == '' and after >= 0 then return last end
 if token ~= '' then
   local rows = redis.call('XRANGE', KEYS[1], '(0-' .. string.format('%d', math.max(after, 0)), '+')
@@ -56,13 +56,13 @@ if token ~= '' then
     if rows[i][2][4] == token then return tonumber(string.match(rows[i][1], '%-(%d+)$')) end
   end
 end
-for i = 5, #ARGV do
+for i = 4, #ARGV do
   last = last + 1
   local id = '0-' .. string.format('%d', last)
   if token == '' then
-    redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[i])
+    redis.call('XADD', KEYS[1], 'MAXLEN', {STREAM_LIMIT}, id, 'm', ARGV[i])
   else
-    redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'm', ARGV[i], 't', token)
+    redis.call('XADD', KEYS[1], 'MAXLEN', {STREAM_LIMIT}, id, 'm', ARGV[i], 't', token)
   end
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
@@ -139,12 +139,12 @@ class RedisStore:
         """Add to a counter."""
         return int(await self._run("EVALSHA", _COUNT_ID, 1, self._prefix + key, amount, _milliseconds(ttl)))
 
-    async def append(
+    def append(
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
-    ) -> int:
+    ) -> asyncio.Future[int]:
         """Append entries to a stream."""
-        options = (_milliseconds(ttl), STREAM_LIMIT, -1 if after is None else after, token)
-        return int(await self._run("EVALSHA", _APPEND_ID, 1, self._prefix + stream, *options, *entries))
+        options = (_milliseconds(ttl), -1 if after is None else after, token)
+        return self._run("EVALSHA", _APPEND_ID, 1, self._prefix + stream, *options, *entries)
 
     async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
         """Return the stored entries of a stream that follow a number."""

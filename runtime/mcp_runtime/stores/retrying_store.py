@@ -12,6 +12,7 @@ from .primitives import (
     STREAM_LIMIT,
     Expected,
     NumberedEntry,
+    PromptStore,
     ReceiveHint,
     Store,
     StoreClosedError,
@@ -47,6 +48,11 @@ def _unknown(key: str) -> None:
     """Say that a record is not known."""
 
 
+def _append_later(stream: str, entries: Sequence[bytes], ttl: float, after: int) -> int:
+    """Say that `append` has to append the entries."""
+    return 0
+
+
 class RetryingStore:
     """Another store, whose commands are repeated for some seconds where a second time changes nothing."""
 
@@ -54,7 +60,9 @@ class RetryingStore:
         """Repeat the commands of a store for so many seconds."""
         self.store, self._seconds = store, seconds
         self._tracking = store if isinstance(store, TrackingStore) else None
-        self.tracked = _unknown if self._tracking is None else self._tracking.tracked  # Each request calls it.
+        # Each request calls these.
+        self.tracked = _unknown if self._tracking is None else self._tracking.tracked
+        self.append_at_once = store.append_at_once if isinstance(store, PromptStore) else _append_later
 
     async def get_tracked(self, key: str) -> bytes | None:
         """Return the value of a record, which `tracked` knows until it is changed, if the store can do that."""

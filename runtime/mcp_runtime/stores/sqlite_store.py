@@ -16,7 +16,7 @@ from .command_batches import CommandBatches
 from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, StoreUnavailableError
 from .sqlite_file import open_database
 from .sqlite_records import UnchangedRecords
-from .sqlite_streams import Appending, drop, drop_expired, expired_streams, read_stream
+from .sqlite_streams import Appending, append_to_batch, drop, drop_expired, expired_streams, read_stream
 
 _log: Final = logging.getLogger(__name__)
 
@@ -56,6 +56,7 @@ class SQLiteStore:
         """
         self._path = path
         self._quick: sqlite3.Connection | None = None  # Reads and writes in the event loop, and does not wait.
+        self._appender: sqlite3.Cursor | None = None  # Its cursor for `append_at_once`.
         self._writer: sqlite3.Connection | None = None  # Of the thread; it waits for locks.
         self._listener: sqlite3.Connection | None = None  # Sees the changes of both, and those of other processes.
         self._commits, self._is_large, self._paused_until = 0, False, 0.0
@@ -149,9 +150,20 @@ class SQLiteStore:
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
     ) -> int:
         """Append entries to a stream."""
-        size = sum([len(entry) for entry in entries])
-        self._is_large = self._is_large or size > _LARGE
-        last: int = await self._batches.run(Appending(stream, entries, ttl, after, token, size))
+        self._is_large = self._is_large or sum(map(len, entries)) > _LARGE
+        last: int = await self._batches.run(Appending(stream, entries, ttl, after, token))
+        return last
+
+    def append_at_once(self, stream: str, entries: Sequence[bytes], ttl: float, after: int) -> int:
+        """Append a few entries to a stream that is small, if nothing else is written. Return 0 if `append` has to."""
+        began = time.perf_counter()
+        if not self._may_commit(began) or not self._batches.take_single():
+            return 0
+        try:
+            last = append_to_batch(self._appender or self._new_appender(), stream, entries, ttl, after)
+        except (sqlite3.Error, OSError):
+            return 0  # `append` waits for another process, or says what has failed.
+        self._committed(began)
         return last
 
     async def drop(self, *streams: str) -> None:
@@ -184,7 +196,7 @@ class SQLiteStore:
         for connection in (self._quick, self._writer, self._listener):
             if connection is not None:
                 connection.close()
-        self._quick = self._writer = self._listener = self._thread = None
+        self._quick = self._appender = self._writer = self._listener = self._thread = None
         self._records.close()
 
     async def _send(self, commands: Sequence[Work]) -> Sequence[Any]:
@@ -213,20 +225,25 @@ class SQLiteStore:
 
     def _commit_at_once(self, commands: Sequence[Work]) -> list[Any] | None:
         """Do the same in the event loop; return None if that is work for the thread."""
-        self._commits += 1
         began = time.perf_counter()
-        if self._is_large or self._commits >= _COMMITS or began >= self._clean_at:
+        if not self._may_commit(began):
             self._commits, self._is_large = 0, False
-            return None
-        if began < self._paused_until:
             return None
         try:
             results = self._commit_here(self._connection(), commands)
         except (sqlite3.Error, OSError) as error:
             raise self._unavailable(error) from error
+        self._committed(began)
+        return results
+
+    def _may_commit(self, now: float) -> bool:
+        """Return True if the event loop may commit; otherwise that is work for the thread."""
+        return not self._is_large and self._commits < _COMMITS and self._paused_until <= now < self._clean_at
+
+    def _committed(self, began: float) -> None:
+        self._commits += 1
         if (ended := time.perf_counter()) > began + _LATE:
             self._paused_until = ended + _PAUSE * (ended - began)
-        return results
 
     def _commit_here(self, file: sqlite3.Connection, commands: Sequence[Work]) -> list[Any] | None:
         try:
@@ -257,6 +274,10 @@ class SQLiteStore:
             self._quick.execute("PRAGMA busy_timeout = 0")
             self._quick.execute("PRAGMA wal_autocheckpoint = 0")
         return self._quick
+
+    def _new_appender(self) -> sqlite3.Cursor:
+        self._appender = self._connection().cursor()
+        return self._appender
 
     def _unavailable(self, error: Exception) -> StoreUnavailableError:
         return StoreUnavailableError(f"{self._path}: {error}")

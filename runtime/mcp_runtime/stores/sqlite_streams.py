@@ -11,7 +11,7 @@ from .primitives import STREAM_LIMIT, NumberedEntry
 
 _BATCH: Final = 4096  # Bytes of the first entries above which the next ones are rows of their own: a change copies all.
 _SIZE: Final = 4  # Bytes of the size before each entry of a batch.
-_CREATE: Final = "INSERT INTO streams (name, last, expires, batch) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING"
+_CREATE: Final = "INSERT OR IGNORE INTO streams (name, last, expires, batch) VALUES (?, ?, ?, ?)"
 # Entries of a stream that are rows of their own follow those of the batch.
 _EXTEND: Final = f"""
 UPDATE streams SET last = ?1, expires = ?2, batch = CAST(batch || ?3 AS BLOB)
@@ -20,30 +20,36 @@ WHERE name = ?4 AND last = ?5 AND expires > ?6 AND length(batch) + length(?3) <=
 """
 
 
+def append_to_batch(
+    file: sqlite3.Connection | sqlite3.Cursor, stream: str, entries: Sequence[bytes], ttl: float, after: int
+) -> int:
+    """Append to the batch of a stream in one statement, which may be its own transaction. Return the number of the last
+    entry; 0 if that is not possible."""
+    batch, now = _packed(entries), time.time()
+    if len(batch) > _BATCH:
+        return 0
+    last = after + len(entries)
+    if after:
+        changed = file.execute(_EXTEND, (last, now + ttl, batch, stream, after, now))
+    else:
+        changed = file.execute(_CREATE, (stream, last, now + ttl, batch))
+    return last if changed.rowcount == 1 else 0
+
+
 class Appending:
     """Entries that are appended to a stream in the transaction of a connection; see `Store.append`."""
 
-    __slots__ = ("_stream", "_entries", "_ttl", "_after", "_token", "_is_small")
+    __slots__ = ("_stream", "_entries", "_ttl", "_after", "_token")
 
-    def __init__(
-        self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str, size: int
-    ) -> None:
-        """Take the arguments of `Store.append`, and the size of all entries in bytes."""
+    def __init__(self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str) -> None:
+        """Take the arguments of `Store.append`."""
         self._stream, self._entries, self._ttl, self._after, self._token = stream, entries, ttl, after, token
-        self._is_small = not token and size <= _BATCH
 
     def append_to_batch(self, file: sqlite3.Connection) -> int:
-        """Append to the batch of the stream in one statement, which may be its own transaction. Return the number of
-        the last entry; 0 if that is not possible."""
-        if not self._is_small:
+        """Append to the batch of the stream; see the function."""
+        if self._token:
             return 0
-        now, after = time.time(), self._after or 0
-        last, expires, batch = after + len(self._entries), now + self._ttl, _packed(self._entries)
-        if after:
-            changed = file.execute(_EXTEND, (last, expires, batch, self._stream, after, now))
-        else:
-            changed = file.execute(_CREATE, (self._stream, last, expires, batch))
-        return last if changed.rowcount == 1 else 0
+        return append_to_batch(file, self._stream, self._entries, self._ttl, self._after or 0)
 
     def __call__(self, file: sqlite3.Connection) -> int:
         """Append the entries, and return the number of the last one."""

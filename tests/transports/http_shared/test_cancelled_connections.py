@@ -14,11 +14,8 @@ from support.stores.homes import FEW_HOMES, open_home, place_of
 from mcp_runtime.aio.keepalive import KeepAliveTimer
 from mcp_runtime.http.asgi import PartedResponse
 from mcp_runtime.transports.http_shared.stored_streams import StoredStream
+from mcp_runtime.transports.http_shared.storing_stream import UNCHANGED
 from mcp_runtime.transports.http_shared.worker import Worker
-
-
-async def ready() -> None:
-    """Prepare nothing."""
 
 
 @pytest.mark.parametrize("home", FEW_HOMES)
@@ -40,7 +37,7 @@ async def test_the_messages_of_a_cancelled_connection_are_stored_once(
 
     store, connection = HeldStore(open_home(place_of(home, tmp_path))), object()
     worker = Worker(store, "cancelled")  # type: ignore[arg-type]
-    stream = StoredStream(worker, "stream", 60, prepare=ready)
+    stream = StoredStream(worker, "stream", 60, owner=UNCHANGED)
     stream.attach(connection)
     store.hold(at=int(is_run))
     sending = asyncio.create_task(serve())

@@ -119,8 +119,8 @@ class MCPASGIApp:
         self._probes = {health_path: False, ready_path: True} if health_path or ready_path else None
         self._create_handlers(servers, event_store, legacy_sse, json_response)
         self._is_open = auth is None and not legacy_sse and owner is user_of
-        self._is_extended = (self._routes, self._probes, self._shared, self._cors) != (None, None, None, None)
-        self._closing = self._is_leaving = False
+        self._is_extended = (self._routes, self._probes, self._cors) != (None, None, None)
+        self._closing, self._is_leaving, self._is_starting = False, False, shared is not None
 
     def _set_revisions(self, servers: Sequence[Service], auth: ResourceServer | None, stateless_http: bool) -> None:
         if not servers:
@@ -176,7 +176,7 @@ class MCPASGIApp:
         """Serve one ASGI 3 connection: an HTTP request, or the lifespan of the process."""
         if scope["type"] != "http":
             return await self._run_lifespan(scope, receive, send)
-        if self._is_extended or self._is_leaving:
+        if self._is_extended or self._is_starting or self._is_leaving:
             if (extended := await self._serve_extensions(scope, receive, send)) is None:
                 return
             send = extended
@@ -230,6 +230,7 @@ class MCPASGIApp:
             return None
         if self._shared is not None and not self._shared.is_open and not await self._shared.serve(send):
             return None
+        self._is_starting = False
         send = closing_sender(send) if self._is_leaving else send
         return send if self._cors is None else self._cors.sender(scope["headers"], send)
 

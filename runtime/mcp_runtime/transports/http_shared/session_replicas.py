@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -195,18 +195,26 @@ class SessionReplica(HTTPSession):
         self.owner = owner
         return True
 
+    @property
+    def is_current(self) -> bool:
+        """True if the store is known to have the record that this worker has."""
+        record, now = self.record, asyncio.get_running_loop().time()
+        return record is not None and self._is_touched(now) and self._worker.store.tracked(self.key) == record
+
     async def read(self) -> bytes | None:
         """Return the record, which is stored for its time to live from now on, or for 0.9 of it; None if there is none.
 
         Most requests write nothing: what is read here is all that they need of the store.
         """
-        now = asyncio.get_running_loop().time()
-        if now < self._touched + _REST * self._ttl and self._connection.phase is Phase.OPEN:
-            store, key = self._worker.store, self.key
+        now, store, key = asyncio.get_running_loop().time(), self._worker.store, self.key
+        if self._is_touched(now):
             return store.tracked(key) or await store.get_tracked(key)
-        record = await self._worker.store.touch(self.key, self._ttl)
+        record = await store.touch(key, self._ttl)
         self._touched = self._worker.recent(now)
         return record
+
+    def _is_touched(self, now: float) -> bool:
+        return now < self._touched + _REST * self._ttl and self._connection.phase is Phase.OPEN
 
     def load(self, record: bytes) -> None:
         """Set the state to that of the record, which another worker may have changed."""
@@ -221,7 +229,7 @@ class SessionReplica(HTTPSession):
     @property
     def has_changed(self) -> bool:
         """True if the state is not that of the record."""
-        mark, record = self._sharing.mark(self.dispatcher, self._connection), self.record
+        mark, record = self._sharing.mark(self.dispatcher, self.session.connection), self.record  # type: ignore[union-attr]
         if mark is not None and record is not None and _MARKS.get(record) == mark:
             return False  # The usual case: nothing is serialized.
         exported = self._export()
@@ -231,10 +239,6 @@ class SessionReplica(HTTPSession):
             return False
         state = self.state
         return any(state.get(name) != value for name, value in exported.items())
-
-    def _prepare(self) -> Awaitable[None] | None:
-        """Return what stores the state before messages are stored; None if it is stored already."""
-        return self.save() if self.has_changed else None
 
     async def save(self) -> None:
         """Store the state, if it has changed, with what other workers have changed meanwhile."""
@@ -293,7 +297,7 @@ class SessionReplica(HTTPSession):
 
     def _new_stream(self) -> SSEStream:
         id = f"{self._worker.new_token()}_{self._bind()}"
-        return StoredStream(self._worker, id, self._ttl, self._retry, self._prepare)
+        return StoredStream(self._worker, id, self._ttl, self._retry, self)
 
     def _bind(self) -> str:
         self._binding = self._binding or session_digest(self.id, "response")

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Final, Protocol
 
 from ...http.asgi import PartedResponse
 from ...protocol.sse import encode
+from ...stores.primitives import StoreUnavailableError
 from ..http_server.streams import RETRY
 from .change_log import Change, ChangeLog
 from .stored_streams import PAGE, StoredStream
+from .storing_stream import UNCHANGED
 from .stream_claims import StreamClaim
 from .worker import Worker
 
 _NOTHING: Final[list[tuple[int, bytes]]] = []  # One object, which is not changed: very many streams have no changes.
-
-
-def _ready() -> None:
-    """Prepare nothing: messages of the standalone stream depend on no state of the session."""
 
 
 class ChangeClient(Protocol):
@@ -95,7 +94,7 @@ class StandaloneStream(StoredStream):
     __slots__ = ("_has_news", "_token")
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY) -> None:
-        super().__init__(worker, id, ttl, retry, _ready)
+        super().__init__(worker, id, ttl, retry, UNCHANGED)
         self._has_news = False  # True if messages may have been stored since the store was last read.
         self._token: tuple[list[bytes], str] | None = None  # The batch that is being stored, and its token.
 
@@ -173,14 +172,23 @@ class StandaloneStream(StoredStream):
     def _begin_storing(self) -> None:
         self._store_in_task()
 
-    async def _store_batch(self, batch: list[bytes]) -> None:
+    def _append(self, batch: list[bytes]) -> Awaitable[int]:
         if self._token is None or self._token[0] is not batch:
             self._token = (batch, self._worker.new_token())
-        self._stored = await self._worker.append(self.id, batch, self._ttl, self._stored, self._token[1])
-        self.last = self._stored
+        return self._worker.append(self.id, batch, self._ttl, self._stored, self._token[1])
+
+    def _add_stored(self, batch: list[bytes], last: int) -> None:
+        self.last = self._stored = last
         self._was_attached = True  # Another worker may have the connection.
 
-    async def _send_stored(self, connection: object, response: PartedResponse, cursor: int) -> int:
+    async def _send_from(self, connection: object, response: PartedResponse, cursor: int) -> int:
+        try:
+            return await self._send_news(connection, response, cursor)
+        except StoreUnavailableError as error:
+            self._close_unread(connection, error)
+            return cursor
+
+    async def _send_news(self, connection: object, response: PartedResponse, cursor: int) -> int:
         listener = self._listener
         assert listener is not None, "an attached connection has a listener"
         await response.flush()

@@ -62,7 +62,7 @@ class StoredStream(StoringStream):
     def detach(self) -> None:
         """Detach the connection: another worker has one."""
         self._attached, self._was_attached = None, True
-        self._worker.leave(self, self._prepare is None)
+        self._worker.leave(self, self._owner is None)
         self._recent = ()
         self._make_room()
         self._notify()
@@ -75,7 +75,7 @@ class StoredStream(StoringStream):
         self.finished = self._dropped
         if self._stored or not self._ending:  # Otherwise all is sent with the first id that a client could resume with.
             self._worker.streams[self.id] = self
-        if self._prepare is None:
+        if self._owner is None:
             self._worker.watched.add(self)
         super().attach(connection)
 
@@ -83,7 +83,7 @@ class StoredStream(StoringStream):
         """Detach a connection."""
         if self._attached is connection:
             self._recent = ()
-            self._worker.leave(self, self._prepare is None)
+            self._worker.leave(self, self._owner is None)
             super().release(connection)
             if self._unstored:
                 self.store_soon()
@@ -97,39 +97,39 @@ class StoredStream(StoringStream):
                 self.release(connection)
 
     async def _send_from(self, connection: object, response: PartedResponse, cursor: int) -> int:
+        """Send the messages after a number; see `SSEStream`."""
+        writes = self._owner is not None
         try:
-            return await self._send_stored(connection, response, cursor)
+            while self._attached is connection and not self._dropped:
+                if writes and cursor >= self._stored and not self._store_at_once():
+                    if not self._ending:  # Otherwise there will soon be the rest, which is then sent with the head.
+                        await response.flush()
+                    if self._unstored and self._storing is None:
+                        await self._store_for(connection)
+                if writes and cursor >= self._stored:
+                    break
+                entries = self._take_recent(cursor)
+                if entries is None:
+                    await response.flush()
+                    entries = await read_messages(self._worker, self.id, cursor, PAGE)
+                if not entries or self._attached is not connection:
+                    break
+                ends = entries[-1][1] == END
+                if messages := entries[:-1] if ends else entries:
+                    cursor = await self._send_messages(connection, response, cursor, messages, ends)
+                if ends and self._attached is connection:
+                    self.finished = True
+                    break
         except StoreUnavailableError as error:
-            # The connection ends; its client resumes the stream, here or at another worker.
-            _log.warning("a stream was closed, because its messages cannot be read: %s", error)
-            self.release(connection)
-            return cursor
-
-    async def _send_stored(self, connection: object, response: PartedResponse, cursor: int) -> int:
-        """Send the messages after a number; see `SSEStream`. Raises StoreUnavailableError."""
-        while self._attached is connection and not self._dropped:
-            entries = await self._next_entries(connection, response, cursor)
-            if not entries or self._attached is not connection:
-                break
-            ends = entries[-1][1] == END
-            if messages := entries[:-1] if ends else entries:
-                cursor = await self._send_messages(connection, response, cursor, messages, ends)
-            if ends and self._attached is connection:
-                self.finished = True
-                break
+            self._close_unread(connection, error)
         return cursor
 
-    async def _next_entries(self, connection: object, response: PartedResponse, cursor: int) -> list[tuple[int, bytes]]:
-        """Return the next messages: those that this worker stores or has just stored, or else those of the store."""
-        if self._prepare is not None and cursor >= self._stored:
-            if not self._ending:  # Otherwise there will soon be the rest, which is then sent with the head.
-                await response.flush()
-            if self._unstored and self._storing is None:
-                await self._store_for(connection)
-            if cursor >= self._stored:
-                return []
+    def _take_recent(self, cursor: int) -> list[tuple[int, bytes]] | None:
+        """Return the next messages, if this worker has just stored them."""
         recent, self._recent = [entry for entry in self._recent if entry[0] > cursor], ()
-        if recent and recent[0][0] == cursor + 1:
-            return recent
-        await response.flush()
-        return await read_messages(self._worker, self.id, cursor, PAGE)
+        return recent if recent and recent[0][0] == cursor + 1 else None
+
+    def _close_unread(self, connection: object, error: StoreUnavailableError) -> None:
+        """End the connection; its client resumes the stream, here or at another worker."""
+        _log.warning("a stream was closed, because its messages cannot be read: %s", error)
+        self.release(connection)

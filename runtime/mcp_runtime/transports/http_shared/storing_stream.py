@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from ...protocol.jsonrpc import Id
 from ...stores.primitives import STREAM_LIMIT, StoreUnavailableError
@@ -24,16 +24,41 @@ _NO_SCOPES: Final[frozenset[str]] = frozenset()  # One object: an empty frozense
 _LONG: Final = STREAM_LIMIT // 2  # Messages after which the first entry may be deleted.
 _FINISHED_SECONDS: Final = 300.0  # Seconds for which a finished stream can be resumed.
 
-Prepare = Callable[[], Awaitable[None] | None]
+
+class StreamOwner(Protocol):
+    """The session of a stream. What has changed in it is stored before the messages."""
+
+    @property
+    def has_changed(self) -> bool:
+        """True if its state is not stored."""
+        ...
+
+    async def save(self) -> None:
+        """Store its state. Raises StoreUnavailableError."""
+        ...
+
+
+class _NoOwner:
+    """The owner of a stream whose messages depend on no state of a session."""
+
+    has_changed = False
+
+    async def save(self) -> None:
+        """Do nothing."""
+
+
+UNCHANGED: Final = _NoOwner()
 
 
 class StoringStream(SSEStream):
     """A stream of one response, as the worker that runs the handler writes it."""
 
-    __slots__ = ("_worker", "_ttl", "_prepare", "_unstored", "_recent", "_stored", "_storing",
+    __slots__ = ("_worker", "_ttl", "_owner", "_unstored", "_recent", "_stored", "_storing",
                  "_scheduled", "_ending", "_dropped", "_claim", "_scopes", "requests", "__weakref__")  # fmt: skip
 
-    def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY, prepare: Prepare | None = None) -> None:
+    def __init__(
+        self, worker: Worker, id: str, ttl: float, retry: int = RETRY, owner: StreamOwner | None = None
+    ) -> None:
         """Create the local end of a stream.
 
         Args:
@@ -41,10 +66,10 @@ class StoringStream(SSEStream):
             id: The id of the stream, with that of the worker that writes it.
             ttl: Seconds after its last message for which the stream is stored.
             retry: Milliseconds after which the client reconnects.
-            prepare: Returns what is done before messages are stored. Default None: this worker only reads.
+            owner: The session of the stream. Default None: this worker only reads.
         """
         super().__init__(_NO_EVENTS, retry=retry, id=id)
-        self._worker, self._ttl, self._prepare = worker, ttl, prepare
+        self._worker, self._ttl, self._owner = worker, ttl, owner
         self._unstored, self._stored = _NOTHING, 0
         self._recent: Sequence[tuple[int, bytes]] = ()  # Stored messages that the attached connection still gets.
         self._storing: object | None = None  # The task or the connection that stores messages.
@@ -64,7 +89,7 @@ class StoringStream(SSEStream):
 
     def finish(self) -> None:
         """End the stream: the connection ends when all messages are sent."""
-        if not self._ending and self._prepare is not None:
+        if not self._ending and self._owner is not None:
             self._ending = True
             self.last += 1
             self._ttl = min(self._ttl, _FINISHED_SECONDS)
@@ -75,13 +100,13 @@ class StoringStream(SSEStream):
         if not self.finished or self._attached is not None or self._unstored:  # Otherwise all has been released.
             self._end_here()
         self._dropped = True
-        if self._prepare is not None:
+        if self._owner is not None:
             self._worker.drop(self.id)
 
     def _end_here(self) -> None:
         self._ending = self._dropped = self.finished = True
         self._unstored, self._attached = _NOTHING, None
-        self._worker.leave(self, self._prepare is None)
+        self._worker.leave(self, self._owner is None)
         self._notify()
 
     @property
@@ -147,8 +172,7 @@ class StoringStream(SSEStream):
     async def _store_next(self) -> None:
         """Store the messages that wait, and let them be sent."""
         batch, self._unstored = self._unstored, _NOTHING
-        if not self._stored and self._scopes is None and (batch[-1] != END or self.auth is not None):
-            self._add_registration(batch)
+        self._add_registration(batch)
         try:
             try:
                 await self._store_prepared(batch)  # The usual case, without a loop.
@@ -167,32 +191,61 @@ class StoringStream(SSEStream):
 
     def _add_registration(self, batch: list[bytes]) -> None:
         """Store what other workers have to know with the first message, unless nothing can fail or be refused after."""
+        if self._stored or self._scopes is not None or (batch[-1] == END and self.auth is None):
+            return
         scopes = self._checked_scopes()
         if self.requests and batch[0] != END and (scopes or batch[-1] != END):
             batch[0] = Registration(scopes, self.requests).before(batch[0])
             self._scopes = scopes
 
     async def _store_prepared(self, batch: list[bytes]) -> None:
-        if self._prepare is not None and (preparing := self._prepare()) is not None:
-            await preparing
-        is_changed = self.auth is not None and self.auth.checked_scopes != (self._scopes or _NO_SCOPES)
-        if is_changed or (self._scopes is not None and self._stored < _LONG <= self._stored + len(batch)):
-            await asyncio.gather(self.register(), self._store_batch(batch))
+        if self._owner is not None and self._owner.has_changed:
+            await self._owner.save()
+        if self._has_to_register(batch):
+            last, _ = await asyncio.gather(self._append(batch), self.register())
         else:
-            await self._store_batch(batch)
+            last = await self._append(batch)
+        self._add_stored(batch, last)
+
+    def _has_to_register(self, batch: list[bytes]) -> bool:
+        """Return True if the registration has changed, or its entry may be deleted soon."""
+        if self.auth is not None and self.auth.checked_scopes != (self._scopes or _NO_SCOPES):
+            return True
+        return self._scopes is not None and self._stored < _LONG <= self._stored + len(batch)
+
+    def _store_at_once(self) -> bool:
+        """Store the messages that wait, if neither the session nor the store has to wait; return False otherwise."""
+        batch = self._unstored
+        if not batch or not self._worker.is_prompt or self._storing is not None or self._owner is None:
+            return False
+        self._add_registration(batch)
+        if self._owner.has_changed or self._has_to_register(batch):
+            return False
+        if not (last := self._worker.append_at_once(self.id, batch, self._ttl, self._stored)):
+            return False
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+        self._scheduled, self._unstored = None, _NOTHING
+        self._worker.unstored.discard(self)
+        self._add_stored(batch, last)
+        self._make_room()
+        return True
 
     def _give_up(self) -> None:
         """End the stream here. Its requests fail at other workers, as soon as the store can be reached."""
         self._end_here()
         self._worker.unwritten.add(self)
 
-    async def _store_batch(self, batch: list[bytes]) -> None:
+    def _append(self, batch: list[bytes]) -> Awaitable[int]:
+        """Append messages; a second attempt appends nothing twice."""
+        return self._worker.append(self.id, batch, self._ttl, self._stored)
+
+    def _add_stored(self, batch: list[bytes], last: int) -> None:
+        """Keep what is stored for the connection; `last` is the number of the last message."""
         before = self._stored
-        last = await self._worker.append(self.id, batch, self._ttl, before)
-        if self._stored == before:  # Otherwise an attempt that seemed to have failed was faster.
-            messages = batch if before or self._scopes is None else [message_of(batch[0]), *batch[1:]]
-            self._recent = [*self._recent, *enumerate(messages, before + 1)]
-            self._stored = last
+        messages = batch if before or self._scopes is None else [message_of(batch[0]), *batch[1:]]
+        self._recent = [*self._recent, *enumerate(messages, before + 1)]
+        self._stored = last
 
     async def _send_to_holder(self, hint: str) -> None:
         await send_to_holder(self._worker, self.id, hint)
@@ -218,13 +271,13 @@ class StoringStream(SSEStream):
 
     async def required_scopes(self) -> list[str]:
         """Return the scopes that the request of this stream has needed."""
-        if self._prepare is not None:
+        if self._owner is not None:
             return sorted(self._checked_scopes())
         return [*(await Registration.of(self._worker, self.id)).scopes]
 
     async def end_failed(self, reason: str) -> None:
         """End a stream that its worker does not write any more: its requests fail, unless they were answered before."""
-        is_writer = self._prepare is not None
+        is_writer = self._owner is not None
         requests = self.requests if is_writer else (await Registration.of(self._worker, self.id)).requests
         entries = await read_messages(self._worker, self.id, 0, STREAM_LIMIT)
         if not entries or entries[-1][1] != END:

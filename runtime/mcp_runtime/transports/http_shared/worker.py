@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from pydantic_core import from_json, to_json
 
-from ...stores.primitives import NumberedEntry, Store, StoreClosedError, StoreUnavailableError
+from ...stores.primitives import NumberedEntry, PromptStore, Store, StoreClosedError, StoreUnavailableError
 from ...stores.retrying_store import RetryingStore, retry
 
 _log: Final = logging.getLogger(__name__)
@@ -70,6 +70,7 @@ class Worker:
             namespace: The name of the server; servers of other names do not share their sessions.
         """
         self.store = RetryingStore(store, _REQUEST_SECONDS)
+        self.is_prompt = isinstance(store, PromptStore)
         self.id = secrets.token_hex(_ID_LENGTH // 2)
         self._namespace = namespace
         self._receivers: dict[str, Receive] = {}
@@ -254,9 +255,13 @@ class Worker:
 
     def append(
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str = ""
-    ) -> Coroutine[Any, Any, int]:
+    ) -> Awaitable[int]:
         """Append entries to a stream; see `Store.append`. It is tried once: streams repeat all that they store."""
         return self.store.store.append(self.key("stream", stream), entries, ttl, after, token)
+
+    def append_at_once(self, stream: str, entries: Sequence[bytes], ttl: float, after: int) -> int:
+        """Append entries to a stream if that needs no wait; see `PromptStore`."""
+        return self.store.append_at_once(self.key("stream", stream), entries, ttl, after)
 
     async def read(self, stream: str, after: int, limit: int) -> list[NumberedEntry]:
         """Return entries of a stream that follow a number."""

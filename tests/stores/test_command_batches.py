@@ -78,3 +78,32 @@ async def test_a_closed_store_refuses_commands_either_way() -> None:
         await store.batches.run(1)
     with pytest.raises(StoreClosedError):
         await store.batches.add(1)
+
+
+async def test_what_came_while_a_batch_was_sent_need_not_be_sent_the_same_way() -> None:
+    """Otherwise a store with much to do would never write at once again."""
+    started, go = asyncio.Event(), asyncio.Event()
+    later, at_once = list[list[int]](), list[list[int]]()
+
+    async def send(commands: Sequence[int]) -> Sequence[int]:
+        started.set()
+        await go.wait()
+        later.append([*commands])
+        return commands
+
+    def send_at_once(commands: Sequence[int]) -> Sequence[int] | None:
+        if not later:
+            return None
+        at_once.append([*commands])
+        return commands
+
+    batches = CommandBatches[int](send, send_at_once)
+    calls = [asyncio.ensure_future(batches.run(0))]
+    await started.wait()
+    calls += [asyncio.ensure_future(batches.run(command)) for command in range(1, 6)]
+    await asyncio.sleep(0)
+    closing = asyncio.ensure_future(batches.close())
+    go.set()
+    assert await asyncio.gather(*calls) == [*range(6)]
+    await closing
+    assert later == [[0]] and at_once == [[1, 2, 3, 4, 5]]

@@ -76,7 +76,7 @@ class CommandBatches(Generic[CommandT]):
         if (results := self._send_at_once([command])) is not None:
             return results[0]
         future = self._queue(command)
-        self._sending = asyncio.get_running_loop().create_task(self._send_all())
+        self._sending = asyncio.get_running_loop().create_task(self._send_later())
         return await future
 
     def take_single(self) -> bool:
@@ -92,7 +92,7 @@ class CommandBatches(Generic[CommandT]):
         """Send what waits, and refuse further commands."""
         self._closed = True
         self._begin()
-        if self._sending is not None:
+        while self._sending is not None:
             await asyncio.wait([self._sending])
 
     def _begin(self) -> None:
@@ -112,19 +112,19 @@ class CommandBatches(Generic[CommandT]):
             if results is not None:
                 self._waiting = []
                 return _set_results(batch, results)
-        self._sending = asyncio.get_running_loop().create_task(self._send_all())
+        self._sending = asyncio.get_running_loop().create_task(self._send_later())
 
-    async def _send_all(self) -> None:
+    async def _send_later(self) -> None:
+        batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
         try:
-            while self._waiting:
-                batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
-                try:
-                    results = await self._send([command for command, _ in batch])
-                except Exception as error:
-                    results = [error] * len(batch)
-                _set_results(batch, results)
+            results = await self._send([command for command, _ in batch])
+        except Exception as error:
+            results = [error] * len(batch)
         finally:
             self._sending = None
+        _set_results(batch, results)
+        if self._waiting:
+            self._send_waiting()  # At once, if that is possible again.
 
 
 def _set_results(batch: Sequence[tuple[Any, ResultFuture[Any]]], results: Sequence[Any]) -> None:

@@ -116,7 +116,10 @@ def drop_expired(streams: Sequence[str], now: float, file: sqlite3.Connection) -
 
 
 def _packed(entries: Sequence[bytes]) -> bytes:
-    return b"".join([part for entry in entries for part in (len(entry).to_bytes(_SIZE, "big"), entry)])
+    parts: list[bytes] = []
+    for entry in entries:
+        parts += (len(entry).to_bytes(_SIZE, "big"), entry)
+    return b"".join(parts)
 
 
 def _unpacked(batch: bytes) -> list[bytes]:

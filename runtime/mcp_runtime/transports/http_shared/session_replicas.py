@@ -195,11 +195,12 @@ class SessionReplica(HTTPSession):
         self.owner = owner
         return True
 
-    @property
     def is_current(self) -> bool:
-        """True if the store is known to have the record that this worker has."""
-        record, now = self.record, asyncio.get_running_loop().time()
-        return record is not None and self._is_touched(now) and self._worker.store.tracked(self.key) == record
+        """Return True if the store is known to have the record that this worker has. It was used just now."""
+        record, worker = self.record, self._worker
+        if record is None or not self._is_touched(self.last_used):
+            return False
+        return worker.store.tracked(worker.key("session", _name(self.id))) == record
 
     async def read(self) -> bytes | None:
         """Return the record, which is stored for its time to live from now on, or for 0.9 of it; None if there is none.

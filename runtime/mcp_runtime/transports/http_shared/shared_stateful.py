@@ -148,7 +148,7 @@ class SharedStatefulHandler(StatefulHandler):
         message, head, auth, _, _, _ = post
         # Fast path: nobody has changed the session since this worker last served it, so that nothing is read.
         replica = self._replicas.get(head.headers[SESSION_ID])
-        if replica is not None and isinstance(message, RequestMessage) and replica.is_current:
+        if replica is not None and isinstance(message, RequestMessage) and replica.is_current():
             if replica.belongs_to(auth.owner) and not self._is_crowded(replica.client):
                 return self._serve_with(replica, post)
         return self._serve_read(post)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final
 
 from ...http.asgi import PartedResponse
-from ...stores.primitives import StoreUnavailableError
+from ...stores.primitives import NumberedEntry, StoreUnavailableError
 from .storing_stream import END, StoringStream
 from .stream_claims import StreamClaim
 from .stream_registrations import read_messages
@@ -124,9 +125,11 @@ class StoredStream(StoringStream):
             self._close_unread(connection, error)
         return cursor
 
-    def _take_recent(self, cursor: int) -> list[tuple[int, bytes]] | None:
+    def _take_recent(self, cursor: int) -> Sequence[NumberedEntry] | None:
         """Return the next messages, if this worker has just stored them."""
-        recent, self._recent = [entry for entry in self._recent if entry[0] > cursor], ()
+        recent, self._recent = self._recent, ()
+        if recent and recent[0][0] <= cursor:
+            recent = [entry for entry in recent if entry[0] > cursor]
         return recent if recent and recent[0][0] == cursor + 1 else None
 
     def _close_unread(self, connection: object, error: StoreUnavailableError) -> None:

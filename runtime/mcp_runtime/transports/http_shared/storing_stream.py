@@ -221,14 +221,16 @@ class StoringStream(SSEStream):
         self._add_registration(batch)
         if self._owner.has_changed or self._has_to_register(batch):
             return False
-        if not (last := self._worker.append_at_once(self.id, batch, self._ttl, self._stored)):
+        worker = self._worker
+        if not (last := worker.store.append_at_once(worker.key("stream", self.id), batch, self._ttl, self._stored)):
             return False
         if self._scheduled is not None:
             self._scheduled.cancel()
         self._scheduled, self._unstored = None, _NOTHING
-        self._worker.unstored.discard(self)
+        worker.unstored.discard(self)
         self._add_stored(batch, last)
-        self._make_room()
+        if self._room is not None:
+            self._make_room()
         return True
 
     def _give_up(self) -> None:

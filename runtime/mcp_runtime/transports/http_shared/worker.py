@@ -259,10 +259,6 @@ class Worker:
         """Append entries to a stream; see `Store.append`. It is tried once: streams repeat all that they store."""
         return self.store.store.append(self.key("stream", stream), entries, ttl, after, token)
 
-    def append_at_once(self, stream: str, entries: Sequence[bytes], ttl: float, after: int) -> int:
-        """Append entries to a stream if that needs no wait; see `PromptStore`."""
-        return self.store.append_at_once(self.key("stream", stream), entries, ttl, after)
-
     async def read(self, stream: str, after: int, limit: int) -> list[NumberedEntry]:
         """Return entries of a stream that follow a number."""
         return await self.retry(lambda: self.store.read(self.key("stream", stream), after, limit))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from ..aio.eager import ResultFuture, pending_future
@@ -223,11 +223,17 @@ def unavailable(error: Exception) -> StoreUnavailableError:
 
 def packed(command: Command) -> bytes:
     """Return a command as Redis reads it: an array of strings."""
-    values: list[Any] = [len(command)]
-    for part in command:
-        body = part if isinstance(part, bytes) else str(part).encode()
+    script, rest = (command[:3], command[3:]) if command[0] == "EVALSHA" else ((), command)
+    values: list[Any] = [len(command), _strings(script)]
+    for part in rest:
+        body = part if type(part) is bytes else str(part).encode()
         values += (len(body), body)
-    return (b"*%d\r\n" + len(command) * b"$%d\r\n%b\r\n") % tuple(values)
+    return (b"*%d\r\n%b" + len(rest) * b"$%d\r\n%b\r\n") % tuple(values)
+
+
+@lru_cache
+def _strings(parts: tuple[Any, ...]) -> bytes:
+    return b"".join([b"$%d\r\n%b\r\n" % (len(body), body) for part in parts for body in [str(part).encode()]])
 
 
 _PUSH: Final = ord(">")

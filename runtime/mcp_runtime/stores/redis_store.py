@@ -143,8 +143,8 @@ class RedisStore:
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
     ) -> asyncio.Future[int]:
         """Append entries to a stream."""
-        options = (_milliseconds(ttl), -1 if after is None else after, token)
-        return self._run("EVALSHA", _APPEND_ID, 1, self._prefix + stream, *options, *entries)
+        options = (int(ttl * 1000) or 1, -1 if after is None else after, token)
+        return self._commands.add(("EVALSHA", _APPEND_ID, 1, self._prefix + stream, *options, *entries))
 
     async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
         """Return the stored entries of a stream that follow a number."""

@@ -7,6 +7,7 @@ import select
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from ..aio.bounded_cache import BoundedCache
@@ -30,7 +31,7 @@ class TrackedRecords:
         self._values = BoundedCache[str, bytes](_RECORDS)
         # By the future answer to the command that reads it: a record, and the answer to the command before, `CACHE`.
         self._reads: dict[asyncio.Future[Any], tuple[str, asyncio.Future[Any]]] = {}
-        self._has_unread: Callable[[], bool] | None = None
+        self._has_unread: Callable[[], object] | None = None
         self._received = 0.0
 
     @property
@@ -89,10 +90,10 @@ class TrackedRecords:
             self._values.remove(name.decode())
 
 
-def _reader_state(descriptor: int) -> Callable[[], bool]:
-    """Return a function that says whether a socket has bytes that were not read yet."""
+def _reader_state(descriptor: int) -> Callable[[], object]:
+    """Return a function whose result is true if a socket has bytes that were not read yet."""
     if sys.platform == "win32":
-        return lambda: bool(select.select([descriptor], [], [], 0)[0])
+        return lambda: select.select([descriptor], [], [], 0)[0]
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    return lambda: bool(poll.poll(0))
+    return partial(poll.poll, 0)

@@ -175,7 +175,10 @@ class StoringStream(SSEStream):
         self._add_registration(batch)
         try:
             try:
-                await self._store_prepared(batch)  # The usual case, without a loop.
+                if self._is_prepared(batch):  # The usual case, without a loop.
+                    self._add_stored(batch, await self._append(batch))
+                else:
+                    await self._store_prepared(batch)
             except StoreUnavailableError:
                 await self._worker.retry(partial(self._store_prepared, batch))
         except StoreUnavailableError:
@@ -207,6 +210,10 @@ class StoringStream(SSEStream):
             last = await self._append(batch)
         self._add_stored(batch, last)
 
+    def _is_prepared(self, batch: list[bytes]) -> bool:
+        """Return True if nothing has to be stored before or with messages."""
+        return (self._owner is None or not self._owner.has_changed) and not self._has_to_register(batch)
+
     def _has_to_register(self, batch: list[bytes]) -> bool:
         """Return True if the registration has changed, or its entry may be deleted soon."""
         if self.auth is not None and self.auth.checked_scopes != (self._scopes or _NO_SCOPES):
@@ -216,10 +223,10 @@ class StoringStream(SSEStream):
     def _store_at_once(self) -> bool:
         """Store the messages that wait, if neither the session nor the store has to wait; return False otherwise."""
         batch = self._unstored
-        if not batch or not self._worker.is_prompt or self._storing is not None or self._owner is None:
+        if not batch or not self._worker.is_prompt or self._storing is not None:
             return False
         self._add_registration(batch)
-        if self._owner.has_changed or self._has_to_register(batch):
+        if not self._is_prepared(batch):
             return False
         worker = self._worker
         if not (last := worker.store.append_at_once(worker.key("stream", self.id), batch, self._ttl, self._stored)):

@@ -50,7 +50,7 @@ def test_bytes_are_not_below_what_was_measured() -> None:
 def test_what_is_needed_grows_with_sessions_and_has_two_workers_at_least() -> None:
     need, use = PROGRAM["need_of"], PROGRAM["Use"]
     assert need(1).workers == 2 and need(1).redises == 1
-    # 60 calls a second of 79 µs, without streams.
+    # 60 calls a second of 76 µs, without streams.
     busy = need(3600, use(calls=1 / 60, streams=0.0, open=0.0))
-    assert round(busy.calls) == 60 and abs(busy.processors - 60 * 79e-6) < 1e-9
+    assert round(busy.calls) == 60 and abs(busy.processors - 60 * 76e-6) < 1e-9
     assert need(20_000_000).workers == 2 * need(10_000_000).workers

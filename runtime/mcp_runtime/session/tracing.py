@@ -71,8 +71,9 @@ def _names_trace(params: Any) -> bool:
         further: Any = getattr(params, "__pydantic_extra__", None)
         meta = further.get("_meta") if further else None
     elif not is_object(meta):
-        further = meta.__pydantic_extra__
-        return not (vars(meta).keys().isdisjoint(_KEYS) and (not further or further.keys().isdisjoint(_KEYS)))
+        members: dict[str, Any] = meta.__dict__
+        more: dict[str, Any] = meta.__pydantic_extra__ or {}
+        return not (members.keys().isdisjoint(_KEYS) and more.keys().isdisjoint(_KEYS))
     return is_object(meta) and not meta.keys().isdisjoint(_KEYS)
 
 

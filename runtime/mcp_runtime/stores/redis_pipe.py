@@ -112,8 +112,13 @@ class RedisPipe(asyncio.Protocol):
                 self._connecting = asyncio.get_running_loop().create_task(self._connect())
             return
         unsent, self._unsent = self._unsent, []
-        self._transport.write(b"".join([packed(command) for command, _ in unsent]))
-        self._sent.extend([future for _, future in unsent])
+        if len(unsent) == 1:
+            [(command, future)] = unsent
+            self._transport.write(packed(command))
+            self._sent.append(future)
+        else:
+            self._transport.write(b"".join([packed(command) for command, _ in unsent]))
+            self._sent.extend([future for _, future in unsent])
         if self._watching is None:
             self._watch()
 
@@ -178,7 +183,8 @@ class RedisPipe(asyncio.Protocol):
 
     def _answer(self, future: ResultFuture[Any], reply: Any) -> None:
         self._answers += 1
-        self.records.answer(future, reply)
+        if self.records.reads:
+            self.records.answer(future, reply)
         if not isinstance(reply, StoreUnavailableError):
             if not future.done():
                 future.set_result_now(reply)

@@ -30,7 +30,7 @@ class TrackedRecords:
         """Track nothing before `begin`."""
         self._values = BoundedCache[str, bytes](_RECORDS)
         # By the future answer to the command that reads it: a record, and the answer to the command before, `CACHE`.
-        self._reads: dict[asyncio.Future[Any], tuple[str, asyncio.Future[Any]]] = {}
+        self.reads: dict[asyncio.Future[Any], tuple[str, asyncio.Future[Any]]] = {}
         self._has_unread: Callable[[], object] | None = None
         self._received = 0.0
 
@@ -47,7 +47,7 @@ class TrackedRecords:
         """Forget everything: the connection has ended."""
         self._has_unread = None
         self._values.clear()
-        self._reads.clear()
+        self.reads.clear()
 
     def received(self) -> None:
         """Remember that Redis has sent something."""
@@ -64,11 +64,11 @@ class TrackedRecords:
 
     def expect(self, key: str, caching: asyncio.Future[Any], answer: asyncio.Future[Any]) -> None:
         """Wait for the answers to `CACHE`, and to the command that reads a record."""
-        self._reads[answer] = (key, caching)
+        self.reads[answer] = (key, caching)
 
     def answer(self, answer: asyncio.Future[Any], value: object) -> None:
         """Keep the value of a record, unless this connection has changed it since the command."""
-        key, caching = self._reads.pop(answer, ("", answer))
+        key, caching = self.reads.pop(answer, ("", answer))
         if caching is answer or not isinstance(value, bytes) or not caching.done() or caching.exception() is not None:
             return
         self._values.put(key, value)
@@ -76,8 +76,8 @@ class TrackedRecords:
     def forget(self, key: str) -> None:
         """Forget a record, before this connection changes it, which ends its tracking."""
         self._values.remove(key)
-        for answer in [answer for answer, (name, _) in self._reads.items() if name == key]:
-            del self._reads[answer]
+        for answer in [answer for answer, (name, _) in self.reads.items() if name == key]:
+            del self.reads[answer]
 
     def report(self, message: Sequence[Any]) -> None:
         """Forget the records that a push message of Redis names, or all if it names none."""
@@ -85,7 +85,7 @@ class TrackedRecords:
             return
         if message[1] is None:
             self._values.clear()
-            self._reads.clear()
+            self.reads.clear()
         for name in message[1] or ():
             self._values.remove(name.decode())
 

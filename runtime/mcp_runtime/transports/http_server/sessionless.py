@@ -60,6 +60,6 @@ class SessionlessHandler(StatefulHandler):
         http_session.session = session
         dispatcher.attach(session)
         try:
-            await self._respond(session, self._dispatch(session, post, http_session), post)
+            await self._respond(session, self._dispatch(session, post, http_session.open_stream), post)
         finally:
             await self._sessions.end(http_session)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
@@ -33,14 +33,6 @@ _MAX_RUNNING: Final = 4096  # Requests of one user that wait for their results a
 _MAX_RUNNING_OF_ADDRESS: Final = 16_384  # The same of one address without a user.
 TOO_MANY: Final = HTTPError(503, "too many requests of this client run: wait for results first", INTERNAL_ERROR)
 UNKNOWN_SESSION: Final = HTTPError(404, "there is no such session")
-
-
-class StreamSource(Protocol):
-    """What opens the stream of a response: a session, in one process."""
-
-    def open_stream(self) -> SSEStream:
-        """Return a new stream."""
-        ...
 
 
 class StatefulHandler:
@@ -84,7 +76,7 @@ class StatefulHandler:
         session = make(connection, http_session, handle, opening, self._idle_handlers, auth)
         http_session.session = session
         dispatcher.attach(session)
-        responder = self._dispatch(session, post, http_session)
+        responder = self._dispatch(session, post, http_session.open_stream)
         headers: Raw = ((_SESSION, http_session.id.encode()),)
         if connection.phase is Phase.NEW:
             await self._sessions.end(http_session)
@@ -112,7 +104,8 @@ class StatefulHandler:
         is_crowded = self._counts.total >= _MAX_RUNNING and self._counts.is_full(http_session.client)
         if is_crowded and isinstance(message, (RequestMessage, list)):
             return send_error(send, TOO_MANY, id_of(message))
-        return self._respond(session, self._dispatch(session, post, http_session), post, client=http_session.client)
+        responder = self._dispatch(session, post, http_session.open_stream)
+        return self._respond(session, responder, post, client=http_session.client)
 
     def _is_crowded(self, client: ClientKey) -> bool:
         return self._counts.total >= _MAX_RUNNING and self._counts.is_full(client)
@@ -168,10 +161,13 @@ class StatefulHandler:
         if self._idle_handlers is not None:
             await self._idle_handlers.close()
 
-    def _dispatch(self, session: Session, post: IncomingPost, streams: StreamSource) -> PostResponder | None:
-        """Let a session handle a posted message; return None if the message gets no response."""
+    def _dispatch(
+        self, session: Session, post: IncomingPost, open_stream: Callable[[], SSEStream]
+    ) -> PostResponder | None:
+        """Let a session handle a posted message; return None if the message gets no response. `open_stream` is called
+        if the response is a stream."""
         message, head, auth, scope, _, _ = post
-        responder = self._responder_class(session, auth, streams.open_stream, scope)
+        responder = self._responder_class(session, auth, open_stream, scope)
         if not head.accepts_json:
             responder.open_stream()
         token = CALLER.set(responder.client_key)
@@ -203,13 +199,17 @@ class StatefulHandler:
             status = 403 if auth.challenge_headers else _status(responder.code, session, message)
         return respond(send, status, responder.response, more)
 
+    def _respond_late(self, session: Session, responder: PostResponder, post: IncomingPost, more: Raw) -> Sending:
+        """Return the response whose body is there only now."""
+        return self._respond(session, responder, post, more)
+
     async def _respond_when_decided(
         self, session: Session, responder: PostResponder, post: IncomingPost, more: Raw
     ) -> None:
         """Wait until the response is a body or a stream, and send it."""
         await responder.wait_until_decided(self._keep_alive.seconds)
         if responder.response is not None:
-            await self._respond(session, responder, post, more)
+            await self._respond_late(session, responder, post, more)
         elif responder.is_done and responder.stream is None:
             await _send_nothing(session, post)
         else:

@@ -94,25 +94,6 @@ class ReplicatedSession(Session):
             running.reply(self.connection.send_error(running.request, INTERNAL_ERROR, error), 0)
 
 
-class StreamOpener:
-    """Opens the stream for the answers to one posted message."""
-
-    __slots__ = ("_replica", "_message")
-
-    def __init__(self, replica: SessionReplica, message: Message | list[Message]) -> None:
-        self._replica, self._message = replica, message
-
-    def open_stream(self) -> SSEStream:
-        """Return a new stream that knows which requests it answers."""
-        stream, message = self._replica.open_stream(), self._message
-        if isinstance(stream, StoredStream):
-            if isinstance(message, RequestMessage):
-                stream.requests = (message.id,)
-            elif isinstance(message, list):
-                stream.requests = [item.id for item in message if isinstance(item, RequestMessage)]
-        return stream
-
-
 class SessionReplica(HTTPSession):
     """A session as one worker has it. Its state is in the record of the store; other workers have replicas as well."""
 
@@ -215,7 +196,8 @@ class SessionReplica(HTTPSession):
         return record
 
     def _is_touched(self, now: float) -> bool:
-        return now < self._touched + _REST * self._ttl and self._connection.phase is Phase.OPEN
+        is_touched = now < self._touched + _REST * self._ttl
+        return is_touched and self.session.connection.phase is Phase.OPEN  # type: ignore[union-attr]
 
     def load(self, record: bytes) -> None:
         """Set the state to that of the record, which another worker may have changed."""
@@ -292,9 +274,15 @@ class SessionReplica(HTTPSession):
         """Return the message of a change for the client; None if it does not want it."""
         return self._sharing.change(self.dispatcher, self._connection, change[1], change[2])
 
-    def opener(self, message: Message | list[Message]) -> StreamOpener:
-        """Return what opens the stream for the answers to a message."""
-        return StreamOpener(self, message)
+    def open_response_stream(self, message: Message | list[Message]) -> SSEStream:
+        """Return a new stream for the answers to a posted message, which knows the requests that it answers."""
+        stream = self.open_stream()
+        if isinstance(stream, StoredStream):
+            if isinstance(message, RequestMessage):
+                stream.requests = (message.id,)
+            elif isinstance(message, list):
+                stream.requests = [item.id for item in message if isinstance(item, RequestMessage)]
+        return stream
 
     def _new_stream(self) -> SSEStream:
         id = f"{self._worker.new_token()}_{self._bind()}"

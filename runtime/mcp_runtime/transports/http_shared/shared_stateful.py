@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from ...aio.keepalive import KeepAliveTimer
@@ -87,7 +88,7 @@ class SharedStatefulHandler(StatefulHandler):
         session = await self._connect(replica, auth, None)
         assert session is not None, "a new session has a service"
         self._replicas.add(replica)
-        responder = self._dispatch(session, post, replica.opener(post[0]))
+        responder = self._dispatch(session, post, partial(replica.open_response_stream, post[0]))
         headers: Raw = ((_SESSION, replica.id.encode()),)
         if session.connection.phase is Phase.NEW:
             await self._end(replica)
@@ -175,32 +176,27 @@ class SharedStatefulHandler(StatefulHandler):
         return self._serve_with(replica, post)
 
     def _serve_with(self, replica: SessionReplica, post: IncomingPost) -> Sending:
-        session = replica.replicated
-        responder = self._dispatch(session, post, replica.opener(post[0]))
+        session = replica.session
+        assert session is not None, "it was looked for"
+        responder = self._dispatch(session, post, partial(replica.open_response_stream, post[0]))
+        if (responder is None or responder.response is not None) and replica.has_changed:
+            return self._save_and_respond(session, responder, post)
         return self._respond(session, responder, post, client=replica.client)
 
-    def _respond(
-        self,
-        session: Session,
-        responder: PostResponder | None,
-        post: IncomingPost,
-        more: Raw = (),
-        client: Any = None,
-    ) -> Sending:
-        replica: SessionReplica = session.transport
-        is_decided = responder is None or responder.response is not None
-        if is_decided and replica.has_changed:
-            return self._respond_after(replica, session, responder, post, more, client)
-        return super()._respond(session, responder, post, more, client)
+    def _respond_late(self, session: Session, responder: PostResponder, post: IncomingPost, more: Raw) -> Sending:
+        if session.transport.has_changed:
+            return self._save_and_respond(session, responder, post, more)
+        return self._respond(session, responder, post, more)
 
-    async def _respond_after(self, replica: SessionReplica, *arguments: Any) -> None:
+    async def _save_and_respond(
+        self, session: Session, responder: PostResponder | None, post: IncomingPost, more: Raw = ()
+    ) -> None:
         """Store the state before the client can send its next request, to any worker."""
-        post: IncomingPost = arguments[2]
         try:
-            await replica.save()
+            await session.transport.save()
         except StoreUnavailableError as error:
             return await refuse(post[5], error, id_of(post[0]))
-        await super()._respond(*arguments)
+        await self._respond(session, responder, post, more)
 
     # ---- streams -----------------------------------------------------------------------------------------------------
 

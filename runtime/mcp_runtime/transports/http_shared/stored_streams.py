@@ -102,7 +102,7 @@ class StoredStream(StoringStream):
         writes = self._owner is not None
         try:
             while self._attached is connection and not self._dropped:
-                if writes and cursor >= self._stored and not self._store_at_once():
+                if writes and cursor >= self._stored and not (self._worker.is_prompt and self._store_at_once()):
                     if not self._ending:  # Otherwise there will soon be the rest, which is then sent with the head.
                         await response.flush()
                     if self._unstored and self._storing is None:

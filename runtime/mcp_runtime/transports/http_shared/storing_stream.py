@@ -85,7 +85,10 @@ class StoringStream(SSEStream):
             return
         self.last += 1
         self.size += len(message)
-        self._add(message)
+        if self._unstored:
+            self._unstored.append(message)
+        else:
+            self._add_first(message)
 
     def finish(self) -> None:
         """End the stream: the connection ends when all messages are sent."""
@@ -93,7 +96,10 @@ class StoringStream(SSEStream):
             self._ending = True
             self.last += 1
             self._ttl = min(self._ttl, _FINISHED_SECONDS)
-            self._add(END)
+            if self._unstored:
+                self._unstored.append(END)
+            else:
+                self._add_first(END)
 
     def drop(self) -> None:
         """End the stream, and delete its messages."""
@@ -120,9 +126,8 @@ class StoringStream(SSEStream):
         if not self._closed_connection:
             self._worker.spawn(self._send_to_holder("close"))
 
-    def _add(self, entry: bytes) -> None:
-        if self._unstored:
-            return self._unstored.append(entry)
+    def _add_first(self, entry: bytes) -> None:
+        """Add an entry to those that wait for being stored, of which there is none."""
         self._unstored = [entry]
         if self._storing is None and self._scheduled is None:
             self._worker.unstored.add(self)
@@ -223,7 +228,7 @@ class StoringStream(SSEStream):
     def _store_at_once(self) -> bool:
         """Store the messages that wait, if neither the session nor the store has to wait; return False otherwise."""
         batch = self._unstored
-        if not batch or not self._worker.is_prompt or self._storing is not None:
+        if not batch or self._storing is not None:
             return False
         self._add_registration(batch)
         if not self._is_prepared(batch):

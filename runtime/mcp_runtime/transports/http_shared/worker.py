@@ -84,7 +84,7 @@ class Worker:
         self._reading = asyncio.Lock()
         self._last_token = 0
         self._recent = float("-inf")  # See `recent`.
-        self._dropped: list[str] = []  # Streams that are deleted together.
+        self._dropped: list[str] = []  # The ids of streams that are deleted together.
         self._ticking: asyncio.Task[None] | None = None
 
     def key(self, kind: str, name: str = "") -> str:
@@ -208,14 +208,14 @@ class Worker:
 
     def drop(self, stream: str) -> None:
         """Delete a stream, together with others or with the session."""
-        self._dropped.append(self.key("stream", stream))
+        self._dropped.append(stream)
         if len(self._dropped) >= _DROPPED:
             self.drop_now()
 
     def drop_now(self) -> None:
         """Delete the streams that wait for it."""
         if self._dropped:
-            names, self._dropped = self._dropped, []
+            names, self._dropped = [self.key("stream", stream) for stream in self._dropped], []
             self.spawn(self.retry(lambda: self.store.drop(*names)))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

@@ -3,7 +3,8 @@
     python benchmarks/reliability/fuzz.py [TARGET …] [--inputs 20000] [--seed 1] [--jobs 1] [--atheris]
 
 Inputs are seeds with changes that depend on `--seed` only, so that a case can be repeated. With `--atheris` one target
-is run by that package (pip install atheris), which looks for inputs that reach new code, and keeps them in build/fuzz.
+is run by that package (pip install atheris), which looks for inputs that reach new code: it keeps them in build/fuzz,
+and beside them the first one that fails.
 Prints for each target the number of inputs, microseconds an input, and the inputs that failed; ends with 1 if there are
 any. With `--jobs` so many targets run at the same time.
 """
@@ -145,7 +146,8 @@ def run_atheris(name: str, inputs: int, seed: int) -> None:
     (CORPUS / name).mkdir(parents=True, exist_ok=True)
     for number, data in enumerate(fuzz_targets.TARGETS[name].seeds):
         (CORPUS / name / f"seed{number}").write_bytes(data)
-    atheris.Setup([sys.argv[0], f"-runs={inputs}", f"-seed={seed}", "-max_len=2048", str(CORPUS / name)], once)
+    options = (f"-runs={inputs}", f"-seed={seed}", "-max_len=2048", f"-artifact_prefix={CORPUS / name}-")
+    atheris.Setup([sys.argv[0], *options, str(CORPUS / name)], once)
     atheris.Fuzz()
 
 

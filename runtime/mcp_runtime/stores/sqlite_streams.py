@@ -25,7 +25,11 @@ def append_to_batch(
 ) -> int:
     """Append to the batch of a stream in one statement, which may be its own transaction. Return the number of the last
     entry; 0 if that is not possible."""
-    batch, now = _packed(entries), time.time()
+    parts: list[bytes] = []
+    now = time.time()
+    for entry in entries:
+        parts += (len(entry).to_bytes(_SIZE, "big"), entry)
+    batch = b"".join(parts)
     if len(batch) > _BATCH:
         return 0
     last = after + len(entries)
@@ -113,13 +117,6 @@ def drop_expired(streams: Sequence[str], now: float, file: sqlite3.Connection) -
     """Delete those of the streams that are still expired."""
     statement = "SELECT 1 FROM streams WHERE name = ? AND expires <= ?"
     drop([name for name in streams if file.execute(statement, (name, now)).fetchone() is not None], file)
-
-
-def _packed(entries: Sequence[bytes]) -> bytes:
-    parts: list[bytes] = []
-    for entry in entries:
-        parts += (len(entry).to_bytes(_SIZE, "big"), entry)
-    return b"".join(parts)
 
 
 def _unpacked(batch: bytes) -> list[bytes]:

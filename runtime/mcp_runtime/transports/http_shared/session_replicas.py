@@ -285,11 +285,11 @@ class SessionReplica(HTTPSession):
         return stream
 
     def _new_stream(self) -> SSEStream:
-        id = f"{self._worker.new_token()}_{self._bind()}"
+        id = f"{self._worker.new_token()}_{self._binding or self._bind()}"
         return StoredStream(self._worker, id, self._ttl, self._retry, self)
 
     def _bind(self) -> str:
-        self._binding = self._binding or session_digest(self.id, "response")
+        self._binding = session_digest(self.id, "response")
         return self._binding
 
     async def find_stream(self, id: str) -> StoredStream | None:
@@ -297,7 +297,7 @@ class SessionReplica(HTTPSession):
         own = (self._streams or {}).get(id)
         if isinstance(own, StoredStream):
             return None if own.is_lost else own
-        if id.partition("_")[2] != self._bind():
+        if id.partition("_")[2] != (self._binding or self._bind()):
             return None
         if self._resumed is None:
             self._resumed = weakref.WeakValueDictionary()

@@ -265,7 +265,7 @@ class SharedStatefulHandler(StatefulHandler):
         await store.delete(replica.key)
         await store.report()
         await worker.broadcast("end", session=replica.id)
-        worker.spawn(store.drop(worker.key("stream", replica.standalone_id)))
+        worker.spawn(store.drop(worker.stream_prefix + replica.standalone_id))
         worker.spawn(store.delete(worker.key("holder", replica.standalone_id)))
         self._replicas.remove(replica.id)
         await self._stop(replica, has_ended=True)

@@ -34,7 +34,7 @@ class StoredStream(StoringStream):
     async def is_stored(self) -> bool:
         """Return True if there is such a stream."""
         store = self._worker.store
-        self.last = max(self.last, await store.last(self._worker.key("stream", self.id)))
+        self.last = max(self.last, await store.last(self._worker.stream_prefix + self.id))
         return self.last > 0 or await store.get(self._worker.key("registered", self.id)) is not None
 
     async def take_over(self) -> None:
@@ -49,7 +49,7 @@ class StoredStream(StoringStream):
         previous = self._worker.other_worker(token or self.id)
         if previous is not None:
             await self._worker.send(previous, "stream", stream=self.id, hint="release", token=token)
-        self.last = max(self.last, await self._worker.store.last(self._worker.key("stream", self.id)))
+        self.last = max(self.last, await self._worker.store.last(self._worker.stream_prefix + self.id))
 
     def on_hint(self, hint: str, token: str = "") -> None:
         """Look for "news", "release" the connection with a token for another one, or "close" it."""

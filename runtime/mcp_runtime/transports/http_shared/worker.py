@@ -73,6 +73,7 @@ class Worker:
         self.is_prompt = isinstance(store, PromptStore)
         self.id = secrets.token_hex(_ID_LENGTH // 2)
         self._namespace = namespace
+        self.stream_prefix = self.key("stream")  # What the keys of streams begin with, before their ids.
         self._receivers: dict[str, Receive] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._last_request = 0
@@ -215,7 +216,7 @@ class Worker:
     def drop_now(self) -> None:
         """Delete the streams that wait for it."""
         if self._dropped:
-            names, self._dropped = [self.key("stream", stream) for stream in self._dropped], []
+            names, self._dropped = [self.stream_prefix + stream for stream in self._dropped], []
             self.spawn(self.retry(lambda: self.store.drop(*names)))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -257,8 +258,8 @@ class Worker:
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str = ""
     ) -> Awaitable[int]:
         """Append entries to a stream; see `Store.append`. It is tried once: streams repeat all that they store."""
-        return self.store.store.append(self.key("stream", stream), entries, ttl, after, token)
+        return self.store.store.append(self.stream_prefix + stream, entries, ttl, after, token)
 
     async def read(self, stream: str, after: int, limit: int) -> list[NumberedEntry]:
         """Return entries of a stream that follow a number."""
-        return await self.retry(lambda: self.store.read(self.key("stream", stream), after, limit))
+        return await self.retry(lambda: self.store.read(self.stream_prefix + stream, after, limit))

@@ -27,12 +27,12 @@ class Costs:
 
     call: float = 76e-6
     call_redis: float = 3e-6  # It reads the record of a session that is none of the 1,024 used last.
-    stream: float = 166e-6  # A call that is answered with a stream of two events.
-    stream_redis: float = 18e-6
+    stream: float = 192e-6  # A call that is answered with a stream of two events.
+    stream_redis: float = 29e-6
     worker: int = 67 << 20
-    session: int = 1_042
-    open_stream: int = 5_221 + 1_884  # With its session, and its connection.
-    session_redis: int = 792
+    session: int = 1_013
+    open_stream: int = 5_285 + 1_859  # With its session, and its connection.
+    session_redis: int = 793
     stored_stream: int = 4_728  # A stream of Redis with up to ten events of 200 bytes; each further one takes 260.
     streams_of_worker: int = 5_000  # Open streams that were tried with one worker.
     notified: float = 2_460.0  # Open streams that a worker notifies in a second.

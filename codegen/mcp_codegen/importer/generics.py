@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..errors import SchemaError
 from .syntax import (
     AllOf,
     ArrayOf,
@@ -49,6 +48,23 @@ def substitute(written: TsType, arguments: Mapping[str, TsType]) -> TsType:
             return written
 
 
+def size(written: TsType | None) -> int:
+    """Return how many types are written in a type, itself included."""
+    match written:
+        case None:
+            return 0
+        case Name(_, parts) | UnionOf(parts) | AllOf(parts):
+            return 1 + sum(size(part) for part in parts)
+        case ArrayOf(part) | PropertyOf(part, _):
+            return 1 + size(part)
+        case TupleOf(items, _, rest):
+            return 1 + sum(size(item) for item in items) + size(rest)
+        case ObjectLiteral(members, index):
+            return 1 + sum(size(member.type) for member in members) + size(index)
+        case _:
+            return 1
+
+
 def literal_texts(written: TsType, types: Mapping[str, Declaration]) -> list[str]:
     """Return the texts of a literal, of a union of literals, or of an alias of these; nothing for another type."""
     alias = types.get(written.name) if isinstance(written, Name) else None
@@ -56,37 +72,6 @@ def literal_texts(written: TsType, types: Mapping[str, Declaration]) -> list[str
     arms = written.arms if isinstance(written, UnionOf) else (written,)
     texts = [arm.value for arm in arms if isinstance(arm, Literal) and isinstance(arm.value, str)]
     return texts if len(texts) == len(arms) else []
-
-
-def refuse_circles(types: Mapping[str, Declaration], source: str) -> None:
-    """Raise SchemaError for an alias that stands for itself, alone or in a union or an intersection."""
-    for name in types:
-        if name in _targets(name, types):
-            text = f"{source}: {name} circularly references itself; write the type that it stands for"
-            raise SchemaError(text, at=name)
-
-
-def _targets(name: str, types: Mapping[str, Declaration]) -> set[str]:
-    """Return the names that an alias stands for, directly or through others."""
-    targets: set[str] = set()
-    waiting = [types[name]]
-    while waiting:
-        declared = waiting.pop()
-        names = _arms(declared.type) if isinstance(declared, TypeAliasDeclaration) else []
-        waiting += [types[inner] for inner in names if inner in types and inner not in targets]
-        targets.update(names)
-    return targets
-
-
-def _arms(written: TsType) -> list[str]:
-    """Return the names in a type that are no property, item or argument."""
-    match written:
-        case Name(name, ()):
-            return [name]
-        case UnionOf(parts) | AllOf(parts):
-            return [name for part in parts for name in _arms(part)]
-        case _:
-            return []
 
 
 def without_nothing(written: TsType) -> TsType:

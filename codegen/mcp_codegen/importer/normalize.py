@@ -23,9 +23,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..errors import SchemaError
-from .generics import literal_texts, substitute, without_nothing
+from .compound_schemas import record_schema, tuple_schema
+from .generics import literal_texts, size, substitute, without_nothing
 from .refusals import no_interface, undeclared
-from .schema_references import REF, Schema, contains_itself
+from .schema_references import REF, Schema, alias_targets, circular, references
 from .syntax import (
     JSON_TAGS,
     TEXT_TAGS,
@@ -47,9 +48,11 @@ from .syntax import (
     TypeOf,
     UnionOf,
 )
-from .tag_values import tag_value
+from .tags import tag_value
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_REPEATED: Final = 2_000  # Types that generic types and indexed accesses may repeat, and so many more for each
+_REPEATED_A_DECLARATION: Final = 20  # declaration. The official schemas have neither.
 
 
 def normalize(declarations: list[Declaration], revision: str) -> Schema:
@@ -79,6 +82,7 @@ class _Normalizer:
         self._revision = revision
         self._constants = {item.name: item.value for item in declarations if isinstance(item, ConstantDeclaration)}
         self._types = {item.name: item for item in declarations if not isinstance(item, ConstantDeclaration)}
+        self._remaining = _REPEATED + _REPEATED_A_DECLARATION * len(declarations)
         self._open_bases: list[str] = []  # The interfaces whose bases are being read.
         self._at = ""  # The definition that is being read.
 
@@ -88,11 +92,16 @@ class _Normalizer:
             if isinstance(declared, InterfaceDeclaration) or not declared.parameters:
                 self._at = name
                 definitions[name] = self._definition(declared)
+        in_circle = circular({name: alias_targets(schema) for name, schema in definitions.items()})
+        if name := next((name for name in definitions if name in in_circle), ""):
+            self._at = name
+            raise self.error(f"{name} circularly references itself; write the type that it stands for")
+        recursive = circular({name: references(schema) for name, schema in definitions.items()})
         for name, declared in self._types.items():
             # The official tool repeats an object without a name wherever an alias of it is used.
             if isinstance(declared, TypeAliasDeclaration) and name in definitions:
                 is_unnamed = isinstance(self._resolved(declared.type), ObjectLiteral)
-                if is_unnamed and not contains_itself(name, definitions):
+                if is_unnamed and name not in recursive:
                     definitions[name] = {"x-inline": True} | definitions[name]
         generic = {
             name: list(declared.parameters)
@@ -142,7 +151,8 @@ class _Normalizer:
                 raise self.error(f"{user} extends an Omit that is not Omit<NAME, …>; write the name of an interface")
             omitted = self._names(base.arguments[1], user)
             whole = self._base(base.arguments[0], user)
-            members = tuple(member for member in whole.members if member.name not in omitted)
+            without = {*omitted}
+            members = tuple(member for member in whole.members if member.name not in without)
             return _Base(whole.name, members, whole.is_open, tuple(omitted))
         declared = self._types.get(base.name)
         written = declared.type if isinstance(declared, TypeAliasDeclaration) else None
@@ -195,7 +205,7 @@ class _Normalizer:
             case Name("Record", (_, Keyword("never"))):
                 schema = Schema(type="object", properties=Schema())
             case Name("Record", (keys, values)):
-                schema = self._record(keys, values)
+                schema = record_schema(self._type(values, {}), has_numbers=keys == Keyword("number"))
             case Name("Date", ()) if "Date" not in self._types:
                 schema = {"type": "string", "format": "date-time"}
             case Name(name, ()):
@@ -210,8 +220,9 @@ class _Normalizer:
                 )
             case ArrayOf(items):
                 schema = Schema(type="array", items=self._type(items, {}))
-            case TupleOf():
-                schema = self._tuple(written)
+            case TupleOf(items, minimum, rest):
+                tail = None if rest is None else self._type(rest, {})
+                schema = tuple_schema([self._type(item, {}) for item in items], minimum, tail)
             case TemplateOf(pattern):
                 schema = {"type": "string", "pattern": pattern}
             case UnionOf(arms):
@@ -240,45 +251,31 @@ class _Normalizer:
             )
         return dict(zip(parameters, arguments, strict=True))
 
-    def _record(self, keys: TsType, values: TsType) -> Schema:
-        inner, has_numbers = self._type(values, {}), keys == Keyword("number")
-        if not inner and not has_numbers:
-            return {"type": "object", "x-open": True}
-        # The official tool omits the values, but not those of numbers.
-        numbers = {"additionalProperties": False, "patternProperties": {"^[0-9]+$": inner}}
-        official = {"type": "object"} | (numbers if has_numbers else {})
-        return {"type": "object", "additionalProperties": inner, "x-official": official}
-
-    def _tuple(self, written: TupleOf) -> Schema:
-        """Return a tuple as an array of its types, with its length. The official tool gives the type of each item."""
-        items = [self._type(item, {}) for item in written.items]
-        rest = None if written.rest is None else self._type(written.rest, {})
-        distinct: list[Schema] = []
-        for item in (*items, *([] if rest is None else [rest])):
-            if item not in distinct:
-                distinct.append(item)
-        sizes = {"minItems": written.minimum} | ({"maxItems": len(items)} if rest is None else {})
-        official = {"type": "array", **({"items": items} if items else {}), **sizes} | (
-            {} if rest is None else {"additionalItems": rest}
-        )
-        inner = distinct[0] if len(distinct) == 1 else {"anyOf": distinct} if distinct else {}
-        return {"type": "array", "items": inner, **sizes, "x-official": official}
-
     def _resolved(self, written: TsType) -> TsType:
         """Return the type that an indexed access, a generic alias or `NonNullable` gives, and any other as it is."""
         match written:
             case PropertyOf(owner, name):
-                return self._resolved(self._property(owner, name))
+                return self._resolved(self._repeated(self._property(owner, name)))
             case Name("NonNullable", (inner,)) if "NonNullable" not in self._types:
                 return self._resolved(without_nothing(self._resolved(inner)))
             case Name("Record", (keys, values)) if names := literal_texts(keys, self._types):
-                return ObjectLiteral(tuple(Member(name, False, values, {}) for name in names), None)
+                return self._repeated(ObjectLiteral(tuple(Member(name, False, values, {}) for name in names), None))
             case Name(name, arguments) if arguments and isinstance(
                 alias := self._types.get(name), TypeAliasDeclaration
             ):
-                return self._resolved(substitute(alias.type, self._parameters(name, arguments)))
+                parameters = self._parameters(name, arguments)
+                return self._resolved(self._repeated(substitute(alias.type, parameters)))
             case _:
                 return written
+
+    def _repeated(self, written: TsType) -> TsType:
+        """Return a type that is written elsewhere. Raises SchemaError if such types repeat each other too often."""
+        self._remaining -= size(written)
+        if self._remaining < 0:
+            raise self.error(
+                "generic types and indexed accesses repeat each other beyond the limit; name the inner ones"
+            )
+        return written
 
     def _property(self, owner: TsType, name: str) -> TsType:
         """Return the type of a property of an interface, or of an object."""

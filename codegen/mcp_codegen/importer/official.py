@@ -11,8 +11,9 @@ from collections.abc import Collection
 from typing import Any, Final
 from urllib.parse import quote
 
+from ..errors import SchemaError
 from ..json_types import is_list, is_object
-from .schema_references import REF, Schema, contains_itself
+from .schema_references import REF, Schema, circular, references
 
 _ANNOTATIONS: Final = (
     "x-extends",
@@ -25,12 +26,19 @@ _ANNOTATIONS: Final = (
     "x-internal",
     "deprecated",
 )
+_SCHEMAS: Final = 1_000  # Schemas that are written, counted wherever they are repeated.
+_REPEATED: Final = 10  # So many more for each schema that is not repeated; the official ones have 1 to 2.
 
 
 def as_official(normalized: Schema) -> Schema:
-    """Return the definitions as the official schema.json has them, in canonical order."""
+    """Return the definitions as the official schema.json has them, in canonical order. Raises SchemaError if types are
+    inside of each other, or repeat each other, beyond the limit."""
     definitions: Schema = normalized["$defs"]
-    return {name: canonical(_reduce(schema, definitions)) for name, schema in definitions.items()}
+    form = _OfficialForm(definitions)
+    try:
+        return {name: canonical(form.of(schema)) for name, schema in definitions.items()}
+    except RecursionError:
+        raise SchemaError("types are inside of each other beyond the limit; name the inner ones") from None
 
 
 def generic_names(normalized: Schema) -> list[str]:
@@ -118,71 +126,136 @@ def without_prose(schema: Any) -> Any:
     return [without_prose(item) for item in schema] if is_list(schema) else schema
 
 
-def _reduce(schema: Schema, definitions: Schema) -> Schema:
-    official = schema.get("x-official")
-    if is_object(official):
-        return _reduce(official, definitions)
-    schema = _distributed(schema, definitions)
-    if "enum" in schema:
-        further = {key: value for key, value in _bare(schema).items() if key not in ("type", "enum")}
-        return _enumeration(schema["enum"]) | further
-    reduced = {key: _reduce_key(key, value, definitions) for key, value in schema.items() if key not in _ANNOTATIONS}
-    if "anyOf" in reduced:
-        return _reduce_union(schema["anyOf"], definitions) | {key: reduced[key] for key in reduced if key != "anyOf"}
-    if reduced == {"type": "object", "additionalProperties": True}:
-        reduced["properties"] = {}  # The official tool writes this for `object`.
-    name = str(reduced.get("$ref")).removeprefix(REF)
-    target = definitions.get(name)
-    if target is not None and _is_erased(target) and not contains_itself(name, definitions, _is_erased):
-        return _reduce(target, definitions) | {key: reduced[key] for key in reduced if key != "$ref"}
-    return reduced
+class _OfficialForm:
+    """Schemas as the official tool writes them: it repeats aliases, and the arms of unions, wherever they are used."""
 
+    def __init__(self, definitions: Schema) -> None:
+        self._definitions = definitions
+        self._remaining = _SCHEMAS + _REPEATED * _size(definitions)
+        erased = {name: references(schema) for name, schema in definitions.items() if _is_erased(schema)}
+        self._recursive = circular(erased)
 
-def _distributed(schema: Schema, definitions: Schema) -> Schema:
-    """Return `A & (B | C)` as `A & B | A & C`, and `A & (B & C)` as `A & B & C`, as the official tool writes them.
+    def of(self, schema: Schema) -> Schema:
+        """Return a schema as the official tool writes it."""
+        official = schema.get("x-official")
+        if is_object(official):
+            return self.of(official)
+        schema = self._distributed(schema)
+        if "enum" in schema:
+            further = {key: value for key, value in _bare(schema).items() if key not in ("type", "enum")}
+            return _enumeration(schema["enum"]) | further
+        written = {key: value for key, value in schema.items() if key not in (*_ANNOTATIONS, "anyOf")}
+        reduced = {key: self._reduce_key(key, value) for key, value in written.items()}
+        if "anyOf" in schema:
+            return self._reduce_union(schema["anyOf"]) | reduced
+        if reduced == {"type": "object", "additionalProperties": True}:
+            reduced["properties"] = {}  # The official tool writes this for `object`.
+        name = str(reduced.get("$ref")).removeprefix(REF)
+        target = self._definitions.get(name)
+        if target is not None and _is_erased(target) and name not in self._recursive:
+            return self.of(target) | {key: reduced[key] for key in reduced if key != "$ref"}
+        return reduced
 
-    Any other schema is returned as it is.
-    """
-    if "allOf" not in schema:
+    def _count(self) -> None:
+        """Raise SchemaError if types repeat each other so often that writing them might never end."""
+        self._remaining -= 1
+        if self._remaining < 0:
+            raise SchemaError(
+                "aliases and unions repeat each other beyond the limit; write the inner ones as interfaces"
+            )
+
+    def _distributed(self, schema: Schema) -> Schema:
+        """Return `A & (B | C)` as `A & B | A & C`, and `A & (B & C)` as `A & B & C`, as the official tool writes them.
+
+        Any other schema is returned as it is.
+        """
+        self._count()
+        if "allOf" not in schema:
+            return schema
+        parts = self._parts(schema["allOf"])
+        schema = {**schema, "allOf": parts}
+        for place, part in enumerate(parts):
+            arms = self._arms(part)
+            if arms:
+                rest = {key: value for key, value in schema.items() if key != "allOf"}
+                variants = ([*parts[:place], arm, *parts[place + 1 :]] for arm in arms)
+                return rest | {"anyOf": [self._distributed({"allOf": variant}) for variant in variants]}
         return schema
-    parts = _parts(schema["allOf"], definitions)
-    schema = {**schema, "allOf": parts}
-    for place, part in enumerate(parts):
-        arms = _arms(part, definitions)
-        if arms:
-            rest = {key: value for key, value in schema.items() if key != "allOf"}
-            variants = ([*parts[:place], arm, *parts[place + 1 :]] for arm in arms)
-            return rest | {"anyOf": [_distributed({"allOf": variant}, definitions) for variant in variants]}
-    return schema
+
+    def _parts(self, written: list[Schema]) -> list[Schema]:
+        """Return the parts of an intersection, also those of its parts with a name."""
+        parts: list[Schema] = []
+        for part in written:
+            self._count()
+            target = self._definitions.get(str(part.get("$ref")).removeprefix(REF), {})
+            parts += self._parts(target["allOf"]) if "allOf" in target else [part]
+        return parts
+
+    def _arms(self, schema: Schema) -> list[Schema]:
+        """Return the arms of a union, also of one with a name; nothing for another type."""
+        while "$ref" in schema:
+            self._count()
+            schema = self._definitions.get(str(schema["$ref"]).removeprefix(REF), {})
+        schema = self._distributed(schema)
+        return [inner for arm in schema.get("anyOf", ()) for inner in self._arms(arm) or [arm]]
+
+    def _reduce_key(self, key: str, value: Any) -> Any:
+        match key:
+            case "properties" | "patternProperties":
+                return {name: self.of(schema) for name, schema in value.items()}
+            case "items" | "additionalProperties" | "additionalItems" if is_object(value):
+                return self.of(value)
+            case "items" | "allOf":
+                return [self.of(schema) for schema in value]
+            case _:
+                return value
+
+    def _reduce_union(self, arms: list[Schema]) -> Schema:
+        """Return the union as the official tool writes it: flat, without duplicates, and without null.
+
+        The values are in one arm, and the plain types in another one.
+        """
+        arms = [arm for arm in arms if arm.get("x-official") is not False]
+        if len(arms) == 1:
+            return self.of(arms[0])
+        distinct = {json.dumps(schema, sort_keys=True): schema for arm in arms for schema in self._flatten(arm)}
+        flat = [*distinct.values()]
+        kinds = [schema["type"] for schema in flat if _is_plain(schema)]
+        literals = [value for schema in flat for value in _values(schema) if _kind(value) not in kinds]
+        if _is_boolean(literals):
+            kinds, literals = [*kinds, "boolean"], []
+        rest = [schema for schema in flat if not _is_plain(schema) and not _values(schema)]
+        rest += [_enumeration(literals)] if literals else []
+        rest += [{"type": kinds if len(kinds) > 1 else kinds[0]}] if kinds else []
+        return rest[0] if len(rest) == 1 else {"anyOf": rest}
+
+    def _flatten(self, arm: Schema) -> list[Schema]:
+        target = self._distributed(self._definitions.get(str(arm.get("$ref")).removeprefix(REF), arm))
+        if "anyOf" in target:
+            return [
+                schema
+                for inner in target["anyOf"]
+                if inner.get("x-official") is not False
+                for schema in self._flatten(inner)
+            ]
+        if is_list(target.get("type")) and "enum" not in target:
+            return [{"type": kind} for kind in target["type"]]
+        if values := _values(_bare(target)):
+            return [{"const": value, "type": _kind(value)} for value in values]
+        return [self.of(arm)]
 
 
-def _parts(written: list[Schema], definitions: Schema) -> list[Schema]:
-    """Return the parts of an intersection, also those of its parts with a name."""
-    parts: list[Schema] = []
-    for part in written:
-        target = definitions.get(str(part.get("$ref")).removeprefix(REF), {})
-        parts += _parts(target["allOf"], definitions) if "allOf" in target else [part]
-    return parts
-
-
-def _arms(schema: Schema, definitions: Schema) -> list[Schema]:
-    """Return the arms of a union, also of one with a name; nothing for another type."""
-    while "$ref" in schema:
-        schema = definitions.get(str(schema["$ref"]).removeprefix(REF), {})
-    schema = _distributed(schema, definitions)
-    return [inner for arm in schema.get("anyOf", ()) for inner in _arms(arm, definitions) or [arm]]
-
-
-def _reduce_key(key: str, value: Any, definitions: Schema) -> Any:
-    match key:
-        case "properties" | "patternProperties":
-            return {name: _reduce(schema, definitions) for name, schema in value.items()}
-        case "items" | "additionalProperties" | "additionalItems" if is_object(value):
-            return _reduce(value, definitions)
-        case "items" | "anyOf" | "allOf":
-            return [_reduce(schema, definitions) for schema in value]
-        case _:
-            return value
+def _size(schema: Any) -> int:
+    """Return the number of objects in a schema."""
+    count, waiting = 0, [schema]
+    while waiting:
+        part = waiting.pop()
+        if is_object(part):
+            count += 1
+            waiting.extend(part.values())
+        elif is_list(part):
+            waiting.extend(part)
+    return count
 
 
 def _is_erased(target: Schema) -> bool:
@@ -191,29 +264,6 @@ def _is_erased(target: Schema) -> bool:
     if "$ref" in target or "x-inline" in target:
         return True
     return target.get("type") in ("string", "integer", "boolean", "array") and "enum" not in target
-
-
-def _reduce_union(arms: list[Schema], definitions: Schema) -> Schema:
-    """Return the union as the official tool writes it: flat, without duplicates, and without null.
-
-    The values are in one arm, and the plain types in another one.
-    """
-    arms = [arm for arm in arms if arm.get("x-official") is not False]
-    if len(arms) == 1:
-        return _reduce(arms[0], definitions)
-    flat: list[Schema] = []
-    for arm in arms:
-        for schema in _flatten(arm, definitions):
-            if schema not in flat:
-                flat.append(schema)
-    kinds = [schema["type"] for schema in flat if _is_plain(schema)]
-    literals = [value for schema in flat for value in _values(schema) if _kind(value) not in kinds]
-    if _is_boolean(literals):
-        kinds, literals = [*kinds, "boolean"], []
-    rest = [schema for schema in flat if not _is_plain(schema) and not _values(schema)]
-    rest += [_enumeration(literals)] if literals else []
-    rest += [{"type": kinds if len(kinds) > 1 else kinds[0]}] if kinds else []
-    return rest[0] if len(rest) == 1 else {"anyOf": rest}
 
 
 def _enumeration(literals: list[Any]) -> Schema:
@@ -244,22 +294,6 @@ def _is_boolean(literals: list[Any]) -> bool:
 
 def _kind(value: Any) -> str:
     return "string" if isinstance(value, str) else "boolean" if isinstance(value, bool) else "integer"
-
-
-def _flatten(arm: Schema, definitions: Schema) -> list[Schema]:
-    target = _distributed(definitions.get(str(arm.get("$ref")).removeprefix(REF), arm), definitions)
-    if "anyOf" in target:
-        return [
-            schema
-            for inner in target["anyOf"]
-            if inner.get("x-official") is not False
-            for schema in _flatten(inner, definitions)
-        ]
-    if is_list(target.get("type")) and "enum" not in target:
-        return [{"type": kind} for kind in target["type"]]
-    if values := _values(_bare(target)):
-        return [{"const": value, "type": _kind(value)} for value in values]
-    return [_reduce(arm, definitions)]
 
 
 def _bare(schema: Schema) -> Schema:

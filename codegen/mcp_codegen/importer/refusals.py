@@ -15,6 +15,7 @@ REFUSED: Final = {
     "call_signature": ("a call signature", "a property with a type of JSON"),
     "class_declaration": ("a class", "an interface"),
     "conditional_type": ("a conditional type", "the type that it gives"),
+    "const": ("`const` as a type", "the type that it gives"),
     "construct_signature": ("a constructor", "a property with a type of JSON"),
     "constructor_type": ("a constructor type", "a type of JSON"),
     "enum_declaration": ("an enum", 'a union of literals, such as `type X = "a" | "b"`'),

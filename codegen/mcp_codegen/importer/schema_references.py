@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ..json_types import is_list, is_object
@@ -11,18 +11,58 @@ Schema = dict[str, Any]
 REF: Final = "#/$defs/"
 
 
-def contains_itself(name: str, definitions: Schema, follows: Callable[[Schema], bool] = bool) -> bool:
-    """Return True for a definition that refers to itself, directly or through others that `follows` allows."""
-    reached: set[str] = set()
-    waiting: list[Any] = [definitions[name]]
+def references(schema: Schema) -> set[str]:
+    """Return the names of the definitions that a schema refers to, at any place."""
+    names: set[str] = set()
+    waiting: list[Any] = [schema]
     while waiting:
         part = waiting.pop()
         if is_object(part):
-            target = str(part.get("$ref", "")).removeprefix(REF)
-            if target in definitions and target not in reached:
-                reached.add(target)
-                waiting += [definitions[target]] if follows(definitions[target]) else []
+            names.add(str(part.get("$ref", "")).removeprefix(REF))
             waiting.extend(part.values())
         elif is_list(part):
             waiting.extend(part)
-    return name in reached
+    return names
+
+
+def alias_targets(schema: Schema) -> set[str]:
+    """Return the names of the definitions that a schema stands for, alone or in a union or an intersection."""
+    names: set[str] = set()
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        names.add(part.get("$ref", "").removeprefix(REF))
+        waiting += [*part.get("anyOf", ()), *part.get("allOf", ())]
+    return names
+
+
+def circular(graph: Mapping[str, set[str]]) -> set[str]:
+    """Return the names that lead to themselves, directly or through others. A name that is no key leads nowhere.
+
+    They are in the strongly connected components, by Kosaraju's algorithm, whose steps are as many as the edges.
+    """
+    targets = {name: names & graph.keys() for name, names in graph.items()}
+    sources: dict[str, set[str]] = {name: set() for name in graph}
+    for name, names in targets.items():
+        for target in names:
+            sources[target].add(name)
+    visited: set[str] = set()
+    finished = [name for root in graph for name in _reached(root, targets, visited)]
+    visited.clear()
+    components = [[*_reached(root, sources, visited)] for root in reversed(finished)]
+    in_others = {name for component in components if len(component) > 1 for name in component}
+    return in_others | {name for name, names in targets.items() if name in names}
+
+
+def _reached(root: str, graph: Mapping[str, set[str]], visited: set[str]) -> Iterator[str]:
+    """Yield the names that a root leads to, itself included, which were not visited: each after those it leads to."""
+    path: list[tuple[str, Iterator[str]]] = [("", iter((root,)))]
+    while path:
+        target = next((name for name in path[-1][1] if name not in visited), None)
+        if target is not None:
+            visited.add(target)
+            path.append((target, iter(graph[target])))
+        elif len(path) > 1:
+            yield path.pop()[0]
+        else:
+            return

@@ -20,18 +20,18 @@ def syntax_tree(text: str, source: str) -> Node:
     """Return the root of the syntax tree. Raises SchemaError, with `source` and the line, if the text is no valid
     TypeScript."""
     data = text.encode()
-    _refuse_endless(data, source)
-    root = tree_sitter.Parser(_LANGUAGE).parse(data).root_node
+    root = _checked(data, source)
     if root.has_error:
         _refuse(source, _first_error(root))
-    return root
+    return tree_sitter.Parser(_LANGUAGE).parse(data).root_node  # The nodes of this one have their texts.
 
 
-def _refuse_endless(data: bytes, source: str) -> None:
-    """Raise SchemaError for a text that the parser would try to mend for minutes, as happens with a few hundred bytes.
+def _checked(data: bytes, source: str) -> Node:
+    """Return the root of the syntax tree. Raises SchemaError for a text that the parser would try to mend for minutes,
+    as happens with a few hundred bytes.
 
-    The parser can be stopped only while a function gives it the text. The nodes of that tree have no `text`, so
-    `syntax_tree` parses again. Releases of tree-sitter before 0.26.1 crash when they are stopped.
+    The parser can be stopped only while a function gives it the text, and then the nodes have no `text`. Releases of
+    tree-sitter before 0.26.1 crash when they are stopped.
     """
     steps = reached = 0
 
@@ -41,7 +41,8 @@ def _refuse_endless(data: bytes, source: str) -> None:
         return steps > _STEPS + len(data) // _BYTES_A_STEP
 
     try:
-        tree_sitter.Parser(_LANGUAGE).parse(lambda at, _: data[at : at + _CHUNK], progress_callback=takes_too_long)
+        parser = tree_sitter.Parser(_LANGUAGE)
+        return parser.parse(lambda at, _: data[at : at + _CHUNK], progress_callback=takes_too_long).root_node
     except ValueError:
         _refuse(source, data.count(b"\n", 0, reached) + 1)
 

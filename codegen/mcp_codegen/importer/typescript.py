@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from tree_sitter import Node
 
 from ..errors import SchemaError
-from .generics import refuse_circles
 from .literals import NoLiteralError, literal_value
 from .refusals import REFUSED, refuse, refuse_node, text_of
 from .syntax import (
-    JSON_TAGS,
-    TEXT_TAGS,
     AllOf,
     ArrayOf,
     ConstantDeclaration,
@@ -34,10 +32,8 @@ from .syntax import (
     UnionOf,
 )
 from .syntax_tree import syntax_tree
+from .tags import read_tags
 
-_TAG: Final = re.compile(r"^[\s*/]*@([\w-]+)[ \t]*(.*?)[ \t]*(?:\*+/)?[ \t]*$", re.MULTILINE)
-# Tags of the JSON Schema tool with its prefix, which mean the same as without it.
-_TOOL_TAGS: Final = frozenset(f"TJS-{name}" for name in (*TEXT_TAGS, *JSON_TAGS))
 # The types of TypeScript that JSON has as well.
 _KEYWORDS: Final = frozenset({"any", "boolean", "null", "number", "object", "string", "unknown"})
 # The pattern of a substitution in a template literal type, and the characters of its text that patterns escape.
@@ -54,32 +50,35 @@ def parse(text: str, source: str) -> list[Declaration]:
         declarations = [item for node, tags in nodes for item in _declarations(node, tags, source)]
     except RecursionError:
         raise SchemaError(f"{source}: has types inside of types beyond the limit; name the inner ones") from None
-    read: dict[str, Declaration] = {}
+    named: dict[str, list[tuple[Declaration, int]]] = {}
     for declared, line in declarations:
-        merged = _merged(read.setdefault(declared.name, declared), declared)
-        if merged is None:
+        named.setdefault(declared.name, []).append((declared, line))
+    return [_merged(written, source) for written in named.values()]
+
+
+def _merged(written: list[tuple[Declaration, int]], source: str) -> Declaration:
+    """Return the declaration that TypeScript makes of those with the same name. Raises SchemaError if they contradict
+    each other."""
+    first, _ = written[0]
+    bases: dict[Name, None] = {}
+    members: dict[str, Member] = {}
+    index: TsType | None = None
+    tags: dict[str, str] = {}
+    for declared, line in written:
+        if isinstance(first, InterfaceDeclaration) and isinstance(declared, InterfaceDeclaration):
+            own = [(members.setdefault(member.name, member), member) for member in declared.body.members]
+            is_same = all((one.type, one.optional) == (other.type, other.optional) for one, other in own)
+            bases |= dict.fromkeys(declared.bases)
+            index = index or declared.body.index
+            tags |= declared.tags
+        else:
+            is_same = declared == first
+        if not is_same:
             text = f"{source}:{line}: {declared.name} is declared again, with another body; declare it once"
             raise SchemaError(text, at=declared.name)
-        read[declared.name] = merged
-    refuse_circles(read, source)
-    return list(read.values())
-
-
-def _merged(first: Declaration, second: Declaration) -> Declaration | None:
-    """Return the declaration that TypeScript makes of two with the same name; None if they contradict each other."""
-    if first == second:
+    if len(written) == 1 or not isinstance(first, InterfaceDeclaration):
         return first
-    if not isinstance(first, InterfaceDeclaration) or not isinstance(second, InterfaceDeclaration):
-        return None
-    members = {member.name: member for member in first.body.members}
-    for member in second.body.members:
-        own = members.setdefault(member.name, member)
-        if (own.type, own.optional) != (member.type, member.optional):
-            return None
-    body = ObjectLiteral(tuple(members.values()), first.body.index or second.body.index)
-    return InterfaceDeclaration(
-        first.name, tuple(dict.fromkeys((*first.bases, *second.bases))), body, first.tags | second.tags
-    )
+    return InterfaceDeclaration(first.name, tuple(bases), ObjectLiteral(tuple(members.values()), index), tags)
 
 
 def _with_tags(parent: Node) -> Iterator[tuple[Node, dict[str, str]]]:
@@ -88,8 +87,7 @@ def _with_tags(parent: Node) -> Iterator[tuple[Node, dict[str, str]]]:
     for node in parent.named_children:
         if node.type == "comment":
             if text_of(node).startswith("/**"):
-                tags = {match[1]: match[2] for match in _TAG.finditer(text_of(node))}
-                tags |= {name.removeprefix("TJS-"): tags[name] for name in tags if name in _TOOL_TAGS}
+                tags = read_tags(text_of(node))
         else:
             yield node, tags
             tags = {}
@@ -115,8 +113,12 @@ def _declarations(node: Node, tags: dict[str, str], source: str) -> Iterator[tup
             alias = _type(_field(inner, "value", source), source)
             yield TypeAliasDeclaration(text_of(_field(inner, "name", source)), alias, tags, parameters), line
         case "lexical_declaration":
+            kind = _field(inner, "kind", source)
+            if kind.type != "const":
+                refuse(inner, "`let`", "`const`", source)
             for declarator in _children(inner):
-                yield _constant(declarator, source), declarator.start_point.row + 1
+                if declarator != kind:
+                    yield _constant(declarator, source), declarator.start_point.row + 1
         case _:
             refuse_node(inner, source)
 
@@ -135,8 +137,6 @@ def _interface(node: Node, tags: dict[str, str], source: str) -> InterfaceDeclar
 
 
 def _constant(declarator: Node, source: str) -> ConstantDeclaration:
-    if text_of(declarator.parent.children[0] if declarator.parent is not None else declarator) != "const":
-        refuse(declarator, "`let`", "`const`", source)
     name, value = _field(declarator, "name", source), declarator.child_by_field_name("value")
     if value is None or name.type != "identifier":
         refuse(declarator, "a constant without a name or a value", "`const NAME = value`", source)
@@ -167,9 +167,9 @@ def _object(node: Node, source: str) -> ObjectLiteral:
             members.append(_member(child, tags, source))
         else:
             refuse_node(child, source)
-    names = [member.name for member in members]
-    if double := [name for name in names if names.count(name) > 1]:
-        refuse(node, f"the property {double[0]!r} twice", "it once", source)
+    for name, times in Counter(member.name for member in members).items():
+        if times > 1:
+            refuse(node, f"the property {name!r} twice", "it once", source)
     return ObjectLiteral(tuple(members), index)
 
 
@@ -257,7 +257,7 @@ def _readonly(node: Node, source: str) -> TsType:
 
 def _union(node: Node, source: str) -> TsType:
     arms: list[TsType] = []
-    for child in _children(node):
+    for child in _operands(node):
         arm = _type(child, source)
         arms.extend(arm.arms if isinstance(arm, UnionOf) else [arm])
     return arms[0] if len(arms) == 1 else UnionOf(tuple(arms))
@@ -265,7 +265,7 @@ def _union(node: Node, source: str) -> TsType:
 
 def _intersection(node: Node, source: str) -> TsType:
     parts: list[TsType] = []
-    for child in _children(node):
+    for child in _operands(node):
         part = _type(child, source)
         arms = part.arms if isinstance(part, UnionOf) else (part,)
         if not all(isinstance(arm, (AllOf, Name, ObjectLiteral, PropertyOf)) for arm in arms):
@@ -324,8 +324,20 @@ _TYPES: Final[dict[str, Callable[[Node, str], TsType]]] = {
 
 
 def _children(node: Node) -> list[Node]:
-    """Return the named children that are no comments."""
-    return [child for child in node.named_children if child.type != "comment"]
+    """Return the named children that are no comments, and `const`, which is a type to the parser."""
+    return [child for child in node.children if child.type == "const" or (child.is_named and child.type != "comment")]
+
+
+def _operands(node: Node) -> list[Node]:
+    """Return the operands of `A | B | C`, which is `(A | B) | C` to the parser."""
+    operands: list[Node] = []
+    inner: Node | None = node
+    while inner is not None:
+        children = _children(inner)
+        is_nested = bool(children) and children[0].type == node.type
+        operands += reversed(children[is_nested:])
+        inner = children[0] if is_nested else None
+    return operands[::-1]
 
 
 def _field(node: Node, name: str, source: str) -> Node:

@@ -224,6 +224,20 @@ def test_two_declarations_of_an_interface_are_merged_as_typescript_does() -> Non
         ("interface A {} interface X extends Omit<A, string> {}", "omits what is no name"),
         ("interface X { /** @minLength x */ a: string }", "@minLength"),
         ("interface X { /** @minLength 1.5 */ a: string }", "@minLength"),
+        *(
+            (f"type T = {written};", "`const` as a type")
+            for written in (
+                *("const", "const[]", "readonly const[]", "(const)", "const | string", "const & { a: string }"),
+                *(
+                    "[const]",
+                    "[a: const]",
+                    "[const?]",
+                    'const["a"]',
+                    "Record<string, const>",
+                    "{ [key: string]: const }",
+                ),
+            )
+        ),
         ("type T = " + "(" * 3000 + "string" + ")" * 3000 + ";", "beyond the limit"),
     ],
 )

@@ -1,12 +1,25 @@
-"""The values of JSDoc tags that become keywords of JSON Schema."""
+"""The tags of JSDoc blocks, and the values of those that become keywords of JSON Schema."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
+from .syntax import JSON_TAGS, TEXT_TAGS
+
+_TAG: Final = re.compile(r"[\s*/]*@([\w-]+)(.*)")  # At the beginning of a line.
+# Tags of the JSON Schema tool with its prefix, which mean the same as without it.
+_TOOL_TAGS: Final = frozenset(f"TJS-{name}" for name in (*TEXT_TAGS, *JSON_TAGS))
 _SIZES: Final = ("minLength", "maxLength", "minItems", "maxItems")
 _TAG_TYPES: Final[dict[str, type]] = {"uniqueItems": bool, "examples": list, **dict.fromkeys(_SIZES, int)}
+
+
+def read_tags(comment: str) -> dict[str, str]:
+    """Return the tags of a JSDoc block, with the rest of their lines."""
+    lines = comment.removesuffix("*/").rstrip("*").split("\n")
+    tags = {match[1]: match[2].strip() for line in lines if (match := _TAG.match(line)) is not None}
+    return tags | {name.removeprefix("TJS-"): tags[name] for name in tags if name in _TOOL_TAGS}
 
 
 def tag_value(tag: str, written: str) -> Any:

@@ -7,8 +7,11 @@ from typing import Final
 
 _MAX_SIZE: Final = 10**9
 
-# A counted repetition, an escape or a character class (one state each), or any other character.
-_TOKEN: Final = re.compile(r"\{(\d{1,9})(,?)(\d{0,9})\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(.)", re.DOTALL)
+# A counted repetition, an escape or a character class (one state each), or any other character. A class that is not
+# closed reaches to the end: else, each of its characters would be read up to there.
+_TOKEN: Final = re.compile(
+    r"\{(\d{1,9})(,?)(\d{0,9})\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|(?P<open>\\?\Z))|.", re.DOTALL
+)
 
 
 def automaton_size(pattern: str) -> int:
@@ -27,6 +30,6 @@ def automaton_size(pattern: str) -> int:
             sums[-1] -= last
             last = min(last * max(times, 1), _MAX_SIZE)
         else:
-            last = 1
+            last = 1 if token["open"] is None else len(token[0])
         sums[-1] = min(sums[-1] + last, _MAX_SIZE)
     return min(sum(sums), _MAX_SIZE) + 1

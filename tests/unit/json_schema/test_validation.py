@@ -305,7 +305,14 @@ def test_a_schema_that_is_too_long_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "states"),
-    [("abc", 4), ("a{3}", 4), ("(ab){10}", 31), ("((a{10}){10}){10}", 1111), ("[a-z]{5}", 6), (r"\{3}", 4)]
+    [("abc", 4), ("a{3}", 4), ("(ab){10}", 31), ("((a{10}){10}){10}", 1111), ("[a-z]{5}", 6), (r"\{3}", 4),
+     ("[]a]b", 3), ("a[b", 4), ("a[b\\", 5), ("[", 2)]
 )  # fmt: skip
 def test_counted_repetitions_of_a_pattern_are_written_out(pattern: str, states: int) -> None:
     assert automaton_size(pattern) == states
+
+
+@pytest.mark.parametrize("part", ["[", "[^", "[a", "[]", "(", "{1", "[\\\\"])
+def test_the_size_of_a_long_pattern_is_bounded_by_its_length(part: str) -> None:
+    pattern = part * 300_000  # As many as would take hours if each of them were compared with all that follow.
+    assert 1 <= automaton_size(pattern) <= len(pattern) + 1

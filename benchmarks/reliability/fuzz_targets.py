@@ -12,6 +12,7 @@ from joserfc import jwk, jwt
 
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.importer.normalize import normalize
+from mcp_codegen.importer.official import as_official
 from mcp_codegen.importer.typescript import parse
 from mcp_generated import v2025_11_25, v2026_07_28
 from mcp_runtime.app.components.uri_templates import URITemplate
@@ -152,8 +153,8 @@ def use_template(data: bytes) -> None:
 
 
 def import_schema(data: bytes) -> None:
-    """Import a schema.ts."""
-    normalize(parse(data.decode("utf-8", "ignore"), "schema.ts"), "2026-07-28")
+    """Read a schema.ts, and compute the schema.json that the official tool makes of it."""
+    as_official(normalize(parse(data.decode("utf-8", "ignore"), "schema.ts"), "2026-07-28"))
 
 
 _CALL: Final = (
@@ -193,6 +194,16 @@ export interface Base { _meta?: { [key: string]: unknown } }
 export type Either = Thing | Base | null;
 export const LATEST = "2026-07-28";
 """
+_MORE_TYPES: Final = b"""const A = -1, B = "b" as const;
+type P<T> = { a: T, b?: T[] | null };
+type Q = P<R>["a"] & (R | T);
+interface T extends Omit<R, "c"> {}
+interface R { c: typeof B; d: [string, n?: P<R>, ...Record<"x" | "y", Array<Q>>[]]; e: `v${number}`; }
+/** @minimum 1
+ * @TJS-type number */
+type S = NonNullable<R["d"] | undefined>[] | true | 0x1F | "\\u{1F600}";
+interface R { readonly f?: never; }
+"""
 
 TARGETS: Final[dict[str, Target]] = {
     "jsonrpc": Target(
@@ -219,5 +230,5 @@ TARGETS: Final[dict[str, Target]] = {
         (LocalError, JSONRPCError),
         [b"notes://{user}/{+path}{?page,size}\nnotes://a/b/c?page=1", b"data://{a*}{/b}{;c}{&d}{#e:3}\ndata://%2e%2e/"],
     ),
-    "schema": Target(import_schema, (CodegenError,), [_TYPES]),
+    "schema": Target(import_schema, (CodegenError,), [_TYPES, _MORE_TYPES]),
 }

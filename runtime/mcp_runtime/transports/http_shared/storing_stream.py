@@ -217,10 +217,7 @@ class StoringStream(SSEStream):
 
     def _is_prepared(self, batch: list[bytes]) -> bool:
         """Return True if nothing has to be stored before or with messages."""
-        if self._owner is not None and self._owner.has_changed:
-            return False
-        needs_nothing = self.auth is None and self._scopes is None  # As most streams.
-        return needs_nothing or not self._has_to_register(batch)
+        return not (self._owner is not None and self._owner.has_changed) and not self._has_to_register(batch)
 
     def _has_to_register(self, batch: list[bytes]) -> bool:
         """Return True if the registration has changed, or its entry may be deleted soon."""
@@ -268,8 +265,6 @@ class StoringStream(SSEStream):
         await send_to_holder(self._worker, self.id, hint)
 
     def _is_full(self) -> bool:
-        if self._attached is None:
-            return len(self._unstored) > _MAX_UNSTORED
         return len(self._unstored) > _MAX_UNSTORED or super()._is_full()
 
     def _look(self) -> None:

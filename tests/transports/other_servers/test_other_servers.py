@@ -118,6 +118,19 @@ async def test_another_server_without_a_store_ends_although_a_call_runs(server: 
 
 @needs_posix
 @pytest.mark.long
+@pytest.mark.deadline(90)
+@pytest.mark.parametrize("server", OTHERS)
+async def test_another_server_with_a_store_cancels_a_call_that_takes_too_long(server: str, tmp_path: Path) -> None:
+    with served(server, f"sqlite:///{tmp_path}/store.db") as running:
+        async with connect(running.url, revisions=["2025-11-25"], on_error=lambda error: None) as client:
+            call = asyncio.create_task(client.call_tool("wait", {"seconds": 60}))
+            await asyncio.to_thread(running.line, "waiting")
+            assert await asyncio.to_thread(running.end) == -signal.SIGTERM
+            call.cancel()
+
+
+@needs_posix
+@pytest.mark.long
 @pytest.mark.deadline(120)
 async def test_several_workers_of_hypercorn_are_used_as_one_by_the_official_client(tmp_path: Path) -> None:
     with served("hypercorn", f"sqlite:///{tmp_path}/store.db", workers=2) as running:

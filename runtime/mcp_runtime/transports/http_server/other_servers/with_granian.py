@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
 
@@ -44,6 +45,7 @@ async def serve_with_granian(
     try:
         await asyncio.wait([serving, ended], return_when=asyncio.FIRST_COMPLETED)
         server.stop()
-        await serving
+        with suppress(TimeoutError):  # After `drain` seconds, when granian has cancelled what runs.
+            await serving
     finally:
         ended.cancel()

@@ -51,8 +51,8 @@ from .syntax import (
 from .tags import tag_value
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-_REPEATED: Final = 2_000  # Types that generic types and indexed accesses may repeat, and so many more for each
-_REPEATED_A_DECLARATION: Final = 20  # declaration. The official schemas have neither.
+_REPEATED: Final = 2_000  # Types that generic types and indexed accesses may repeat.
+_REPEATED_A_DECLARATION: Final = 20  # So many more for each declaration; the official schemas repeat none.
 
 
 def normalize(declarations: list[Declaration], revision: str) -> Schema:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from ..errors import SchemaError
 from ..json_types import is_list, is_object
-from .schema_references import REF, Schema, circular, references
+from .schema_references import REF, Schema, circular, objects, references
 
 _ANNOTATIONS: Final = (
     "x-extends",
@@ -131,7 +131,7 @@ class _OfficialForm:
 
     def __init__(self, definitions: Schema) -> None:
         self._definitions = definitions
-        self._remaining = _SCHEMAS + _REPEATED * _size(definitions)
+        self._remaining = _SCHEMAS + _REPEATED * sum(1 for _ in objects(definitions))
         erased = {name: references(schema) for name, schema in definitions.items() if _is_erased(schema)}
         self._recursive = circular(erased)
 
@@ -243,19 +243,6 @@ class _OfficialForm:
         if values := _values(_bare(target)):
             return [{"const": value, "type": _kind(value)} for value in values]
         return [self.of(arm)]
-
-
-def _size(schema: Any) -> int:
-    """Return the number of objects in a schema."""
-    count, waiting = 0, [schema]
-    while waiting:
-        part = waiting.pop()
-        if is_object(part):
-            count += 1
-            waiting.extend(part.values())
-        elif is_list(part):
-            waiting.extend(part)
-    return count
 
 
 def _is_erased(target: Schema) -> bool:

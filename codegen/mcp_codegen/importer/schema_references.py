@@ -13,20 +13,23 @@ REF: Final = "#/$defs/"
 
 def references(schema: Schema) -> set[str]:
     """Return the names of the definitions that a schema refers to, at any place."""
-    names: set[str] = set()
+    return {str(part.get("$ref", "")).removeprefix(REF) for part in objects(schema)}
+
+
+def objects(schema: Schema) -> Iterator[Schema]:
+    """Yield the objects in a schema, itself included."""
     waiting: list[Any] = [schema]
     while waiting:
         part = waiting.pop()
         if is_object(part):
-            names.add(str(part.get("$ref", "")).removeprefix(REF))
+            yield part
             waiting.extend(part.values())
         elif is_list(part):
             waiting.extend(part)
-    return names
 
 
 def alias_targets(schema: Schema) -> set[str]:
-    """Return the names of the definitions that a schema stands for, alone or in a union or an intersection."""
+    """Return the names of the definitions that a schema stands for, by itself or in a union or an intersection."""
     names: set[str] = set()
     waiting = [schema]
     while waiting:

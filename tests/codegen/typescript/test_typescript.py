@@ -37,6 +37,11 @@ export type Either = Thing | (Base & { b?: number });
 """
 
 
+CONST_AS_A_TYPE = (
+    *("const", "const[]", "readonly const[]", "(const)", "const | string", "const & { a: string }", "[const]"),
+    *("[a: const]", "[const?]", "const['a']", "Record<string, const>", "{ [key: string]: const }"),
+)
+
 # Definitions as the official tool writes them for the declarations below.
 TEXT = {"type": "string"}
 X = {"type": "object", "properties": {"a": TEXT}, "required": ["a"]}
@@ -224,20 +229,7 @@ def test_two_declarations_of_an_interface_are_merged_as_typescript_does() -> Non
         ("interface A {} interface X extends Omit<A, string> {}", "omits what is no name"),
         ("interface X { /** @minLength x */ a: string }", "@minLength"),
         ("interface X { /** @minLength 1.5 */ a: string }", "@minLength"),
-        *(
-            (f"type T = {written};", "`const` as a type")
-            for written in (
-                *("const", "const[]", "readonly const[]", "(const)", "const | string", "const & { a: string }"),
-                *(
-                    "[const]",
-                    "[a: const]",
-                    "[const?]",
-                    'const["a"]',
-                    "Record<string, const>",
-                    "{ [key: string]: const }",
-                ),
-            )
-        ),
+        *((f"type T = {written};", "`const` as a type") for written in CONST_AS_A_TYPE),
         ("type T = " + "(" * 3000 + "string" + ")" * 3000 + ";", "beyond the limit"),
     ],
 )

@@ -217,7 +217,7 @@ class StoringStream(SSEStream):
 
     def _is_prepared(self, batch: list[bytes]) -> bool:
         """Return True if nothing has to be stored before or with messages."""
-        return not (self._owner is not None and self._owner.has_changed) and not self._has_to_register(batch)
+        return (self._owner is None or not self._owner.has_changed) and not self._has_to_register(batch)
 
     def _has_to_register(self, batch: list[bytes]) -> bool:
         """Return True if the registration has changed, or its entry may be deleted soon."""

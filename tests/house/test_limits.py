@@ -1,4 +1,4 @@
-"""How large hand-written files, folders, classes, functions and lists of parameters may be."""
+"""How large hand-written files, folders, functions and lists of parameters may be."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from support.source_tree import definitions, python_files, relative, syntax_tree
 
 HAND_WRITTEN = ("runtime", "codegen", "tests", "examples", "benchmarks", "docs")
 
-MAX_FILE_LINES = 350
-MAX_CLASS_LINES = 300
-MAX_FUNCTION_LINES = 50
+MAX_FILE_LINES = 700  # A file is as big as its idea.
+MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 7  # That may be given by position. Parameters that are given by keyword only do not count.
-MAX_MODULES = 15  # In a folder, `__init__.py` and `conftest.py` not counted.
+MAX_MODULES = 25  # In a folder, `__init__.py` and `conftest.py` not counted.
 
 
 @pytest.mark.parametrize("folder", HAND_WRITTEN)
@@ -23,12 +22,12 @@ def test_files_are_short(folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", HAND_WRITTEN)
-def test_functions_and_classes_are_short(folder: str) -> None:
+def test_functions_are_short(folder: str) -> None:
     too_long: dict[str, int] = {}
     for path in python_files(folder):
         for node in definitions(path):
             lines = (node.end_lineno or 0) - node.lineno + 1
-            if lines > (MAX_CLASS_LINES if isinstance(node, ast.ClassDef) else MAX_FUNCTION_LINES):
+            if not isinstance(node, ast.ClassDef) and lines > MAX_FUNCTION_LINES:
                 too_long[f"{relative(path)}:{node.lineno}: {node.name}"] = lines
     assert too_long == {}
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from itertools import islice
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
 
-from pydantic_core import SchemaValidator, ValidationError, from_json, to_json
+from pydantic_core import SchemaValidator, ValidationError, to_json
 
 from ..endpoint.unawaited import run_plain
 from ..errors import LocalError
-from ..protocol.finite_numbers import is_finite
 from ..protocol.models import integral, is_list, is_object
 from ..server.context import ServerContext
 from ..usage.functions import code_of
 from .dependencies.inspection import dependencies_of
 from .introspection.docstrings import parse_docstring
+from .introspection.json_text import parsed_text, takes_text
 from .introspection.scalars import scalars_schema, scalars_validator
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ class Signature:
             validator = self._model_validator()
         else:
             validator = scalars_validator(dict(self._keys), self.parameters, self.annotations)
-        self._validate, self._validate_json = validator.validate_python, validator.validate_json
+        self._validate = validator.validate_python
+        self._validate_json = validator.validate_json
+        self._validate_one = validator.validate_assignment
 
     def _model_validator(self) -> SchemaValidator:
         """Build the model of the arguments, and return its validator."""
@@ -116,7 +118,7 @@ class Signature:
             if error.error_count() > _MAX_ERRORS:
                 raise
             self._check_first_wrong(arguments, error, coerce)
-            checked = self._read_json(arguments, coerce)
+            checked = self._read_json(arguments, _refused(error), coerce)
         values = checked.__dict__
         return {name: values[key] for name, key in self._keys}
 
@@ -129,7 +131,8 @@ class Signature:
         items = arguments.get(str(path[0])) if path else None
         if len(path) > 1 and is_list(items) and isinstance(index := path[1], int) and len(items) > index + _PREFIX:
             try:
-                self._read_json({**arguments, str(path[0]): items[: index + 1]}, coerce)
+                beginning = {**arguments, str(path[0]): items[: index + 1]}
+                self._read_json(beginning, _refused(error), coerce)
             except ValidationError as shorter:
                 if _first_path(shorter)[:2] == path[:2]:  # Else the list is too short, or another item is wrong.
                     raise
@@ -140,18 +143,37 @@ class Signature:
         unknown = islice((name for name in arguments if name not in declared), _MAX_UNKNOWN)
         return {**declared, **{name: arguments[name] for name in unknown}}
 
-    def _read_json(self, arguments: Mapping[str, Any], coerce: bool) -> Any:
+    def _read_json(self, arguments: Mapping[str, Any], refused: Collection[str], coerce: bool) -> Any:
         """Validate the arguments as JSON, where types without a JSON type, such as dates, are strings.
 
-        Some clients send objects and arrays as strings of JSON text: they are parsed where the string is not valid.
+        Some clients send objects and arrays as strings of JSON text: they are parsed where a type takes no text. Only
+        the refused arguments are read so; the others keep the value that they have as Python values.
+
+        Args:
+            arguments: The arguments.
+            refused: The names of those that are not valid as Python values.
+            coerce: Whether values are converted.
         """
+        integral = {name: _integral_float(value) if name in refused else value for name, value in arguments.items()}
         try:
-            return self._validate_json(to_json(_integral_float(arguments)), strict=not coerce)
-        except ValidationError:
-            parsed = {name: _parsed(value) for name, value in arguments.items()}
-            if parsed == arguments:
+            checked = self._validate_json(to_json(integral), strict=not coerce)
+        except ValidationError as error:
+            parsed = {name: self._parsed(name, integral[name]) for name in _refused(error) if name in integral}
+            if all(value is integral[name] for name, value in parsed.items()):
                 raise
-        return self._validate_json(to_json(_integral_float(parsed)), strict=not coerce)
+            integral |= parsed
+            checked = self._validate_json(to_json(_integral_float(integral)), strict=not coerce)
+        for name, key in self._keys:  # A text that could be a date is one as JSON only.
+            if name in arguments and name not in refused and _differs(getattr(checked, key), arguments[name]):
+                checked = self._validate_one(checked, key, arguments[name], strict=not coerce)
+        return checked
+
+    def _parsed(self, name: str, value: Any) -> Any:
+        """Return the value that an argument has as JSON text, and the argument itself if its type takes text."""
+        schema = self.schema()
+        if not isinstance(value, str) or takes_text(schema["properties"].get(name, {}), schema):
+            return value
+        return parsed_text(value)
 
     def call(self, ctx: ServerContext, arguments: dict[str, Any]) -> Awaitable[Any]:
         """Call the function, and return its awaitable result. An `async def` runs in the event loop, others in a
@@ -199,17 +221,15 @@ def _is_context(annotation: Any) -> bool:
     return any(isinstance(kind, type) and issubclass(kind, ServerContext) for kind in classes)
 
 
-def _parsed(value: Any) -> Any:
-    """Return the array, the object or the null that a string has as JSON text; other values as they are."""
-    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{", "null")):
-        return value
-    try:
-        parsed = from_json(value, allow_inf_nan=False)
-    except ValueError:
-        return value
-    if not is_finite(parsed):
-        return value
-    return parsed if parsed is None or is_object(parsed) or is_list(parsed) else value
+def _refused(error: ValidationError) -> set[str]:
+    """Return the names of the arguments that have errors."""
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    return {str(item["loc"][0]) for item in details if item["loc"]}
+
+
+def _differs(checked: Any, value: Any) -> bool:
+    """Return True unless a validated value is surely the one that was sent."""
+    return type(checked) is not type(value) or type(value) not in _NO_FLOATS or checked != value
 
 
 def _integral_float(value: Any) -> Any:

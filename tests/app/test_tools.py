@@ -264,7 +264,7 @@ def test_what_cannot_be_a_tool_is_refused_at_once() -> None:
         return ""
 
     with pytest.raises(
-        LocalError, match=r"the tool 'several': the parameter \*cities: 'str' must accept a keyword argument"
+        LocalError, match=r"the tool 'several': the parameter \*cities: str must accept a keyword argument"
     ):
         broken.add_tool(several)
     with pytest.raises(LocalError, match="Nowhere"):

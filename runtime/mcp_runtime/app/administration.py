@@ -10,6 +10,7 @@ from ..errors import LocalError
 from ..server.visibility import ComponentKind, Texts, VisibilityRule, visibility_rule, with_rule
 from ..usage.keywords import checked
 from ..usage.rules import shown
+from ..usage.signatures import signature_of
 
 if TYPE_CHECKING:
     from .middleware.hooks import CallNext, MiddlewareContext
@@ -197,7 +198,7 @@ class Administration:
 
 def _takes_two(function: Callable[..., Any]) -> bool:
     try:
-        inspect.signature(function).bind(None, None)
+        signature_of(function, hints=False).bind(None, None)
     except TypeError:
         return False
     except ValueError:  # A callable in C without a signature.

@@ -14,6 +14,7 @@ from ..http.urls import encoded_uri
 from ..usage.functions import check_accepts, check_function
 from ..usage.keywords import checked
 from ..usage.rules import shown
+from ..usage.signatures import signature_of
 from .administration import Administration
 from .components.added_versions import add_version
 from .components.argument_changes import ToolTransform
@@ -324,7 +325,7 @@ def _check_uri(uri: object, right_use: str) -> None:
 
 
 def _to_async(function: Callable[..., Any]) -> CompletionFunction:
-    count = len(inspect.signature(function).parameters)
+    count = len(signature_of(function, hints=False).parameters)
     call = function
     if not inspect.iscoroutinefunction(function):
         call = plain_to_async(function, f"the completion {getattr(function, '__name__', '')!r}")

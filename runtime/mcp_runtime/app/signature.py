@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from itertools import islice
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from pydantic_core import SchemaValidator, ValidationError, to_json
 
@@ -15,7 +15,7 @@ from ..endpoint.unawaited import run_plain
 from ..errors import LocalError
 from ..protocol.models import integral, is_list, is_object
 from ..server.context import ServerContext
-from ..usage.functions import code_of
+from ..usage.functions import checked_signature, code_of
 from .dependencies.inspection import dependencies_of
 from .introspection.docstrings import parse_docstring
 from .introspection.json_text import parsed_text, takes_text
@@ -54,13 +54,14 @@ class Signature:
                 f"{description}: an `async def` runs in the event loop: leave out `thread`, or write `def`"
             )
         self._in_thread = thread is not False
-        hints = _annotations(function, description)
-        self.returns: Any = hints.get("return", inspect.Signature.empty)
+        signature = checked_signature(function, description)
+        parameters = signature.parameters
+        hints = {name: item.annotation for name, item in parameters.items() if item.annotation is not item.empty}
+        self.returns: Any = NoneType if signature.return_annotation is None else signature.return_annotation
         docstring = parse_docstring(function)
         self.summary = docstring.text
         self.context: str | None = None
         self.parameters: dict[str, inspect.Parameter] = {}
-        parameters = inspect.signature(function).parameters
         self._dependencies = dependencies_of(parameters, hints, description)
         self.runs_in_thread = self._in_thread and not self.is_async and self._dependencies is None
         for name, parameter in parameters.items():
@@ -204,14 +205,6 @@ def function_name(function: Callable[..., Any]) -> str:
     """Return the name of a function; an empty string for a lambda and for other callables."""
     name: object = getattr(function, "__name__", "")
     return "" if name == "<lambda>" else str(name)
-
-
-def _annotations(function: Callable[..., Any], description: str) -> dict[str, Any]:
-    try:
-        return get_type_hints(code_of(function), include_extras=True)
-    except (NameError, TypeError) as error:
-        remedy = "import or define it at the top of the module"
-        raise LocalError(f"{description}: a type hint cannot be evaluated: {error}; {remedy}") from None
 
 
 def _is_context(annotation: Any) -> bool:

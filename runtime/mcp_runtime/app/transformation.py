@@ -15,6 +15,7 @@ from pydantic_core import to_json
 from ..errors import InvalidMessageError, JSONRPCError, LocalError, ToolError
 from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
+from ..usage.functions import checked_signature
 from .components.argument_changes import CURRENT, UNSET, ArgTransform, ToolTransform
 from .components.failures import ShownExceptions, ToolFailures
 from .components.json_answers import ResultTypes
@@ -157,7 +158,7 @@ class TransformedTool(Tool):
 
     def _use_function(self, function: Callable[..., Any]) -> dict[str, Any]:
         """Use a function around the tool, and return the schema of its arguments."""
-        signature = inspect.signature(function)
+        signature = checked_signature(function, self._description)
         variadic = [item for item in signature.parameters.values() if item.kind is item.VAR_KEYWORD]
         self._has_variadic = bool(variadic)
         self._signature_of_function = Signature(_without_variadic(function, signature), self._description)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ..errors import LocalError
 from .rules import shown
+from .signatures import HINT_ERRORS, signature_of
 
 _LAMBDA: Final = "<lambda>"
 _CONTEXT_NAMES: Final = ("ctx", "context")
@@ -34,7 +35,7 @@ def check_function(function: object, kind: str, name: str | None = None, *, is_n
     code = code_of(function)
     if inspect.isasyncgenfunction(code) or inspect.isgeneratorfunction(code):
         raise LocalError(f"{place} is a generator, which yields: collect the items in a list and return it")
-    parameters = _parameters_of(function, place)
+    parameters = [*checked_signature(function, place).parameters.values()]
     _check_method(function, parameters, kind, place)
     for parameter in parameters:
         _check_parameter(parameter, place)
@@ -55,7 +56,7 @@ def check_accepts(function: object, names: Sequence[str], least: int, kind: str)
     place = f"the {kind} {getattr(function, '__name__', shown(function))!r}"
     if inspect.isasyncgenfunction(code) or inspect.isgeneratorfunction(code):
         raise LocalError(f"{place} is a generator, which yields: return the result")
-    parameters = inspect.signature(function).parameters.values()
+    parameters = signature_of(function, hints=False).parameters.values()
     required = [parameter for parameter in parameters if _is_required(parameter)]
     accepted = sum(
         len(names) if parameter.kind is parameter.VAR_POSITIONAL else parameter.kind <= parameter.POSITIONAL_OR_KEYWORD
@@ -86,13 +87,18 @@ def code_of(function: Callable[..., Any]) -> Any:
     return function if inspect.isroutine(function) or inspect.isclass(function) else type(function).__call__
 
 
-def _parameters_of(function: Callable[..., Any], place: str) -> list[inspect.Parameter]:
+def checked_signature(function: Callable[..., Any], place: str) -> inspect.Signature:
+    """Return the signature of a function, with evaluated type hints. Raises LocalError if it has none, or if a type
+    hint cannot be evaluated."""
     try:
-        return [*inspect.signature(function).parameters.values()]
+        return signature_of(function)
     except ValueError:
         raise LocalError(
             f"{place} has no signature, as functions written in C: wrap it in a def with type hints"
         ) from None
+    except HINT_ERRORS as error:
+        remedy = "import or define it at the top of the module"
+        raise LocalError(f"{place}: a type hint cannot be evaluated: {error}; {remedy}") from None
 
 
 def _check_method(function: Any, parameters: Sequence[inspect.Parameter], kind: str, place: str) -> None:
@@ -152,7 +158,7 @@ def check_lifespan(lifespan: object, function: str) -> None:
 def check_accepts_one(function: Callable[..., Any], place: str, name: str) -> None:
     """Raise LocalError unless a function can be called with one argument by position."""
     try:
-        inspect.signature(function).bind(None)
+        signature_of(function, hints=False).bind(None)
     except TypeError:
         raise LocalError(f"{place} must accept one argument: write def {_own_name(function)}({name})") from None
     except ValueError:

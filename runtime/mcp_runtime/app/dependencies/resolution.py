@@ -12,12 +12,13 @@ from contextlib import (
     contextmanager,
 )
 from functools import partial
-from typing import Annotated, Any, Final, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, cast, get_args, get_origin
 
 from ...endpoint.unawaited import run_plain
 from ...errors import LocalError
 from ...server.context import ServerContext
 from ...usage.functions import code_of
+from ...usage.signatures import HINT_ERRORS, signature_of
 from .client_requests import Answer, PendingRequestError, answers_of, unwrap, wants_result
 from .markers import CallArgument, ClientRequest, Dependency, marker_of
 
@@ -155,7 +156,7 @@ class Dependencies:
         if key in self._nodes:
             return self._nodes[key]
         node = _Node(function, name)
-        hints, parameters = self._hints(function, name), _parameters_of(function)
+        parameters = self._parameters(function, name)
         if unknown := marker.bindings.keys() - parameters.keys():
             raise LocalError(
                 f"{self._description}: the dependency {name!r} has no parameter {sorted(unknown)[0]!r}; it has "
@@ -163,12 +164,13 @@ class Dependencies:
             )
         for parameter in parameters.values():
             bound = marker.bindings.get(parameter.name, _MISSING)
-            self._bind(node, parameter, bound, hints.get(parameter.name), (*path, key))
+            self._bind(node, parameter, bound, (*path, key))
         self._nodes[key] = node
         return node
 
-    def _bind(self, node: _Node, parameter: inspect.Parameter, bound: Any, hint: Any, path: tuple[Any, ...]) -> None:
+    def _bind(self, node: _Node, parameter: inspect.Parameter, bound: Any, path: tuple[Any, ...]) -> None:
         name = parameter.name
+        hint = None if parameter.annotation is parameter.empty else parameter.annotation
         argument = (bound.name or name) if isinstance(bound, CallArgument) else name
         marker = marker_of(bound) or (_declared(parameter, hint) if bound is _MISSING else None)
         if marker is not None:
@@ -189,11 +191,12 @@ class Dependencies:
                 f"{self._description}: the parameter {name!r} of the dependency {node.name!r} must accept a keyword"
             )
 
-    def _hints(self, function: Callable[..., Any], name: str) -> dict[str, Any]:
-        code = code_of(function)
+    def _parameters(self, function: Callable[..., Any], name: str) -> dict[str, inspect.Parameter]:
         try:
-            return get_type_hints(code.__init__ if inspect.isclass(code) else code, include_extras=True)
-        except (NameError, TypeError) as error:
+            return dict(signature_of(function).parameters)
+        except ValueError:  # A class or function in C without a signature: it is called without arguments.
+            return {}
+        except HINT_ERRORS as error:
             raise LocalError(
                 f"{self._description}: a type hint of the dependency {name!r} cannot be evaluated: {error}"
             ) from None
@@ -249,13 +252,6 @@ def _declared(parameter: inspect.Parameter, hint: Any) -> Dependency | None:
 def _is_context(hint: Any) -> bool:
     kinds = (hint, get_origin(hint), *get_args(hint))
     return any(inspect.isclass(kind) and issubclass(kind, ServerContext) for kind in kinds)
-
-
-def _parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    try:
-        return dict(inspect.signature(function).parameters)
-    except ValueError:  # A class or function in C without a signature: it is called without arguments.
-        return {}
 
 
 def _name_of(function: Callable[..., Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 from ...aio.lifespan import SharedLifespan
 from ...errors import LocalError
 from ...server.context import ServerContext
+from ...usage.signatures import signature_of
 from .markers import Depends
 from .resolution import enter_function
 
@@ -53,7 +53,7 @@ def Shared(function: Callable[..., Any], /) -> Any:
     """
     if not callable(function):
         raise LocalError(f"Shared({function!r}): the argument is not callable; pass a function, not its result")
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in signature_of(function, hints=False).parameters.values():
         variadic = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         if parameter.default is parameter.empty and not variadic:
             raise LocalError(

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from ...usage.signatures import docstring_of
+
 _PARAMETERS: Final = ("args", "arguments", "parameters", "params", "other parameters", "keyword args")
 # The sections that describe the interface, which the schemas do. Others, such as examples, belong to the text.
 _SECTIONS: Final = (*_PARAMETERS, "keyword arguments", "attributes", "returns", "return", "yields", "raises", "warns")
@@ -32,7 +34,7 @@ class Docstring(NamedTuple):
 
 def parse_docstring(function: Callable[..., Any]) -> Docstring:
     """Parse the docstring of a function."""
-    doc = inspect.getdoc(function)
+    doc = docstring_of(function)
     if not doc:
         return Docstring(None, {})
     if "\n" not in doc:

@@ -20,24 +20,25 @@ def signature_of(function: Callable[..., Any], *, hints: bool = True) -> inspect
     arguments that a partial application has bound already, and for those that a decorator passes itself. Here a wrapper
     has the parameters of what it wraps only if it accepts any keyword.
 
-    Raises one of HINT_ERRORS for a type hint that cannot be evaluated, and ValueError
-    for a function without a signature, as some that are written in C.
+    Raises one of HINT_ERRORS for a type hint that cannot be evaluated, and ValueError for a function without a
+    signature, as some that are written in C.
     """
-    if isinstance(function, partial):
-        return _bound(function, hints)
-    if inspect.ismethod(function):
-        return _without_first(signature_of(function.__func__, hints=hints))
-    if isinstance(getattr(function, "__signature__", None), inspect.Signature):
-        return _evaluated(inspect.signature(function), function, hints)
-    wrapped = getattr(function, "__wrapped__", None)
-    if inspect.isfunction(function) or inspect.isclass(function):
-        own = _evaluated(inspect.signature(function, follow_wrapped=False), function, hints)
-    elif inspect.isfunction(call := cast(Any, type(function)).__call__):
+    target: Any = function
+    if _is_partial(target):
+        return _bound(target, hints)
+    if inspect.ismethod(target):
+        return _without_first(signature_of(target.__func__, hints=hints))
+    if isinstance(getattr(target, "__signature__", None), inspect.Signature):
+        return _evaluated(inspect.signature(target), target, hints)
+    wrapped = getattr(target, "__wrapped__", None)
+    if inspect.isfunction(target) or inspect.isclass(target):
+        own = _evaluated(inspect.signature(target, follow_wrapped=False), target, hints)
+    elif inspect.isfunction(call := cast(Any, type(target)).__call__):
         own = _without_first(signature_of(call, hints=hints))
     elif wrapped is not None:  # A callable that is written in C, such as what `functools.lru_cache` returns.
         return signature_of(wrapped, hints=hints)
     else:
-        return _evaluated(inspect.signature(function), function, hints)
+        return _evaluated(inspect.signature(target), target, hints)
     accepts_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in own.parameters.values())
     return _merged(own, signature_of(wrapped, hints=hints)) if accepts_all and callable(wrapped) else own
 
@@ -45,11 +46,17 @@ def signature_of(function: Callable[..., Any], *, hints: bool = True) -> inspect
 def docstring_of(function: Callable[..., Any]) -> str | None:
     """Return the docstring of a function; of a partial application that of its function, and of an object its own, that
     of its class or that of `__call__`."""
-    while isinstance(function, partial) and "__doc__" not in vars(function):
-        function = function.func
-    doc = inspect.getdoc(function)
-    is_object = not inspect.isroutine(function) and not inspect.isclass(function)
-    return inspect.getdoc(type(function).__call__) if doc is None and is_object else doc
+    target: Any = function
+    while _is_partial(target) and "__doc__" not in vars(target):
+        target = target.func
+    doc = inspect.getdoc(target)
+    is_object = not inspect.isroutine(target) and not inspect.isclass(target)
+    return inspect.getdoc(type(target).__call__) if doc is None and is_object else doc
+
+
+def _is_partial(function: Any) -> bool:
+    """Return True for a partial application, without telling a type checker."""
+    return isinstance(function, partial)
 
 
 def _bound(function: partial[Any], hints: bool) -> inspect.Signature:

@@ -24,7 +24,12 @@ OnLine = Callable[[str], None]
 
 
 class SubprocessTransport(LineTransport):
-    """A transport to a child process; the processes that it starts end with it. A subclass reads and writes."""
+    """A transport to a child process; the processes that it starts end with it. A subclass reads and writes.
+
+    The side that has started the other one always reads: a server may stop to read while nobody reads what it writes.
+    """
+
+    waits_for_room = False
 
     def __init__(self, tree: ProcessTree, stderr: OnLine | None) -> None:
         child = tree.child

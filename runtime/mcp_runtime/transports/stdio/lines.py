@@ -12,6 +12,7 @@ from ...errors import ConnectionClosedError
 from ...protocol.framing import MAX_MESSAGE_BYTES, LineDecoder
 
 HIGH_WATER: Final = 1 << 20  # Bytes of unsent messages above which `drain` waits.
+MAX_UNSENT: Final = 256 << 20  # Bytes of unsent messages above which an end that reads on refuses to send more.
 _MAX_READY: Final = 4096  # Messages read but not delivered above which reading pauses.
 
 
@@ -38,6 +39,9 @@ class LineTransport(ABC):
 
     kind = "stdio"
     close_reason = "the peer closed the connection"
+    # False if messages are read and delivered however much is unsent. If both ends of a pipe stopped to read until the
+    # other one reads, both would wait for ever.
+    waits_for_room = True
 
     def __init__(self, incoming: int, outgoing: int, limit: int = MAX_MESSAGE_BYTES) -> None:
         self._loop = asyncio.get_running_loop()
@@ -102,7 +106,7 @@ class LineTransport(ABC):
             return
         outermost, self._delivering = not self._delivering, True
         try:
-            while self._ready and not self._paused and (self._has_room or self._remote_closed or self._ended):
+            while self._ready and not self._paused and (self._reads_on or self._ended):
                 self._deliver(self._ready.popleft())
                 if len(self._unsent) > HIGH_WATER:
                     self._flush()
@@ -119,8 +123,11 @@ class LineTransport(ABC):
 
     def _may_read(self) -> bool:
         """Return False while delivery is paused, or while too much is undelivered or unsent."""
-        room = (self._has_room or self._remote_closed) and len(self._ready) <= _MAX_READY
-        return not self._ended and not self._paused and room
+        return not self._ended and not self._paused and self._reads_on and len(self._ready) <= _MAX_READY
+
+    @property
+    def _reads_on(self) -> bool:
+        return self._has_room or self._remote_closed or not self.waits_for_room
 
     @abstractmethod
     def _adjust_reading(self) -> None:
@@ -147,6 +154,10 @@ class LineTransport(ABC):
         in the same iteration of the event loop, and written together. Raises ConnectionClosedError."""
         if self._broken or self._closed:
             raise ConnectionClosedError(self.close_reason)
+        if not self._has_room and not self.waits_for_room and self._unsent_bytes() > MAX_UNSENT:
+            raise ConnectionClosedError(
+                f"the server does not read: {MAX_UNSENT >> 20} MiB of messages wait for it; send fewer at a time"
+            )
         self._unsent += message
         self._unsent += b"\n"  # Encoded JSON contains no line break.
         if self._delivering and self._ready:
@@ -171,7 +182,7 @@ class LineTransport(ABC):
     # ---- closing -----------------------------------------------------------------------------------------------------
 
     def _set_room(self, room: bool) -> None:
-        """Stop reading while more than HIGH_WATER bytes are unsent."""
+        """Stop reading while more than HIGH_WATER bytes are unsent, unless this end reads on."""
         if room == self._has_room:
             return
         self._has_room = room
@@ -186,7 +197,7 @@ class LineTransport(ABC):
             return
         self._flush()
         deadline = self._loop.time() + timeout
-        while self._has_unsent() and not self._broken and self._loop.time() < deadline:  # noqa: ASYNC110
+        while self._unsent_bytes() and not self._broken and self._loop.time() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         self._closed = self._broken = True
         self._end()
@@ -194,8 +205,9 @@ class LineTransport(ABC):
         self._room.set()
         self._release()
 
-    def _has_unsent(self) -> bool:
-        return bool(self._unsent)
+    def _unsent_bytes(self) -> int:
+        """Return the number of bytes that are not written yet."""
+        return len(self._unsent)
 
     @abstractmethod
     def _release(self) -> None:

@@ -45,8 +45,8 @@ class ThreadedTransport(LineTransport):
         self._set_room(True)
         self._end()
 
-    def _has_unsent(self) -> bool:
-        return self._writer.unsent > 0
+    def _unsent_bytes(self) -> int:
+        return len(self._unsent) + self._writer.unsent
 
     def _release(self) -> None:
         self._reader.stop()

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
 
-from ..model.ir import Array, Field, Map, Method, Object, Plain, Ref, Revision, Type, Values
+from ..errors import OverlayError
+from ..model.ir import Array, Field, Map, Method, Object, Plain, Ref, Revision, Type, Union, Values
+from .containment import Containment
 from .error_codes import converted_error_codes
+from .renames import Renames
 from .rules import ConversionRule, Conversions
 from .shapes import Shapes, required_by
 from .simplify import simplify
-from .steps import Plan, Step
+from .steps import PARTS, Plan, Step
 
+_NULL: Final = Plain("null")
 _DECLARED: Final = ("ClientCapabilities", "ServerCapabilities")
 _BASES: Final = {"request": "Request", "notification": "Notification"}
 
@@ -27,28 +32,34 @@ class _StepBuilder:
         self._source = Shapes(source, self._step.records)
         self._target = Shapes(target, self._step.records)
         self._rows = rows
+        self._renames = Renames(self._source, self._target, rows)
+        self._containment = Containment(self._source, self._target)
 
     def step(self) -> Step:
         """Return the step, simplified."""
-        target_rows = {(row.direction, row.method): row for row in self._target.revision.methods}
         for row in self._source.revision.methods:
-            target_row = target_rows.get((row.direction, row.method))
+            target_row = self._renames.method(row)
             if target_row is None:
                 self._step.removed_methods.setdefault(row.direction, {})[row.method] = self._removed(row)
-            else:
-                self._step.methods.setdefault(row.direction, {})[row.method] = self._method_plan(row, target_row)
+                continue
+            self._step.methods.setdefault(row.direction, {})[row.method] = self._method_plan(row, target_row)
+            if target_row.method != row.method:
+                self._step.renamed_methods.setdefault(row.direction, {})[row.method] = target_row.method
         for name in _DECLARED:
-            source_type, target_type = (
-                side.object(Ref(name)) if name in side.revision.types else None for side in self._sides
-            )
-            if source_type is not None and target_type is not None:
-                self._object_plan(source_type, target_type)
+            other = self._type_name(name) if name in self._source.revision.types else name
+            if name in self._source.revision.types and other in self._target.revision.types:
+                source_type, target_type = self._source.object(Ref(name)), self._target.object(Ref(other))
+                if source_type is not None and target_type is not None:
+                    self._object_plan(source_type, target_type)
         simplify(self._step)
         return self._step
 
-    @property
-    def _sides(self) -> tuple[Shapes, Shapes]:
-        return self._source, self._target
+    def _type_name(self, name: str) -> str:
+        """Return the name of a type in the target, and note it if it is another one."""
+        other = self._renames.type(name)
+        if other != name:
+            self._step.renamed_types[name] = other
+        return other
 
     # ---- methods ----------------------------------------------------------------------------------------------------
 
@@ -59,20 +70,15 @@ class _StepBuilder:
         return (str(rule.values["answer"]) if rule is not None else answer), self._rule("method", row.method, reason)
 
     def _method_plan(self, row: Method, target_row: Method) -> dict[str, Any]:
-        params: Plan = None
-        if row.params is not None and target_row.params is not None:
-            source_params, target_params = self._params(self._source, row), self._params(self._target, target_row)
-            if source_params is not None and target_params is not None:
-                params = ("type", self._object_plan(source_params, target_params))
-            else:
-                params = self._plan(Ref(row.params), Ref(target_row.params), row.type, "params")
+        params = self._params_plan(row, target_row)
         results: dict[str, Plan] = {}
         if row.result is not None and target_row.result is not None:
             results[""] = self._plan(Ref(row.result), Ref(target_row.result), row.type, "result")
         target_interim = {interim.type for interim in target_row.interim}
         for interim in row.interim:
-            if interim.type in target_interim:
-                results[interim.type] = self._plan(Ref(interim.type), Ref(interim.type), row.type, "result")
+            name = self._type_name(interim.type)
+            if name in target_interim:
+                results[interim.type] = self._plan(Ref(interim.type), Ref(name), row.type, "result")
             else:
                 results[interim.type] = self._refusal(
                     interim.type, f"{self._step.target} does not define this result type."
@@ -80,17 +86,26 @@ class _StepBuilder:
         errors = converted_error_codes(self._source.revision, self._target.revision, row.method, self._rows)
         return {"params": params, "results": results, "errors": errors}
 
+    def _params_plan(self, row: Method, target_row: Method) -> Plan:
+        source_params, target_params = self._params(self._source, row), self._params(self._target, target_row)
+        if target_params is not None and (source_params is not None or row.params is None):
+            return ("type", self._object_plan(source_params, target_params))
+        if row.params is None or target_row.params is None:
+            return None
+        return self._plan(Ref(row.params), Ref(target_row.params), row.type, "params")
+
     def _params(self, side: Shapes, row: Method) -> Object | None:
         """Return the params of a message, with the properties that only the params of the base message declare."""
-        assert row.params is not None
-        params = side.object(side.resolved(Ref(row.params)))
+        params = side.object(side.resolved(Ref(row.params))) if row.params is not None else None
         base = side.revision.types.get(_BASES.get(row.kind, ""))
         inherited = base.field("params") if isinstance(base, Object) else None
         base_params = side.object(side.resolved(inherited.type)) if inherited is not None else None
+        if params is None and row.params is None:
+            return base_params
         if params is None or base_params is None:
             return params
         fields = tuple(field for field in base_params.fields if params.field(field.wire) is None)
-        return Object(params.name, (*params.fields, *fields)) if fields else params
+        return replace(params, fields=(*params.fields, *fields)) if fields else params
 
     # ---- types ------------------------------------------------------------------------------------------------------
 
@@ -101,54 +116,42 @@ class _StepBuilder:
         if self._target.is_any(target):
             return None
         if self._source.is_any(source):
-            return self._fitting(target, None, holder, wire)
+            return self._fitting(source, target, None, holder, wire)
         source_arms, target_arms = self._source.arms(source), self._target.arms(target)
         if len(source_arms) > 1 or len(target_arms) > 1:
             return self._union_plan(source_arms, target_arms, holder, wire)
         source_object, target_object = self._source.object(source), self._target.object(target)
         if target_object is not None and (source_object is not None or isinstance(source, Map)):
             plan: Plan = ("type", self._object_plan(source_object, target_object))
-            return self._fitting(target, plan, holder, wire) if self._rows.has("drop", holder, wire) else plan
+            is_droppable = self._rows.has("drop", holder, wire)
+            return self._fitting(source, target, plan, holder, wire) if is_droppable else plan
         return self._plain_plan(source, target, holder, wire)
 
     def _plain_plan(self, source: Type, target: Type, holder: str, wire: str) -> Plan:
         match source, target:
-            case (Array(items), Array(other, max_items)):
-                return self._array_plan(items, other, source.max_items, max_items, holder, wire)
+            case (Array(), Array()):
+                return self._array_plan(source, target, holder, wire)
             case (Map(values), Map(other)):
                 return ("values", self._plan(values, other, holder, wire))
-            case (Ref(), Map(other)) if self._target.is_any(other):
-                return None
-            case (Values(values), Values(other)) if set(values) <= set(other):
-                return None
-            case (Values(values), Plain("string")) if all(isinstance(value, str) for value in values):
-                return None
-            case (Plain(), Plain()) if self._is_within(source, target):
-                return None
+            case (Values((value,)), Values((other,))) if self._renames.is_same_constant(value, other):
+                return ("constant", other)
             case _:
-                return self._fitting(target, None, holder, wire)
+                return self._fitting(source, target, None, holder, wire)
 
-    def _is_within(self, source: Plain, target: Plain) -> bool:
-        kinds = (source.kind, target.kind)
-        bounds = (target.minimum, target.maximum) in ((None, None), (source.minimum, source.maximum))
-        return bounds and (kinds[0] == kinds[1] or kinds == ("integer", "number"))
-
-    def _array_plan(
-        self, items: Type, target_items: Type, source_max: int | None, target_max: int | None, holder: str, wire: str
-    ) -> Plan:
-        plan: Plan = ("items", self._plan(items, target_items, holder, wire))
-        flattening = self._flatten(self._source.resolved(items), self._target.resolved(target_items))
-        if flattening is not None:
-            property, rule = flattening
-            plan = ("flatten", property, plan, rule)
-        if target_max is not None and (source_max is None or source_max > target_max):
-            plan = (
-                "truncate",
-                target_max,
-                plan,
-                self._rule("truncate", f"{holder}.{wire}", f"At most {target_max} items are allowed."),
-            )
-        return plan
+    def _array_plan(self, source: Array, target: Array, holder: str, wire: str) -> Plan:
+        items = self._plan(source.items, target.items, holder, wire)
+        plan: Plan = ("items", items)
+        least, most = target.min_items, target.max_items
+        refusal = self._refusal(f"{holder}.{wire}", f"{self._step.target} requires at least {least} items.")
+        if least is not None:
+            plan = ("items", items, least, refusal[1])
+        if most is not None and (source.max_items is None or source.max_items > most):
+            rule = self._rule("truncate", f"{holder}.{wire}", f"At most {most} items are allowed.")
+            plan = ("truncate", most, plan, rule)
+        if least is not None and (source.min_items is None or source.min_items < least):
+            plan = ("match", ("list", None, least, None), plan, refusal)
+        flattening = self._flatten(self._source.resolved(source.items), self._target.resolved(target.items))
+        return plan if flattening is None else ("flatten", flattening[0], plan, flattening[1])
 
     def _flatten(self, item: Type, target_item: Type) -> tuple[str, str] | None:
         """Return the property of the items that may be a list only in the source, if a row flattens it."""
@@ -184,18 +187,41 @@ class _StepBuilder:
         """Return the plan of one arm of a union, for a target with these arms."""
         source_object = self._source.object(arm)
         if source_object is None:
-            for target_arm in target_arms:
-                if _alike(arm, target_arm):
-                    return self._plan(arm, target_arm, holder, wire)
-            if isinstance(arm, Array) and self._rows.has("first", holder, wire):
-                plan = self._union_plan(self._source.arms(arm.items), target_arms, holder, wire)
-                return ("first", plan, self._rule_text(self._rows.at("first", holder, wire), holder, wire))
-            return self._refusal(f"{holder}.{wire}", f"{self._step.target} does not allow a value of this type.")
+            return self._value_arm_plan(arm, target_arms, holder, wire)
         for target_arm in target_arms:
             target_object = self._target.object(target_arm)
-            if target_object is not None and self._is_same_type(source_object.name, target_object.name):
+            if target_object is not None and self._renames.is_same_type(source_object.name, target_object.name):
                 return ("type", self._object_plan(source_object, target_object))
+        for target_arm in target_arms:
+            if isinstance(target_arm, Map):
+                return self._plan(arm, target_arm, holder, wire)
         return self._replacement(source_object.name, target_arms, holder, wire)
+
+    def _value_arm_plan(self, arm: Type, target_arms: list[Type], holder: str, wire: str) -> Plan:
+        """Return the plan of an arm that is no object with properties of its own."""
+        alike = [other for other in target_arms if self._containment.holds(arm, other)]
+        alike = alike or [other for other in target_arms if _alike(arm, other)]
+        if alike:
+            return (
+                self._plan(arm, alike[0], holder, wire) if len(alike) == 1 else self._one_of(arm, alike, holder, wire)
+            )
+        objects = [other for other in target_arms if self._target.object(other) is not None]
+        if isinstance(arm, Map) and len(objects) == 1:
+            return self._plan(arm, objects[0], holder, wire)
+        if isinstance(arm, Array) and self._rows.has("first", holder, wire):
+            plan = self._union_plan(self._source.arms(arm.items), target_arms, holder, wire)
+            return ("first", plan, self._rule_text(self._rows.at("first", holder, wire), holder, wire))
+        meeting = [other for other in target_arms if self._containment.overlap(arm, other) and not _is_composed(other)]
+        if meeting and not _is_composed(arm):
+            return self._one_of(arm, meeting, holder, wire)
+        return self._refusal(f"{holder}.{wire}", f"{self._step.target} does not allow a value of this type.")
+
+    def _one_of(self, arm: Type, target_arms: list[Type], holder: str, wire: str) -> Plan:
+        """Return the plan of a value for a target that has several types which it may be of."""
+        fitting = next((other for other in target_arms if self._containment.holds(arm, other)), None)
+        if fitting is not None:
+            return self._plan(arm, fitting, holder, wire)
+        return self._fitting(arm, Union(tuple(target_arms)), None, holder, wire)
 
     def _replacement(self, name: str, target_arms: list[Type], holder: str, wire: str) -> Plan:
         refusal = self._refusal(name, f"{self._step.target} has no {name} and no substitute for it.")
@@ -209,17 +235,8 @@ class _StepBuilder:
         if plan is not None and plan[0] == "refuse":
             return refusal
         self._rows.find("replace", name)
-        return ("replace", row.values["with"], plan, self._rule("replace", name, row.reason))
-
-    def _is_same_type(self, source_name: str, target_name: str) -> bool:
-        """Return True if both names mean one type, which one of the two revisions may have renamed."""
-        if source_name == target_name:
-            return True
-        for old, new in ((source_name, target_name), (target_name, source_name)):
-            if self._rows.has_type("rename", old) and self._rows.peek("rename", old).values["use"] == new:
-                self._rows.find("rename", old)
-                return True
-        return False
+        filled = ("match", self._source.shape(Ref(substitute)), plan, refusal)
+        return ("replace", row.values["with"], filled, self._rule("replace", name, row.reason))
 
     # ---- objects ----------------------------------------------------------------------------------------------------
 
@@ -229,24 +246,42 @@ class _StepBuilder:
         name = source_object.name if source_object is not None else "map"
         key = target_object.name if name == target_object.name else f"{name} > {target_object.name}"
         if key not in self._step.types:
-            plan: dict[str, dict[str, Any]] = {"fields": {}, "add": {}, "require": {}, "drop_misfits": {}}
+            plan: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
             self._step.types[key] = plan
-            fields = source_object.fields if source_object is not None else ()
-            for field in fields:
-                target_field = target_object.field(field.wire)
-                if target_field is None:
-                    plan["fields"][field.wire] = self._missing_property(name, field)
-                else:
-                    plan["fields"][field.wire] = self._common_property(target_object.name, field, target_field, plan)
-            wires = {field.wire for field in fields}
-            for target_field in target_object.fields:
-                if target_field.wire not in wires:
-                    self._new_property(target_object.name, target_field, plan)
+            if source_object is not None:
+                self._renames.is_same_type(name, target_object.name)  # The row that says so is used.
+            self._own_properties(source_object, target_object, plan)
+            if target_object.closed and not (source_object is not None and source_object.closed):
+                rule = self._rule("closed", target_object.name, f"{self._step.target} allows no other property there.")
+                plan["closed"][rule] = [field.wire for field in target_object.fields]
         return key
 
-    def _missing_property(self, holder: str, field: Field) -> Plan:
+    def _own_properties(
+        self, source_object: Object | None, target_object: Object, plan: dict[str, dict[str, Any]]
+    ) -> None:
+        """Plan the properties of the source, and those that only the target has."""
+        name = source_object.name if source_object is not None else "map"
+        fields = source_object.fields if source_object is not None else ()
+        counterparts = self._renames.properties(source_object, target_object)
+        for field in fields:
+            target_field = counterparts.get(field.wire)
+            if target_field is None:
+                plan["fields"][field.wire] = self._missing_property(name, field, target_object.closed)
+                continue
+            plan["fields"][field.wire] = self._common_property(target_object.name, field, target_field, plan)
+            if target_field.wire != field.wire:
+                plan["rename"][field.wire] = target_field.wire
+        own, taken = {field.wire for field in fields}, {field.wire for field in counterparts.values()}
+        for target_field in target_object.fields:
+            if target_field.wire not in own:
+                self._unknown_property(target_object.name, target_field, plan)
+            needed = target_field.required or self._rows.has("default", target_object.name, target_field.wire)
+            if target_field.wire not in taken and needed:
+                self._require(target_object.name, target_field, plan)
+
+    def _missing_property(self, holder: str, field: Field, is_closed: bool) -> Plan:
         """Return the plan of a property that the target does not have."""
-        if self._rows.at("preserve", holder, field.wire) is not None:
+        if self._rows.at("preserve", holder, field.wire) is not None and not is_closed:
             return None
         refuse_row = self._rows.at("refuse", holder, field.wire)
         if refuse_row is not None:
@@ -265,48 +300,67 @@ class _StepBuilder:
         self, holder: str, source_field: Field, target_field: Field, plan: dict[str, dict[str, Any]]
     ) -> Plan:
         """Return the plan of a property that both revisions have."""
-        inner = self._plan(source_field.type, target_field.type, holder, source_field.wire)
-        if target_field.required and not source_field.required:
+        arms = self._source.arms(source_field.type)
+        others = tuple(arm for arm in arms if arm != _NULL)
+        no_null = not target_field.required and _NULL not in self._target.arms(target_field.type)
+        if no_null and others and len(others) < len(arms) and not self._target.is_any(target_field.type):
+            inner = self._plan(Union(others), target_field.type, holder, source_field.wire)
+            rule = self._rule(
+                "null", f"{holder}.{source_field.wire}", f"{self._step.target} does not allow null there."
+            )
+            inner = ("match", "null", ("drop", rule), inner)
+        else:
+            inner = self._plan(source_field.type, target_field.type, holder, source_field.wire)
+        if target_field.required and (not source_field.required or _may_remove(inner)):
             self._require(holder, target_field, plan)
         is_object = self._source.object(self._source.resolved(source_field.type)) is not None
         if source_field.required and not target_field.required and is_object:
             return ("drop_if_empty", inner)
         return inner
 
-    def _new_property(self, holder: str, field: Field, plan: dict[str, dict[str, Any]]) -> None:
-        """Add a property that only the target has. A value of another type under that name is removed."""
+    def _unknown_property(self, holder: str, field: Field, plan: dict[str, dict[str, Any]]) -> None:
+        """Remove a value that the source does not define under the name of a property of the target, and that is none
+        of its values."""
         shape = self._target.shape(field.type)
         if shape is not None:
             reason = f"{self._step.target} defines this property with another type."
             plan["drop_misfits"][field.wire] = (shape, self._rule("misfit", f"{holder}.{field.wire}", reason))
-        if field.required or self._rows.has("default", holder, field.wire):
-            self._require(holder, field, plan)
 
     def _require(self, holder: str, field: Field, plan: dict[str, dict[str, Any]]) -> None:
         """Add a property that only the target requires: by a row, by its default, or as a need that must be met."""
         row = self._rows.at("default", holder, field.wire)
+        defined = self._target.object(self._target.resolved(field.type))
         if row is not None:
             (action, value), *_ = row.values.items()
+            if action == "use" and not self._target.allows(field.type, value):
+                raise OverlayError(
+                    f"{row} is untrue: {value!r} is no value of {holder}.{field.wire} in {self._step.target}; correct "
+                    "the row",
+                    rule="overlay",
+                    at=row.place,
+                )
             plan["add"][field.wire] = ("value" if action == "use" else action, value)
         elif field.constant is not None:
             plan["add"][field.wire] = ("value", field.constant)
-        elif self._target.object(self._target.resolved(field.type)) is not None:
-            plan["add"][field.wire] = ("value", {})
-        else:
+        elif defined is not None:  # An empty one, if it can be empty.
+            plan["add"][field.wire] = ("make", ("type", self._object_plan(None, defined)))
+        if field.required and plan["add"].get(field.wire, ("copy",))[0] == "copy":
             reason = f"{self._step.target} requires it, and there is no default."
             plan["require"][field.wire] = self._rule("require", f"{holder}.{field.wire}", reason)
 
     # ---- rules ------------------------------------------------------------------------------------------------------
 
-    def _fitting(self, target: Type, plan: Plan, holder: str, wire: str) -> Plan:
+    def _fitting(self, source: Type, target: Type, plan: Plan, holder: str, wire: str) -> Plan:
         """Return the plan, limited to values that fit. Other values are dropped if a row drops them, else refused."""
+        if self._containment.holds(source, target):
+            return plan
         row = self._rows.find("drop", f"{holder}.{wire}")
         if row is not None:
             return ("match", self._target.shape(target), plan, ("drop", self._rule_text(row, holder, wire)))
         refusal = self._refusal(f"{holder}.{wire}", f"{self._step.target} does not allow this value.")
         return ("match", self._target.shape(target), plan, refusal)
 
-    def _refusal(self, place: str, reason: str) -> Plan:
+    def _refusal(self, place: str, reason: str) -> tuple[str, str]:
         return ("refuse", self._rule("refuse", place, reason))
 
     def _rule_text(self, row: ConversionRule | None, holder: str, wire: str) -> str:
@@ -316,6 +370,21 @@ class _StepBuilder:
     def _rule(self, action: str, place: str, reason: str) -> str:
         self._step.rules[f"{action} {place}"] = reason
         return f"{action} {place}"
+
+
+def _may_remove(plan: Plan) -> bool:
+    """Return True if a plan may remove the value."""
+    match plan:
+        case ("drop" | "drop_default" | "drop_if_empty", *_):
+            return True
+        case ("match", _, inner, otherwise):
+            return _may_remove(inner) or _may_remove(otherwise)
+        case _:
+            return False
+
+
+def _is_composed(written: Type) -> bool:
+    return isinstance(written, (Ref, Map, Array))
 
 
 def _has_list(arms: Iterable[Type]) -> bool:

@@ -4,6 +4,8 @@ neighbouring revision, and why.
 | table      | place    | rule                                                                                       |
 |------------|----------|--------------------------------------------------------------------------------------------|
 | `rename`   | `type`   | the neighbour has the same type under the name `use`                                       |
+|            | `at`     | the neighbour has the same property as `use`, in the type and in those that extend it      |
+|            | `method` | the neighbour has the same method under the name `use`                                     |
 | `replace`  | `type`   | the neighbour lacks the type: replace it by a `use`, filled from the template `with`        |
 | `flatten`  | `at`     | the neighbour allows one item, not a list: repeat the object that holds it for each item    |
 | `first`    | `at`     | the neighbour allows one item, not a list: use the first item                               |
@@ -24,19 +26,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import OverlayError
-from ..json_types import is_object
+from ..json_types import is_list, is_object
 
-_PLACES: Final[Mapping[str, str]] = {
-    "rename": "type",
-    "replace": "type",
-    "flatten": "at",
-    "first": "at",
-    "preserve": "at",
-    "drop": "at",
-    "refuse": "at",
-    "default": "at",
-    "method": "method",
-    "code": "method",
+_PLACES: Final[Mapping[str, tuple[str, ...]]] = {
+    "rename": ("type", "at", "method"),
+    "replace": ("type",),
+    "flatten": ("at",),
+    "first": ("at",),
+    "preserve": ("at",),
+    "drop": ("at",),
+    "refuse": ("at",),
+    "default": ("at",),
+    "method": ("method",),
+    "code": ("method",),
 }
 _VALUE_KEYS: Final[Mapping[str, frozenset[str]]] = {
     "rename": frozenset({"use"}),
@@ -45,20 +47,33 @@ _VALUE_KEYS: Final[Mapping[str, frozenset[str]]] = {
     "method": frozenset({"answer"}),
     "code": frozenset({"use"}),
 }
+# What the values of a row must be.
+_NEEDS: Final[Mapping[str, str]] = {
+    "rename": "the other name as `use`",
+    "replace": "the name of a type as `use` and a template as `with`",
+    "default": "one of `use`, `provided` and `copy`",
+    "method": "an `answer`, which is runtime, refuse or ignore",
+    "code": "the number of an error as `use`",
+}
+_ANSWERS: Final = ("runtime", "refuse", "ignore")
 
 
 @dataclass
 class ConversionRule:
-    """One row; `used` is True once it was applied."""
+    """One row; `kind` is the key of its place, and `used` is True once it was applied."""
 
     table: str
     place: str
     values: Mapping[str, Any]
     reason: str
+    kind: str = ""
     used: bool = False
 
+    def __post_init__(self) -> None:
+        self.kind = self.kind or _PLACES[self.table][0]
+
     def __str__(self) -> str:
-        return f"conversions.toml: [[{self.table}]] {_PLACES[self.table]} = {self.place!r}"
+        return f"conversions.toml: [[{self.table}]] {self.kind} = {self.place!r}"
 
 
 @dataclass(frozen=True)
@@ -67,12 +82,15 @@ class Conversions:
 
     rows: tuple[ConversionRule, ...] = ()
     _index: dict[tuple[str, str], ConversionRule] = field(default_factory=dict[tuple[str, str], ConversionRule])
+    _renames: dict[str, dict[str, ConversionRule]] = field(default_factory=dict[str, "dict[str, ConversionRule]"])
 
     def __post_init__(self) -> None:
         for row in self.rows:
-            if (row.table, row.place) in self._index:
+            index = self._renames.setdefault(row.kind, {}) if row.table == "rename" else self._index
+            place: Any = row.place if row.table == "rename" else (row.table, row.place)
+            if place in index:
                 raise OverlayError(f"{row} is in the file twice; remove one of the two rows")
-            self._index[row.table, row.place] = row
+            index[place] = row
 
     def find(self, table: str, place: str) -> ConversionRule | None:
         """Return the row for this place and mark it as used; None without one."""
@@ -93,6 +111,10 @@ class Conversions:
     def has_type(self, table: str, name: str) -> bool:
         """Return True if there is a row for this type. Does not mark it as used."""
         return (table, name) in self._index
+
+    def renames(self, kind: str) -> Mapping[str, ConversionRule]:
+        """Return the rows that rename types (`type`), properties (`at`) or methods (`method`), by their place."""
+        return self._renames.get(kind, {})
 
     def peek(self, table: str, place: str) -> ConversionRule:
         """Return the row of a place that has one. Does not mark it as used."""
@@ -118,15 +140,53 @@ def read_conversions(path: Path) -> Conversions:
 
 def _rows(path: Path, tables: Mapping[str, Any]) -> Iterator[ConversionRule]:
     for table, entries in tables.items():
-        place = _PLACES.get(table)
-        if place is None:
+        kinds = _PLACES.get(table)
+        if kinds is None:
             raise OverlayError(f"{path}: unknown table {table!r}; the tables are {', '.join(_PLACES)}")
+        if not is_list(entries):
+            raise OverlayError(f"{path}: {table} is no table of rows; write each row below [[{table}]]")
         for entry in entries:
-            if not is_object(entry) or not isinstance(entry.get(place), str) or not entry.get("reason"):
-                raise OverlayError(f"{path}: a row of [[{table}]] needs `{place}` and `reason`: {entry}")
-            values = {key: value for key, value in entry.items() if key not in (place, "reason")}
-            if surplus := values.keys() - _VALUE_KEYS.get(table, frozenset()):
-                raise OverlayError(
-                    f"{path}: a row of [[{table}]] has the unknown key {min(surplus)!r}; remove it: {entry}"
-                )
-            yield ConversionRule(table, entry[place], values, entry["reason"])
+            yield _row(path, table, kinds, entry)
+
+
+def _row(path: Path, table: str, kinds: tuple[str, ...], entry: Any) -> ConversionRule:
+    places = [kind for kind in kinds if is_object(entry) and isinstance(entry.get(kind), str)]
+    if len(places) != 1 or not isinstance(entry.get("reason"), str) or not entry["reason"]:
+        names = " or ".join(f"`{kind}`" for kind in kinds)
+        raise OverlayError(f"{path}: a row of [[{table}]] needs {names} and `reason`: {entry}")
+    kind = places[0]
+    values = {key: value for key, value in entry.items() if key not in (kind, "reason")}
+    if surplus := values.keys() - _VALUE_KEYS.get(table, frozenset()):
+        raise OverlayError(f"{path}: a row of [[{table}]] has the unknown key {min(surplus)!r}; remove it: {entry}")
+    if not _is_complete(table, values):
+        raise OverlayError(f"{path}: a row of [[{table}]] needs {_NEEDS[table]}: {entry}")
+    if table == "rename" and not _is_rename(kind, entry[kind], values["use"]):
+        raise OverlayError(
+            f"{path}: a row of [[rename]] needs another name as `use`, and the type of a property before its name, "
+            f"such as at = 'Tool.title' and use = 'label': {entry}"
+        )
+    return ConversionRule(table, entry[kind], values, entry["reason"], kind)
+
+
+def _is_complete(table: str, values: Mapping[str, Any]) -> bool:
+    """Return True if a row of this table has the values that it needs."""
+    match table:
+        case "rename":
+            return isinstance(values.get("use"), str) and bool(values["use"])
+        case "replace":
+            return isinstance(values.get("use"), str) and is_object(values.get("with"))
+        case "default":
+            texts = (values.get(name, "") for name in ("provided", "copy"))
+            return len(values) == 1 and all(isinstance(text, str) for text in texts)
+        case "method":
+            return values.get("answer") in _ANSWERS
+        case "code":
+            return type(values.get("use")) is int
+        case _:
+            return True
+
+
+def _is_rename(kind: str, place: str, use: str) -> bool:
+    """Return True if a row names two names, and a property with the type that has it."""
+    holder, _, wire = place.partition(".")
+    return use != (wire if kind == "at" else place) and (kind != "at" or bool(holder and wire and wire != "*"))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..json_types import is_list, is_object
 from ..model.ir import Alias, Array, Map, Object, Plain, Ref, Revision, Type, Union, Values
+from .values import allows, is_among
 
 # A shape is None for any value, the name of a JSON type, the name of a record in `records`, or a tuple:
-# `("values", …)`, `("list", shape)`, `("map", shape)`, `("one_of", …)`, `("range", kind, minimum, maximum)`.
+# `("values", …)`, `("list", shape)`, `("list", shape, least, most)`, `("map", shape)`, `("one_of", …)`,
+# `("range", kind, minimum, maximum)`, `("text", least, most, pattern)`.
 Shape = Any
 
 
@@ -67,14 +70,14 @@ class Shapes:
         match arms[0]:
             case Ref(name):
                 return self._record(name)
-            case Plain(kind, None, None):
-                return kind
-            case Plain(kind, minimum, maximum):
-                return ("range", kind, minimum, maximum)
+            case Plain():
+                return _plain_shape(arms[0])
             case Values(values):
                 return ("values", *values)
-            case Array(items):
+            case Array(items, None, None):
                 return ("list", self.shape(items))
+            case Array(items, most, least):
+                return ("list", self.shape(items), least, most)
             case Map(values):
                 return ("map", self.shape(values))
             case Union():
@@ -91,8 +94,47 @@ class Shapes:
                 "required": [field.wire for field in fields if field.required],
                 "properties": {field.wire: shape for field in fields if (shape := self.shape(field.type)) is not None},
             }
+            if definition is not None and definition.closed:
+                self.records[key]["closed"] = [field.wire for field in fields]
             self._open = outer
         return key
+
+    def allows(self, type: Type, value: Any) -> bool:
+        """Return True if a JSON value is one of a type."""
+        return any(self._allows(arm, value) for arm in self.arms(type))
+
+    def _allows(self, arm: Type, value: Any) -> bool:
+        match arm:
+            case Ref():
+                defined = self.object(arm)
+                return is_object(value) and defined is not None and self._is_of(defined, value)
+            case Plain():
+                return allows(arm, value)
+            case Values(values):
+                return is_among(value, values)
+            case Array(items):
+                sizes = (arm.min_items or 0) <= len(value) <= (arm.max_items or len(value)) if is_list(value) else False
+                return sizes and all(self.allows(items, item) for item in value)
+            case Map(values):
+                return is_object(value) and all(self.allows(values, item) for item in value.values())
+            case Union():
+                raise AssertionError("the arms of a union are not unions")
+
+    def _is_of(self, defined: Object, value: dict[str, Any]) -> bool:
+        names = {field.wire for field in defined.fields}
+        return (
+            all(field.wire in value for field in defined.fields if field.required)
+            and all(self.allows(field.type, value[field.wire]) for field in defined.fields if field.wire in value)
+            and not (defined.closed and value.keys() - names)
+        )
+
+
+def _plain_shape(plain: Plain) -> Shape:
+    if plain.kind == "string" and (plain.min_length, plain.max_length, plain.pattern) != (None, None, None):
+        return ("text", plain.min_length, plain.max_length, plain.pattern)
+    if plain.minimum is not None or plain.maximum is not None:
+        return ("range", plain.kind, plain.minimum, plain.maximum)
+    return plain.kind
 
 
 def required_by(type: Object | Alias | None) -> int:

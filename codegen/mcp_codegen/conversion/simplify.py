@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ..json_types import is_object
-from .steps import Plan, Step
+from .steps import PARTS, Plan, Step
 
 
 def simplify(step: Step) -> None:
@@ -22,13 +22,20 @@ def simplify(step: Step) -> None:
 
 def _is_idle(plan: dict[str, Any], unchanged: set[str]) -> bool:
     fields = _plans(plan["fields"], unchanged)
-    return not (plan["add"] or plan["require"] or plan["drop_misfits"] or any(fields.values()))
+    return not any(fields.values()) and not any(plan[part] for part in PARTS if part != "fields")
 
 
 def _type(plan: dict[str, Any], unchanged: set[str]) -> dict[str, Any]:
     """Return the parts of an object's plan that are not empty."""
     fields = {wire: inner for wire, inner in _plans(plan["fields"], unchanged).items() if inner is not None}
-    return {part: content for part, content in {**plan, "fields": fields}.items() if content}
+    added = {wire: _added(content[0], content[1], unchanged) for wire, content in plan["add"].items()}
+    return {part: content for part, content in {**plan, "fields": fields, "add": added}.items() if content}
+
+
+def _added(kind: str, content: Any, unchanged: set[str]) -> tuple[str, Any]:
+    """Return what is added for a property: an object that nothing has to be done for is empty."""
+    plan = _plan(content, unchanged) if kind == "make" else None
+    return ("value", {}) if kind == "make" and plan is None else (kind, content)
 
 
 def _method(plan: dict[str, Any], unchanged: set[str]) -> dict[str, Any]:
@@ -46,9 +53,9 @@ def _plan(plan: Plan, unchanged: set[str]) -> Plan:
     match plan:
         case ("type", name):
             return None if name in unchanged else plan
-        case ("items" | "values" as word, inner):
+        case ("items" | "values" as word, inner, *least):
             inner_plan = _plan(inner, unchanged)
-            return None if inner_plan is None else (word, inner_plan)
+            return None if inner_plan is None else (word, inner_plan, *least)
         case ("tag", wire, plans):
             changed = {
                 value: inner_plan
@@ -60,7 +67,7 @@ def _plan(plan: Plan, unchanged: set[str]) -> Plan:
             simplified = tuple((shape, _plan(inner, unchanged)) for shape, inner in arms)
             return ("one_of", simplified) if any(inner is not None for _, inner in simplified) else None
         case ("match", shape, inner, otherwise):
-            return ("match", shape, _plan(inner, unchanged), otherwise)
+            return ("match", shape, _plan(inner, unchanged), _plan(otherwise, unchanged))
         case ("flatten" | "truncate" | "replace" as word, argument, inner, rule):
             return (word, argument, _plan(inner, unchanged), rule)
         case ("first", inner, rule):

@@ -21,6 +21,8 @@ def conversion_tables(steps: list[Step]) -> list[tuple[str, list[tuple[str, str]
 
 def _tables(step: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in step.items():
+        if name.startswith("renamed_") and not value:
+            continue  # Few steps have any.
         if name == "rules" and value:
             yield name, _block("{", [f"{entry}," for entry in _rules(value)], "}", 8)
         else:

@@ -35,7 +35,8 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
                 "type": "resource",
                 "resource": {"uri": "audio:", "mimeType": "=mimeType", "blob": "=data"},
                 "annotations": "=annotations"},
-              None, "replace AudioContent")},)}},
+              ("match", "2025-03-26/EmbeddedResource", None, ("refuse", "refuse AudioContent")),
+              "replace AudioContent")},)}},
           "CallToolResult": {"fields": {"content": (
             "items", (
               "tag", "type", {"audio": (
@@ -43,14 +44,32 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
                   "type": "resource",
                   "resource": {"uri": "audio:", "mimeType": "=mimeType", "blob": "=data"},
                   "annotations": "=annotations"},
-                None, "replace AudioContent")},),)}},
+                ("match", "2025-03-26/EmbeddedResource", None, ("refuse", "refuse AudioContent")),
+                "replace AudioContent")},),)}},
           "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
           "Tool": {"fields": {"annotations": ("drop", "drop Tool.annotations")}},
           "CreateMessageRequestParams": {"fields": {"messages": ("items", ("type", "SamplingMessage"))}},
           "SamplingMessage": {"fields": {"content": ("tag", "type", {"audio": ("refuse", "refuse AudioContent")})}},
           "CreateMessageResult": {"fields": {"content": ("tag", "type", {"audio": ("refuse", "refuse AudioContent")})}},
           "ProgressNotificationParams": {"fields": {"message": ("drop", "drop ProgressNotificationParams.message")}}},
-        "records": {},
+        "records": {
+          "2025-03-26/TextResourceContents": {
+            "required": ["uri", "text"],
+            "properties": {"uri": "string", "mimeType": "string", "text": "string"}},
+          "2025-03-26/BlobResourceContents": {
+            "required": ["uri", "blob"],
+            "properties": {"uri": "string", "mimeType": "string", "blob": "string"}},
+          "2025-03-26/EmbeddedResource": {
+            "required": ["type", "resource"],
+            "properties": {
+              "type": ("values", "resource"),
+              "resource": ("one_of", "2025-03-26/TextResourceContents", "2025-03-26/BlobResourceContents"),
+              "annotations": "2025-03-26/Annotations"}},
+          "2025-03-26/Annotations": {
+            "required": [],
+            "properties": {
+              "audience": ("list", ("values", "user", "assistant")),
+              "priority": ("range", "number", 0, 1)}}},
         "rules": {
           **dict.fromkeys((
             "drop ServerCapabilities.completions", "drop Tool.annotations", "drop ProgressNotificationParams.message",), "2024-11-05 does not define this property."),

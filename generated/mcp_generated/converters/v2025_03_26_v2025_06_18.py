@@ -49,7 +49,8 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
               "audio": ("type", "AudioContent"),
               "resource_link": (
                 "replace", {"type": "text", "text": "{name}: {uri}", "annotations": "=annotations"},
-                ("type", "TextContent"), "replace ResourceLink"),
+                ("match", "2025-06-18/TextContent", ("type", "TextContent"), ("refuse", "refuse ResourceLink")),
+                "replace ResourceLink"),
               "resource": ("type", "EmbeddedResource")},)}},
           "TextContent": {"fields": {
             "annotations": ("type", "Annotations"),
@@ -100,7 +101,8 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
                   "audio": ("type", "AudioContent"),
                   "resource_link": (
                     "replace", {"type": "text", "text": "{name}: {uri}", "annotations": "=annotations"},
-                    ("type", "TextContent"), "replace ResourceLink"),
+                    ("match", "2025-06-18/TextContent", ("type", "TextContent"), ("refuse", "refuse ResourceLink")),
+                    "replace ResourceLink"),
                   "resource": ("type", "EmbeddedResource")},),),
             "structuredContent": ("drop", "drop CallToolResult.structuredContent")}},
           "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
@@ -118,6 +120,19 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
           "ListRootsResult": {"fields": {"roots": ("items", ("type", "Root"))}},
           "Root": {"fields": {"_meta": ("drop", "drop Root._meta")}}},
         "records": {
+          "2025-06-18/TextContent": {
+            "required": ["type", "text"],
+            "properties": {
+              "type": ("values", "text"),
+              "text": "string",
+              "annotations": "2025-06-18/Annotations",
+              "_meta": ("map", None)}},
+          "2025-06-18/Annotations": {
+            "required": [],
+            "properties": {
+              "audience": ("list", ("values", "user", "assistant")),
+              "priority": ("range", "number", 0, 1),
+              "lastModified": "string"}},
           "2025-06-18/TextResourceContents": {
             "required": ["uri", "text"],
             "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"}},
@@ -134,6 +149,7 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
           **dict.fromkeys((
             "drop Implementation.title", "drop PromptReference.title", "drop Prompt.title",
             "drop PromptArgument.title", "drop Resource.title", "drop ResourceTemplate.title", "drop Tool.title"), "It is a display name; `name` remains."),
+          "refuse ResourceLink": "2025-03-26 has no ResourceLink and no substitute for it.",
           "replace ResourceLink": "As text, the name and the URI of the link remain readable.",
           "drop CallToolResult.structuredContent": "Older revisions require structured content to be an object or do not define it; `content` has the same as text.",
           "drop Tool.outputSchema": "Older revisions require structured content to be an object; a schema of another type describes nothing there.",

@@ -78,10 +78,7 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
           "CallToolResult": {"fields": {"content": (
             "items", ("tag", "type", {"resource_link": ("type", "ResourceLink")}),)}},
           "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
-          "Tool": {"fields": {
-            "icons": ("drop", "drop Tool.icons"),
-            "execution": ("drop", "drop Tool.execution"),
-            "outputSchema": ("match", "2025-06-18/ToolOutputSchema", None, ("drop", "drop Tool.outputSchema"))}},
+          "Tool": {"fields": {"icons": ("drop", "drop Tool.icons"), "execution": ("drop", "drop Tool.execution")}},
           "CreateMessageRequestParams": {"fields": {
             "task": ("drop", "drop CreateMessageRequestParams.task"),
             "messages": (
@@ -135,7 +132,10 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
                         "description": "=description",
                         "enum": "=enum",
                         "default": "=default"},
-                      ("type", "LegacyTitledEnumSchema > EnumSchema"), "replace UntitledSingleSelectEnumSchema"),),
+                      (
+                        "match", "2025-11-25/LegacyTitledEnumSchema", ("type", "LegacyTitledEnumSchema > EnumSchema"),
+                        ("refuse", "refuse UntitledSingleSelectEnumSchema")),
+                      "replace UntitledSingleSelectEnumSchema"),),
                   (
                     "2025-11-25/TitledSingleSelectEnumSchema", (
                       "replace", {
@@ -145,7 +145,10 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
                         "enum": "=oneOf[].const",
                         "enumNames": "=oneOf[].title",
                         "default": "=default"},
-                      ("type", "LegacyTitledEnumSchema > EnumSchema"), "replace TitledSingleSelectEnumSchema"),),
+                      (
+                        "match", "2025-11-25/LegacyTitledEnumSchema", ("type", "LegacyTitledEnumSchema > EnumSchema"),
+                        ("refuse", "refuse TitledSingleSelectEnumSchema")),
+                      "replace TitledSingleSelectEnumSchema"),),
                   ("2025-11-25/UntitledMultiSelectEnumSchema", ("refuse", "refuse UntitledMultiSelectEnumSchema")),
                   ("2025-11-25/TitledMultiSelectEnumSchema", ("refuse", "refuse TitledMultiSelectEnumSchema")),
                   ("2025-11-25/LegacyTitledEnumSchema", ("type", "LegacyTitledEnumSchema > EnumSchema")),
@@ -168,12 +171,6 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
           "2025-11-25/BlobResourceContents": {
             "required": ["uri", "blob"],
             "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"}},
-          "2025-06-18/ToolOutputSchema": {
-            "required": ["type"],
-            "properties": {
-              "type": ("values", "object"),
-              "properties": ("map", ("map", None)),
-              "required": ("list", "string")}},
           "2025-11-25/ToolUseContent": {
             "required": ["type", "id", "name", "input"],
             "properties": {
@@ -250,6 +247,15 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
               "resource": ("one_of", "2025-11-25/TextResourceContents", "2025-11-25/BlobResourceContents"),
               "annotations": "2025-11-25/Annotations",
               "_meta": ("map", None)}},
+          "2025-11-25/LegacyTitledEnumSchema": {
+            "required": ["type", "enum"],
+            "properties": {
+              "type": ("values", "string"),
+              "title": "string",
+              "description": "string",
+              "enum": ("list", "string"),
+              "enumNames": ("list", "string"),
+              "default": "string"}},
           "2025-11-25/UntitledSingleSelectEnumSchema": {
             "required": ["type", "enum"],
             "properties": {
@@ -295,15 +301,6 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
           "2025-11-25/TitledEnumItems": {
             "required": ["anyOf"],
             "properties": {"anyOf": ("list", "2025-11-25/EnumOption")}},
-          "2025-11-25/LegacyTitledEnumSchema": {
-            "required": ["type", "enum"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "enum": ("list", "string"),
-              "enumNames": ("list", "string"),
-              "default": "string"}},
           "2025-11-25/StringSchema": {
             "required": ["type"],
             "properties": {
@@ -376,7 +373,6 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
             "drop ResourceTemplate.icons", "drop Tool.icons"), "Icons are for display only."),
           "drop CallToolRequestParams.task": "A receiver without tasks ignores `task` and returns the result directly.",
           "refuse CreateTaskResult": "2025-06-18 does not define this result type.",
-          "drop Tool.outputSchema": "Older revisions require structured content to be an object; a schema of another type describes nothing there.",
           **dict.fromkeys((
             "method tasks/get", "method tasks/result", "method tasks/list", "method tasks/cancel",
             "method notifications/tasks/status", "method notifications/elicitation/complete"), "2025-06-18 does not define this method."),
@@ -387,8 +383,10 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
           "flatten SamplingMessage.content": "A message with several content blocks is split into messages of the same role, one for each block.",
           "refuse CreateMessageRequestParams.tools": "A model that cannot call the tools would answer a different request.",
           "first CreateMessageResult.content": "The older result has one content block; the first one is used.",
+          "refuse UntitledSingleSelectEnumSchema": "2025-06-18 has no UntitledSingleSelectEnumSchema and no substitute for it.",
           **dict.fromkeys((
             "replace UntitledSingleSelectEnumSchema", "replace TitledSingleSelectEnumSchema",), "It is the same choice in the only form that the older revision has."),
+          "refuse TitledSingleSelectEnumSchema": "2025-06-18 has no TitledSingleSelectEnumSchema and no substitute for it.",
           "refuse UntitledMultiSelectEnumSchema": "2025-06-18 has no UntitledMultiSelectEnumSchema and no substitute for it.",
           "refuse TitledMultiSelectEnumSchema": "2025-06-18 has no TitledMultiSelectEnumSchema and no substitute for it.",
           "refuse ElicitRequestURLParams": "2025-06-18 has no ElicitRequestURLParams and no substitute for it.",
@@ -452,11 +450,7 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
             "items", ("tag", "type", {"resource_link": ("type", "ResourceLink")}),)}},
           "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
           "Tool": {
-            "fields": {
-              "inputSchema": ("type", "ToolInputSchema"),
-              "outputSchema": (
-                "match", "2025-11-25/ToolOutputSchema", ("type", "ToolOutputSchema"),
-                ("drop", "drop Tool.outputSchema"))},
+            "fields": {"inputSchema": ("type", "ToolInputSchema"), "outputSchema": ("type", "ToolOutputSchema")},
             "drop_misfits": {
               "icons": (("list", "2025-11-25/Icon"), "misfit Tool.icons"),
               "execution": ("2025-11-25/ToolExecution", "misfit Tool.execution")}},
@@ -523,13 +517,6 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
             "properties": {"tools": "2025-11-25/ServerCapabilitiesTasksRequestsTools"}},
           "2025-11-25/ServerCapabilitiesTasksRequestsTools": {"required": [], "properties": {"call": ("map", None)}},
           "2025-11-25/TaskMetadata": {"required": [], "properties": {"ttl": "integer"}},
-          "2025-11-25/ToolOutputSchema": {
-            "required": ["type"],
-            "properties": {
-              "$schema": "string",
-              "type": ("values", "object"),
-              "properties": ("map", ("map", None)),
-              "required": ("list", "string")}},
           "2025-11-25/ToolExecution": {
             "required": [],
             "properties": {"taskSupport": ("values", "forbidden", "optional", "required")}},
@@ -546,6 +533,13 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
               "annotations": "2025-11-25/ToolAnnotations",
               "_meta": ("map", None)}},
           "2025-11-25/ToolInputSchema": {
+            "required": ["type"],
+            "properties": {
+              "$schema": "string",
+              "type": ("values", "object"),
+              "properties": ("map", ("map", None)),
+              "required": ("list", "string")}},
+          "2025-11-25/ToolOutputSchema": {
             "required": ["type"],
             "properties": {
               "$schema": "string",
@@ -609,7 +603,6 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
             "misfit CreateMessageRequestParams.toolChoice", "misfit StringSchema.default",
             "misfit NumberSchema.default", "misfit LegacyTitledEnumSchema.default", "misfit RequestedSchema.$schema",
             "misfit ElicitRequestFormParams._meta", "misfit ElicitRequestFormParams.task",
-            "misfit ElicitRequestFormParams.mode"), "2025-11-25 defines this property with another type."),
-          "drop Tool.outputSchema": "Older revisions require structured content to be an object; a schema of another type describes nothing there."},
+            "misfit ElicitRequestFormParams.mode"), "2025-11-25 defines this property with another type.")},
     },
 }

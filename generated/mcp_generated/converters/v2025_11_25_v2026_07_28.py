@@ -166,6 +166,7 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
             "task": ("2025-11-25/TaskMetadata", "misfit ElicitRequestFormParams.task")}},
           "ElicitRequestURLParams": {
             "add": {"elicitationId": ("copy", "url")},
+            "require": {"elicitationId": "require ElicitRequestURLParams.elicitationId"},
             "drop_misfits": {
               "_meta": ("2025-11-25/RequestMetaObject", "misfit ElicitRequestURLParams._meta"),
               "task": ("2025-11-25/TaskMetadata", "misfit ElicitRequestURLParams.task"),
@@ -439,6 +440,7 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
           "drop CallToolResult.structuredContent": "Older revisions require structured content to be an object or do not define it; `content` has the same as text.",
           "drop Tool.outputSchema": "Older revisions require structured content to be an object; a schema of another type describes nothing there.",
           "drop ToolResultContent.structuredContent": "Older revisions require structured content to be an object; `content` has the same as text.",
+          "require ElicitRequestURLParams.elicitationId": "2025-11-25 requires it, and there is no default.",
           "method notifications/subscriptions/acknowledged": "2025-11-25 does not define this method."},
     },
     "2026-07-28": {
@@ -514,12 +516,28 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
         "types": {
           "CompleteRequestParams": {
             "fields": {"_meta": ("type", "RequestMetaObject")},
-            "add": {"_meta": ("value", {})}},
+            "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))}},
           "RequestMetaObject": {
             "add": {
               "io.modelcontextprotocol/protocolVersion": ("provided", "revision"),
               "io.modelcontextprotocol/clientCapabilities": ("provided", "client_capabilities")},
             "drop_misfits": {
+              "io.modelcontextprotocol/protocolVersion": (
+                "string", "misfit RequestMetaObject.io.modelcontextprotocol/protocolVersion",),
+              "io.modelcontextprotocol/clientInfo": (
+                "2026-07-28/Implementation", "misfit RequestMetaObject.io.modelcontextprotocol/clientInfo",),
+              "io.modelcontextprotocol/clientCapabilities": (
+                "2026-07-28/ClientCapabilities",
+                "misfit RequestMetaObject.io.modelcontextprotocol/clientCapabilities"),
+              "io.modelcontextprotocol/logLevel": (
+                ("values", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"),
+                "misfit RequestMetaObject.io.modelcontextprotocol/logLevel")}},
+          "map > RequestMetaObject": {
+            "add": {
+              "io.modelcontextprotocol/protocolVersion": ("provided", "revision"),
+              "io.modelcontextprotocol/clientCapabilities": ("provided", "client_capabilities")},
+            "drop_misfits": {
+              "progressToken": (("one_of", "string", "integer"), "misfit RequestMetaObject.progressToken"),
               "io.modelcontextprotocol/protocolVersion": (
                 "string", "misfit RequestMetaObject.io.modelcontextprotocol/protocolVersion",),
               "io.modelcontextprotocol/clientInfo": (
@@ -539,7 +557,7 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
           "Completion": {"fields": {"values": ("truncate", 100, None, "truncate Completion.values")}},
           "GetPromptRequestParams": {
             "fields": {"_meta": ("type", "RequestMetaObject")},
-            "add": {"_meta": ("value", {})},
+            "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))},
             "drop_misfits": {
               "inputResponses": (
                 (
@@ -554,7 +572,7 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
             "drop_misfits": {"resultType": ("string", "misfit GetPromptResult.resultType")}},
           "PaginatedRequestParams": {
             "fields": {"_meta": ("type", "RequestMetaObject")},
-            "add": {"_meta": ("value", {})}},
+            "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))}},
           "ListPromptsResult": {
             "fields": {"_meta": ("type", "map > ResultMetaObject")},
             "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
@@ -578,7 +596,7 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
               "cacheScope": (("values", "public", "private"), "misfit ListResourceTemplatesResult.cacheScope")}},
           "ReadResourceRequestParams": {
             "fields": {"_meta": ("type", "RequestMetaObject")},
-            "add": {"_meta": ("value", {})},
+            "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))},
             "drop_misfits": {
               "inputResponses": (
                 (
@@ -596,7 +614,7 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
               "cacheScope": (("values", "public", "private"), "misfit ReadResourceResult.cacheScope")}},
           "CallToolRequestParams": {
             "fields": {"_meta": ("type", "RequestMetaObject"), "task": ("drop", "drop CallToolRequestParams.task")},
-            "add": {"_meta": ("value", {})},
+            "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))},
             "drop_misfits": {
               "inputResponses": (
                 (
@@ -616,9 +634,7 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
               "resultType": ("string", "misfit ListToolsResult.resultType"),
               "ttlMs": (("range", "integer", 0, None), "misfit ListToolsResult.ttlMs"),
               "cacheScope": (("values", "public", "private"), "misfit ListToolsResult.cacheScope")}},
-          "Tool": {"fields": {
-            "execution": ("drop", "drop Tool.execution"),
-            "outputSchema": ("match", "2026-07-28/ToolOutputSchema", None, ("drop", "drop Tool.outputSchema"))}},
+          "Tool": {"fields": {"execution": ("drop", "drop Tool.execution")}},
           "CreateMessageRequestParams": {"fields": {
             "_meta": ("drop", "drop CreateMessageRequestParams._meta"),
             "task": ("drop", "drop CreateMessageRequestParams.task"),
@@ -778,7 +794,6 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
             "properties": {
               "action": ("values", "accept", "decline", "cancel"),
               "content": ("map", ("one_of", "string", "number", "boolean", ("list", "string")))}},
-          "2026-07-28/ToolOutputSchema": {"required": [], "properties": {"$schema": "string"}},
           "2025-11-25/UntitledSingleSelectEnumSchema": {
             "required": ["type", "enum"],
             "properties": {
@@ -900,7 +915,7 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
             "misfit RequestMetaObject.io.modelcontextprotocol/protocolVersion",
             "misfit RequestMetaObject.io.modelcontextprotocol/clientInfo",
             "misfit RequestMetaObject.io.modelcontextprotocol/clientCapabilities",
-            "misfit RequestMetaObject.io.modelcontextprotocol/logLevel",
+            "misfit RequestMetaObject.io.modelcontextprotocol/logLevel", "misfit RequestMetaObject.progressToken",
             "misfit ResultMetaObject.io.modelcontextprotocol/serverInfo", "misfit CompleteResult.resultType",
             "misfit GetPromptRequestParams.inputResponses", "misfit GetPromptRequestParams.requestState",
             "misfit GetPromptResult.resultType", "misfit ListPromptsResult.resultType",
@@ -928,7 +943,6 @@ CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
             "drop ElicitRequestURLParams.elicitationId", "drop ElicitResult._meta",
             "drop ClientCapabilitiesRoots.listChanged", "drop ClientCapabilities.tasks",
             "drop ServerCapabilities.tasks"), "2026-07-28 does not define this property."),
-          "drop Tool.outputSchema": "Older revisions require structured content to be an object; a schema of another type describes nothing there.",
           **dict.fromkeys((
             "method tasks/get", "method tasks/result", "method tasks/list", "method tasks/cancel",
             "method notifications/progress", "method notifications/roots/list_changed",

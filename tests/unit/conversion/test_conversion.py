@@ -205,7 +205,7 @@ def test_a_longer_way_is_a_chain_of_steps() -> None:
     ("row", "complaint"),
     [
         ("[[drop]]\nat = 'Tool.nothing'\nreason = 'a test'\n", "[[drop]] at = 'Tool.nothing' is not used"),
-        ("[[replace]]\ntype = 'Tool'\nuse = 'X'\nreason = 'a test'\n", "[[replace]] type = 'Tool' is not used"),
+        ("[[replace]]\ntype = 'A'\nuse = 'X'\nwith = {}\nreason = 'a test'\n", "[[replace]] type = 'A' is not used"),
         ("[[preserve]]\nat = 'Tool.title'\n", "needs `at` and `reason`"),
         ("[[bend]]\nat = 'Tool.title'\nreason = 'a test'\n", "unknown table 'bend'"),
         ("[[preserve]]\nat = 'Tool.x'\nwhy = 1\nreason = 'a test'\n", "has the unknown key 'why'"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
@@ -12,6 +12,7 @@ from .operations import REMOVED, Change, ConversionContext, Operations
 from .report import ConversionReport
 
 _STANDALONE: Final = ConversionContext({}, None)
+_STANDALONE_RESULT: Final = ConversionContext({}, None, spares_items=True)
 
 
 class RemovedMethod(NamedTuple):
@@ -57,17 +58,25 @@ class Chain:
         key = (direction, method)
         changes = self._cache.get(key)
         if changes is None:
-            changes = self._cache[key] = self._collect(lambda step: _method(step, *key).get("params"))
+            changes = self._cache[key] = self._collect(direction, method, lambda plans, name: plans.get("params"))
         return apply_changes(value, changes, report, provided)
+
+    def method(self, direction: str, method: str) -> str:
+        """Return the name of a method in the target, which is another one if a revision renamed it."""
+        for step in self._steps:
+            method = step.renamed_method(direction, method)
+        return method
 
     def result(
         self, direction: str, method: str, value: Any, report: ConversionReport | None = None, interim: str = ""
     ) -> Any:
         """Convert the result of a request that was sent in this direction. Raises ConversionError.
 
-        `interim` is the name of the result type if the result is not the final one.
+        `method` is its name in the source, and `interim` the name of the result type if the result is not the final
+        one. An item of a list of a final result that a rule refuses is left out, and reported.
         """
-        return apply_changes(value, self.result_changes(direction, method, interim), report)
+        changes = self.result_changes(direction, method, interim)
+        return apply_changes(value, changes, report, spares_items=not interim)
 
     def touched_params(self, direction: str, method: str) -> frozenset[str] | None:
         """Return the properties that the conversion of params reads or writes; None if the plans do not tell.
@@ -75,8 +84,8 @@ class Chain:
         Params without them are converted by adding properties, the same ones whatever the others are.
         """
         touched = set[str]()
-        for step in self._steps:
-            plan = _method(step, direction, method).get("params")
+        for step, plans, _ in self._plans_of(direction, method):
+            plan = plans.get("params")
             properties = None if plan is None else step.touched(plan)
             if plan is not None and properties is None:
                 return None
@@ -89,7 +98,7 @@ class Chain:
         changes = self._cache.get(key)
         if changes is None:
             changes = self._cache[key] = self._collect(
-                lambda step: _method(step, direction, method).get("results", {}).get(interim)
+                direction, method, lambda plans, name: plans.get("results", {}).get(name), interim
             )
         return changes
 
@@ -98,15 +107,13 @@ class Chain:
         key = (name,)
         changes = self._cache.get(key)
         if changes is None:
-            changes = self._cache[key] = self._collect(
-                lambda step: ("type", name) if name in step.step["types"] else None
-            )
+            changes = self._cache[key] = _changes((step, step.plan_of_type(own)) for step, own in self._names(name))
         return apply_changes(value, changes, report)
 
     def error(self, direction: str, method: str, code: int) -> int:
         """Convert the error code of a response to a request that was sent in this direction."""
-        for step in self._steps:
-            code = _method(step, direction, method).get("errors", {}).get(code, code)
+        for _, plans, _ in self._plans_of(direction, method):
+            code = plans.get("errors", {}).get(code, code)
         return code
 
     def removed_method(self, direction: str, method: str) -> RemovedMethod | None:
@@ -115,6 +122,7 @@ class Chain:
             removal = step.step["removed_methods"].get(direction, {}).get(method)
             if removal is not None:
                 return RemovedMethod(removal[0], f"{removal[1]}: {step.step['rules'][removal[1]]}")
+            method = step.renamed_method(direction, method)
         return None
 
     @property
@@ -122,14 +130,30 @@ class Chain:
         """The generated steps, in the order in which they are applied."""
         return [step.step for step in self._steps]
 
-    def _collect(self, plan: Callable[[Operations], Any]) -> tuple[Change, ...]:
-        changes = [step.change(plan(step)) for step in self._steps]
-        return tuple(change for change in changes if change is not None)
+    def _collect(
+        self, direction: str, method: str, plan: Callable[[Mapping[str, Any], str], Any], interim: str = ""
+    ) -> tuple[Change, ...]:
+        return _changes((step, plan(plans, name)) for step, plans, name in self._plans_of(direction, method, interim))
+
+    def _plans_of(
+        self, direction: str, method: str, interim: str = ""
+    ) -> Iterator[tuple[Operations, Mapping[str, Any], str]]:
+        """Yield each step with its plans of a method, and with the name that a type of results has before it."""
+        for step, name in self._names(interim):
+            plans: Mapping[str, Any] = step.step["methods"].get(direction, {}).get(method, {})
+            yield step, plans, name
+            method = step.renamed_method(direction, method)
+
+    def _names(self, name: str) -> Iterator[tuple[Operations, str]]:
+        """Yield each step, with the name that a type has before it."""
+        for step in self._steps:
+            yield step, name
+            name = step.renamed_type(name)
 
 
-def _method(step: Operations, direction: str, method: str) -> Mapping[str, Any]:
-    plans: Mapping[str, Any] = step.step["methods"].get(direction, {}).get(method, {})
-    return plans
+def _changes(plans: Iterable[tuple[Operations, Any]]) -> tuple[Change, ...]:
+    changes = [step.change(plan) for step, plan in plans]
+    return tuple(change for change in changes if change is not None)
 
 
 def apply_changes(
@@ -137,11 +161,19 @@ def apply_changes(
     changes: tuple[Change, ...],
     report: ConversionReport | None = None,
     provided: Mapping[str, Any] | None = None,
+    *,
+    spares_items: bool = False,
 ) -> Any:
-    """Return the converted value. Raises ConversionError."""
+    """Return the converted value. With `spares_items`, an item of a list that a rule refuses is left out.
+
+    Raises ConversionError.
+    """
     if not changes:
         return value
-    walk = _STANDALONE if provided is None and report is None else ConversionContext(provided or {}, report)
+    if provided is None and report is None:
+        walk = _STANDALONE_RESULT if spares_items else _STANDALONE
+    else:
+        walk = ConversionContext(provided or {}, report, spares_items)
     for change in changes:
         value = change(value, None, walk)
     return {} if value is REMOVED else value

@@ -5,13 +5,17 @@ Functions never change a value in place; they return the same object if nothing 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any, Final
 
 from ...errors import ConversionError
 from ...protocol.models import is_list, is_object
 from .predicates import Fits, predicate_for
 from .report import ConversionReport, Path, format_path, record_loss
+
+_log: Final = logging.getLogger(__name__)
 
 REMOVED: Final = object()
 """The result of a conversion that removes a property or an item."""
@@ -20,11 +24,14 @@ REMOVED: Final = object()
 class ConversionContext:
     """The context of one conversion: the provided values, and the report of losses, None if nobody reads it."""
 
-    __slots__ = ("provided", "report")
+    __slots__ = ("provided", "report", "spares_items")
 
-    def __init__(self, provided: Mapping[str, Any], report: ConversionReport | None) -> None:
+    def __init__(
+        self, provided: Mapping[str, Any], report: ConversionReport | None, spares_items: bool = False
+    ) -> None:
         self.provided = provided
         self.report = report
+        self.spares_items = spares_items  # An item of a list that is refused is left out, and the rest arrives.
 
 
 Change = Callable[[Any, Path, ConversionContext], Any]
@@ -53,14 +60,30 @@ class Operations:
             self._types[name] = self._object(self.step["types"][name])
         return self._types[name]
 
+    def plan_of_type(self, name: str) -> Any:
+        """Return the plan of a type that both revisions define; None if its values are the same in both."""
+        other = self.renamed_type(name)
+        key = name if other == name else f"{name} > {other}"
+        return ("type", key) if key in self.step["types"] else None
+
+    def renamed_type(self, name: str) -> str:
+        """Return the name of a type in the target."""
+        return str(self.step.get("renamed_types", {}).get(name, name))
+
+    def renamed_method(self, direction: str, method: str) -> str:
+        """Return the name of a method in the target."""
+        return str(self.step.get("renamed_methods", {}).get(direction, {}).get(method, method))
+
     def touched(self, plan: Any) -> frozenset[str] | None:
         """Return the properties of an object that a plan reads or writes; None if the plan is not that of a type."""
         operation, *arguments = plan
         if operation != "type":
             return None
         parts: Mapping[str, Mapping[str, Any]] = self.step["types"][arguments[0]]
+        if "closed" in parts:
+            return None
         sources = {value for kind, value in parts.get("add", {}).values() if kind == "copy"}
-        return frozenset(sources).union(*parts.values())
+        return frozenset(sources).union(parts.get("rename", {}).values(), *parts.values())
 
     def refuse(self, rule: str, path: Path) -> ConversionError:
         """Return the error of a rule that refuses the value at a path."""
@@ -76,6 +99,11 @@ class Operations:
         """Report that a rule drops a value."""
         record_loss(context.report, path, rule, self.step["rules"][rule], value)
 
+    def leave_out(self, error: ConversionError, path: Path, context: ConversionContext, item: Any) -> None:
+        """Report that an item of a list is left out, because a rule refuses it."""
+        _log.warning("an item of a list is left out: %s", error)
+        record_loss(context.report, path, error.rule, self.step["rules"][error.rule], item)
+
     def fits(self, shape: Any) -> Fits:
         """Return the predicate of a shape."""
         return predicate_for(shape, self.step["records"])
@@ -86,9 +114,11 @@ class Operations:
         required = list(plan.get("require", {}).items())
         compiled = [(wire, self.change(inner)) for wire, inner in plan.get("fields", {}).items()]
         fields = [(wire, convert) for wire, convert in compiled if convert is not None]
+        renamed = plan.get("rename", {})
+        closed = [(rule, frozenset(wires)) for rule, wires in plan.get("closed", {}).items()]
         # Most objects need no conversion, which their keys show without visiting the values.
-        always = bool(defaults or required)
-        touched = frozenset(wire for wire, *_ in (*misfits, *fields))
+        always = bool(defaults or required or closed)
+        touched = frozenset(wire for wire, *_ in (*misfits, *fields)).union(renamed)
 
         def change(value: Any, path: Path, context: ConversionContext) -> Any:
             if not is_object(value) or (not always and touched.isdisjoint(value)):
@@ -98,41 +128,73 @@ class Operations:
                 if wire in before and not fits(before[wire]):
                     result = dict(before) if result is before else result
                     self.drop_with_report(rule, (path, wire), context, result.pop(wire))
-            for wire, default in defaults:
-                if wire not in result:
-                    result = dict(before) if result is before else result
-                    result[wire] = default(before, context)
-            for wire, rule in required:
-                if wire not in result:
-                    raise self.refuse(rule, path)
             for wire, convert in fields:
                 if wire in result and (after := convert(value := result[wire], (path, wire), context)) is not value:
                     result = dict(before) if result is before else result
                     result[wire] = after
                     if after is REMOVED:
                         del result[wire]
+            if renamed and not renamed.keys().isdisjoint(result):
+                result = self._with_other_names(result, renamed, path, context)
+            for wire, default in defaults:
+                if wire not in result and (added := default(before, (path, wire), context)) is not REMOVED:
+                    result = dict(before) if result is before else result
+                    result[wire] = added
+            for wire, rule in required:
+                if wire not in result:
+                    raise self.refuse(rule, path)
+            for rule, names in closed:
+                if not names.issuperset(result):
+                    result = self._with_these_only(result, names, rule, path, context)
             return result
 
         return change
 
-    def _default_for(self, kind: str, default: Any) -> Callable[[dict[str, Any], ConversionContext], Any]:
+    def _with_other_names(
+        self, value: dict[str, Any], names: Mapping[str, str], path: Path, context: ConversionContext
+    ) -> dict[str, Any]:
+        """Return an object with other names of properties, in the same order. What has such a name already is lost."""
+        new = {name for wire, name in names.items() if wire in value}
+        result: dict[str, Any] = {}
+        for wire, item in value.items():
+            if wire in names:
+                result[names[wire]] = item
+            elif wire in new:
+                reason = f"{self.step['target']} has another property under this name, which the message has as well."
+                record_loss(context.report, (path, wire), f"rename {wire}", reason, item)
+            else:
+                result[wire] = item
+        return result
+
+    def _with_these_only(
+        self, value: dict[str, Any], names: frozenset[str], rule: str, path: Path, context: ConversionContext
+    ) -> dict[str, Any]:
+        """Return an object without properties of other names, which are lost."""
+        for wire in value.keys() - names:
+            self.drop_with_report(rule, (path, wire), context, value[wire])
+        return {wire: item for wire, item in value.items() if wire in names}
+
+    def _default_for(self, kind: str, default: Any) -> Callable[[dict[str, Any], Path, ConversionContext], Any]:
         match kind:
             case "copy":
-                return lambda value, context: value.get(default)
+                return lambda value, path, context: value.get(default, REMOVED)
             case "provided" if default == "revision":
-                return lambda value, context: self.step["target"]
+                return lambda value, path, context: self.step["target"]
             case "provided":
-                return lambda value, context: context.provided.get(default, {})
+                return lambda value, path, context: context.provided.get(default, {})
+            case "make":
+                make = self.change(default)
+                return lambda value, path, context: {} if make is None else make({}, path, context)
             case _ if is_object(default):
-                return lambda value, context: dict(default)
+                return lambda value, path, context: deepcopy(default)
             case _:
-                return lambda value, context: default
+                return lambda value, path, context: default
 
 
 # ---- the operations; `mcp_codegen.conversion.steps` describes them -------------------------------------------------
 
 
-def _items(plans: Operations, inner: Any) -> Change | None:
+def _items(plans: Operations, inner: Any, least: int = 0, rule: str = "") -> Change | None:
     convert = plans.change(inner)
     if convert is None:
         return None
@@ -142,11 +204,19 @@ def _items(plans: Operations, inner: Any) -> Change | None:
             return value
         result = value  # Copied before the first change.
         for number, item in enumerate(value):
-            after = convert(item, (path, number), context)
+            try:
+                after = convert(item, (path, number), context)
+            except ConversionError as error:
+                if not context.spares_items:
+                    raise
+                after = REMOVED
+                plans.leave_out(error, (path, number), context, item)
             if after is not item and result is value:
                 result = value[:number]
             if result is not value and after is not REMOVED:
                 result.append(after)
+        if len(result) < least and result is not value:
+            raise plans.refuse(rule, path)
         return result
 
     return change
@@ -209,6 +279,10 @@ def _drop_default(plans: Operations, default: Any, rule: str, report: bool) -> C
         return REMOVED
 
     return change
+
+
+def _constant(plans: Operations, other: Any) -> Change:
+    return lambda value, path, context: other
 
 
 def _refuse(plans: Operations, rule: str) -> Change:
@@ -313,5 +387,6 @@ _OPERATIONS: Final[Mapping[str, Callable[..., Change | None]]] = {
     "first": _first,
     "flatten": _flatten,
     "replace": _replace,
+    "constant": _constant,
     "drop_if_empty": _drop_if_empty,
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from pydantic_core import SchemaValidator
+
 from ...protocol.models import is_list, is_object
 
 Fits = Callable[[Any], bool]
@@ -36,10 +38,7 @@ def predicate_for(shape: Any, records: Records) -> Fits:
         case "values":
             return lambda value: any(type(value) is type(allowed) and value == allowed for allowed in rest)
         case "list":
-            if rest[0] is None:
-                return is_list
-            item = predicate_for(rest[0], records)
-            return lambda value: is_list(value) and all(map(item, value))
+            return _list(records, *rest)
         case "map":
             if rest[0] is None:
                 return is_object
@@ -50,8 +49,28 @@ def predicate_for(shape: Any, records: Records) -> Fits:
             return lambda value: any(arm(value) for arm in arms)
         case "range":
             return _within_bounds(*rest)
+        case "text":
+            return _text(*rest)
         case _:
             raise ValueError(f"unknown shape {kind!r}")
+
+
+def _list(records: Records, shape: Any, least: int | None = None, most: int | None = None) -> Fits:
+    item = None if shape is None else predicate_for(shape, records)
+
+    def fits(value: Any) -> bool:
+        if not is_list(value) or len(value) < (least or 0) or (most is not None and len(value) > most):
+            return False
+        return item is None or all(map(item, value))
+
+    return is_list if item is None and least is None and most is None else fits
+
+
+def _text(least: int | None, most: int | None, pattern: str | None) -> Fits:
+    """Return the predicate of a text, with the regular expressions of models, which take no more than linear time."""
+    bounds = {"min_length": least, "max_length": most, "pattern": pattern}
+    schema: Any = {"type": "str", "strict": True} | {key: bound for key, bound in bounds.items() if bound is not None}
+    return SchemaValidator(schema).isinstance_python
 
 
 def _within_bounds(kind: str, minimum: int | None, maximum: int | None) -> Fits:
@@ -63,7 +82,7 @@ def _within_bounds(kind: str, minimum: int | None, maximum: int | None) -> Fits:
 
 def _record(name: str, records: Records) -> Fits:
     """Return the predicate of an object type. It is compiled on first use, because records may be recursive."""
-    compiled: list[tuple[list[str], dict[str, Fits]]] = []
+    compiled: list[tuple[list[str], dict[str, Fits], frozenset[str] | None]] = []
 
     def fits(value: Any) -> bool:
         if not is_object(value):
@@ -74,9 +93,12 @@ def _record(name: str, records: Records) -> Fits:
                 (
                     record["required"],
                     {key: predicate_for(predicate, records) for key, predicate in record["properties"].items()},
+                    frozenset(record["closed"]) if "closed" in record else None,
                 )
             )
-        required, properties = compiled[0]
+        required, properties, closed = compiled[0]
+        if closed is not None and not closed.issuperset(value):
+            return False
         return all(key in value for key in required) and all(
             predicate(value[key]) for key, predicate in properties.items() if key in value
         )

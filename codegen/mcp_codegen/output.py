@@ -10,7 +10,8 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,10 @@ Files = Mapping[Path, str]
 _USER: Final = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#'"]*@""")
 _QUERY: Final = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*://[^\s?#'"]*)([?#][^\s'"]*)""")
 _KEY: Final = re.compile(r"key|token|secret|pass|pwd|auth|sig|cred|jwt|session|code|api", re.IGNORECASE)
+_MAX_BACKUPS: Final = 99
+_NEW_FILE: Final = (
+    os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+)  # "O_EXCL" follows no link either.
 _MARK: Final = "enerated by mcp-codegen"
 
 
@@ -37,9 +42,7 @@ def write_files(files: Files) -> list[Path]:
     try:
         for path in changed:
             path.parent.mkdir(parents=True, exist_ok=True)
-            staged[path] = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-            with staged[path].open("xb") as file:  # The name cannot be guessed, and "x" follows no link.
-                file.write(files[path].encode())
+            staged[path] = staged_file(path, files[path].encode())
         for path, temporary in staged.items():
             replaced.append(path)
             temporary.replace(path)
@@ -71,9 +74,94 @@ def _restore(contents: Mapping[Path, bytes | None]) -> None:
         if data is None:
             path.unlink(missing_ok=True)
         else:
-            temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-            temporary.write_bytes(data)
+            staged_file(path, data).replace(path)
+
+
+def staged_file(path: Path, data: bytes, *, private: bool = False) -> Path:
+    """Write data to a new file beside a path, whose place it can take in one step, and return where it is.
+
+    No link is followed: the new file takes the place of a link. Its permissions are those of `write_new`. Raises
+    OSError, and has left nothing.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")  # A name that nobody can guess.
+    write_new(temporary, data, path, private=private)
+    return temporary
+
+
+def write_new(file: Path, data: bytes, like: Path, *, private: bool = False) -> None:
+    """Write data to a file that does not exist, and that takes the place of another one.
+
+    It has the permissions of the other file, but for that to run it; without such a file 0600 if it is private, and
+    else what the umask allows. Raises OSError, and has left nothing.
+    """
+    handle = os.open(file, _NEW_FILE, 0o600 if private else 0o666)
+    try:
+        with os.fdopen(handle, "wb") as opened:
+            opened.write(data)
+        with suppress(FileNotFoundError):
+            status = like.lstat()
+            if stat.S_ISREG(status.st_mode):
+                os.chmod(file, stat.S_IMODE(status.st_mode) & 0o666)
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+
+
+def replace_user_file(path: Path, text: str) -> None:
+    """Replace a file of a user in one step, as `staged_file` does. A new file is private.
+
+    Raises OutputError, and has changed nothing, if it is a link or cannot be written.
+    """
+    refuse_links(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = staged_file(path, text.encode(), private=True)
+        try:
             temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except (OSError, UnicodeEncodeError) as error:
+        raise OutputError(f"{path}: cannot be written: {error}; nothing was changed") from error
+
+
+def back_up(path: Path, text: str) -> Path:
+    """Store a text beside a file, as a private file whose name is not taken: FILE.bak, FILE.bak2, and so on.
+
+    Return its path, which is that of a backup with the same text if there is one. Raises OutputError.
+    """
+    for number in range(1, _MAX_BACKUPS + 1):
+        backup = path.with_name(f"{path.name}.bak{number if number > 1 else ''}")
+        try:
+            with os.fdopen(os.open(backup, _NEW_FILE, 0o600), "wb") as file:
+                file.write(text.encode())
+            return backup
+        except FileExistsError:
+            if not backup.is_symlink() and backup.is_file() and backup.read_bytes() == text.encode():
+                return backup
+        except OSError as error:
+            raise OutputError(f"{backup}: cannot be written: {error}; nothing was changed") from error
+    raise OutputError(f"{path}: has {_MAX_BACKUPS} backups already; remove some of them. Nothing was changed")
+
+
+def refuse_links(*places: Path) -> None:
+    """Raise OutputError if one of these files or folders is a link."""
+    for place in places:
+        if _is_link(place):
+            raise OutputError(
+                f"{place}: is a link to {os.path.realpath(place)}, and no link is followed; nothing was changed, "
+                "pass the path of the file itself"
+            )
+
+
+def folders_between(folder: Path, path: Path) -> list[Path]:
+    """Return the folders of a path that are inside of a folder."""
+    return [parent for parent in path.parents if folder in parent.parents]
+
+
+def _is_link(path: Path) -> bool:
+    is_junction: Callable[[Path], bool] | None = getattr(os.path, "isjunction", None)  # Windows, from Python 3.12 on.
+    return path.is_symlink() or (is_junction is not None and is_junction(path))
 
 
 def write_new_files(files: Files) -> None:

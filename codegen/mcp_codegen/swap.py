@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from .errors import OutputError
-from .output import Files, changed_files, missing_folders, write_files
+from .output import Files, changed_files, folders_between, missing_folders, refuse_links, write_files, write_new
 
 _CURRENT_FOLDER: Final = -100  # AT_FDCWD
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS.
@@ -100,6 +100,9 @@ def write_folders(folders: Mapping[Path, Files], remove: Collection[Path] = ()) 
     """
     files = {path: text for texts in folders.values() for path, text in texts.items()}
     changed, obsolete = changed_files(files), [path for path in remove if os.path.lexists(path)]
+    for folder, texts in folders.items():
+        for path in texts:
+            refuse_links(*folders_between(folder, path))
     swaps = [swap for folder in folders if (swap := _swap(folder, files, changed, obsolete)).new or swap.removed]
     if any(Path.cwd().is_relative_to(swap.target) or os.path.ismount(swap.target) for swap in swaps):
         return _write_one_by_one(files, obsolete)
@@ -203,7 +206,7 @@ def _stage(target: Path, staged: Path, new: Files, removed: Collection[Path]) ->
     for path, text in new.items():
         written = staged / path.relative_to(target)
         written.parent.mkdir(parents=True, exist_ok=True)
-        written.write_bytes(text.encode())
+        write_new(written, text.encode(), path)
     for place, folders, _ in os.walk(target):
         folders[:] = [name for name in folders if Path(place) / name not in removed]
         shutil.copystat(place, staged / Path(place).relative_to(target))

@@ -155,7 +155,7 @@ def test_everything_else_remains_and_a_backup_is_written(home: Path) -> None:
     assert backup.read_text(encoding="utf-8") == before
     assert sorted(path.name for path in file.parent.iterdir()) == ["mcp.json", "mcp.json.bak"]
     if os.name != "nt":
-        assert {path.stat().st_mode & 0o777 for path in (file, backup)} == {0o640}
+        assert [path.stat().st_mode & 0o777 for path in (file, backup)] == [0o640, 0o600]
     done = run("uninstall", "x", "--host", "cursor")
     assert done.exit_code == 0 and read(file) == rest
 

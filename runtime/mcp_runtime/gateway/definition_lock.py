@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ..errors import LocalError
 from ..protocol.models import is_object
+from ..stores.private_files import replace_private_file
 
 _log: Final = logging.getLogger("mcp_runtime.gateway")
 
@@ -71,9 +72,12 @@ def digest(definition: Any) -> str:
 
 
 def write_lock(path: Path, servers: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
-    """Write the lock of the definitions of servers, which are by kind."""
+    """Write the lock of the definitions of servers, which are by kind. Raises LocalError if it cannot be written."""
     content = {
         name: {kind: {getattr(item, ID_FIELDS[kind]): digest(item) for item in items} for kind, items in kinds.items()}
         for name, kinds in servers.items()
     }
-    path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    try:
+        replace_private_file(path, json.dumps(content, indent=2, sort_keys=True) + "\n")
+    except OSError as error:
+        raise LocalError(f"the lock {path} cannot be written: {error.strerror}") from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +14,7 @@ from ..errors import LocalError
 
 _OWNER_RIGHTS: Final = "*S-1-3-4"  # Stands for whoever owns the file, in any language of Windows.
 _ICACLS_SECONDS: Final = 10.0
+_NTFS: Final = "choose a path on an NTFS disk of this machine"
 
 
 def create_private_file(path: str | Path) -> None:
@@ -44,6 +47,24 @@ def create_private_file(path: str | Path) -> None:
             raise LocalError(f"{path}: others can read it, which cannot be changed: {error.strerror}") from None
 
 
+def replace_private_file(path: Path, text: str, remedy: str = _NTFS) -> None:
+    """Replace a file in one step by one that only its owner can read. Whatever is raised, the old one stays whole.
+
+    A link is not followed: the new file takes its place. Raises OSError, and LocalError as `restrict_to_owner` does.
+    """
+    # mkstemp creates the file with mode 0600, so others cannot read it at any moment.
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            restrict_to_owner(name, remedy)
+            file.write(text)
+        os.replace(name, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
 def restrict_database(path: str | Path) -> None:
     """On Windows, let only the owner read the two files beside an open SQLite file in WAL mode. Raises LocalError if
     that is not possible.
@@ -56,7 +77,7 @@ def restrict_database(path: str | Path) -> None:
                 restrict_to_owner(name)
 
 
-def restrict_to_owner(path: str, remedy: str = "choose a path on an NTFS disk of this machine") -> None:
+def restrict_to_owner(path: str, remedy: str = _NTFS) -> None:
     """On Windows, let only the owner of a file read and change it. Raises LocalError if that is not possible.
 
     Elsewhere, the mode of the file does so.

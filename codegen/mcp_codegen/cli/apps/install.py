@@ -14,7 +14,7 @@ import click
 from ...errors import CodegenError
 from ...json_types import JsonObject, is_object
 from ...output import plain_json
-from ...servers.hosts.catalog import HOSTS, HostEntry, Scope
+from ...servers.hosts.catalog import HOSTS, Host, HostEntry, Scope
 from ...servers.hosts.editing import HostFile
 from ...servers.hosts.env_files import variables_of
 from ...servers.hosts.host_config import servers_of, with_server
@@ -91,7 +91,7 @@ def install(
     mcp-codegen install --name files --host gemini -- npx -y some-server .
 
     Without --name the server is started and its name is taken. Everything else in the file remains, and the file before
-    is stored as FILE.bak. Hosts start servers with few variables: pass what yours needs.
+    is stored as FILE.bak, or FILE.bak2 and so on. Hosts start servers with few variables: pass what yours needs.
     """
     if chosen is not None and len(hosts) > 1:
         raise CodegenError("--file needs one --host, which tells its format")
@@ -108,7 +108,7 @@ def install(
         _require_installed(server, module)
     entry = HostEntry(command, target.url, env, access.headers)
     key = _safe_name(name) if name is not None else _own_name(server, module, entry, with_uv)
-    files = [HostFile(HOSTS[host], chosen or HOSTS[host].path(scope, Path.cwd())) for host in dict.fromkeys(hosts)]
+    files = [_file_of(HOSTS[host], scope, chosen) for host in dict.fromkeys(hosts)]
     plans = [(file, file.entry(key, file.host.entry(key, entry))) for file in files]
     texts = [file.with_entry(key, fields) for file, fields in plans]
     for (file, fields), text in zip(plans, texts, strict=True):
@@ -130,13 +130,20 @@ def uninstall(*, name: str, hosts: tuple[str, ...], scope: Scope, chosen: Path |
     """Remove the server NAME from the configuration of a host; everything else in the file remains."""
     if chosen is not None and len(hosts) > 1:
         raise CodegenError("--file needs one --host, which tells its format")
-    files = [HostFile(HOSTS[host], chosen or HOSTS[host].path(scope, Path.cwd())) for host in dict.fromkeys(hosts)]
+    files = [_file_of(HOSTS[host], scope, chosen) for host in dict.fromkeys(hosts)]
     texts = [file.without_entry(name) for file in files]
     for file, text in zip(files, texts, strict=True):
         if dry_run:
             click.echo(f"{file.path}: {name} would be removed; nothing was written")
         else:
             _report(file, file.write(text), f"{name} removed; {file.host.title} reads this when it starts")
+
+
+def _file_of(host: Host, scope: Scope, chosen: Path | None) -> HostFile:
+    if chosen is not None:
+        return HostFile(host, chosen)
+    folder = Path.cwd()
+    return HostFile(host, host.path(scope, folder), folder if scope == "project" else None)
 
 
 def _is_url(server: tuple[str, ...]) -> bool:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from ...errors import CodegenError, OutputError, SchemaError
+from ...errors import CodegenError, SchemaError
 from ...json_types import JsonObject, is_object
+from ...output import back_up, folders_between, read_file, refuse_links, replace_user_file
 from .catalog import Host
-from .host_config import duplicate_names, read_config, write_text
+from .host_config import MAX_BYTES, duplicate_names, read_config
 from .yaml_editing import yaml_text, yaml_with_entry, yaml_without_entry
 
 _COMMENT: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|(//[^\n]*|/\*.*?\*/)', re.S)
@@ -24,7 +24,10 @@ _VARIABLES: Final = ("env", "envs")
 class HostFile:
     """The configuration of a host. Reading it raises SchemaError with the line if it is broken."""
 
-    def __init__(self, host: Host, path: Path) -> None:
+    def __init__(self, host: Host, path: Path, project: Path | None = None) -> None:
+        """Read the file. Raises OutputError if it is a link, or if a folder of it in a project is: a repository of
+        others could choose what is written with them."""
+        refuse_links(path, *([] if project is None else folders_between(project, path)))
         self.host, self.path = host, path
         self._is_yaml = path.suffix in (".yaml", ".yml")
         self.text = _read(path)
@@ -61,20 +64,12 @@ class HostFile:
         return self._json({key: value for key, value in self.servers.items() if key != name})
 
     def write(self, text: str) -> Path | None:
-        """Replace the file atomically, and return the backup of the text before, None for a new file.
+        """Replace the file in one step, and return the backup of the text before, None for a new file.
 
         Raises OutputError, and has changed nothing, if one of them cannot be written.
         """
-        backup: Path | None = None
-        if self.text:
-            target = self.path.resolve()
-            backup = target.with_name(f"{target.name}.bak")
-            try:
-                write_text(backup, self.text)
-                shutil.copymode(target, backup)
-            except OSError as error:
-                raise OutputError(f"{backup}: cannot be written: {error}; nothing was changed") from error
-        write_text(self.path, text)
+        backup = back_up(self.path, self.text) if self.text else None
+        replace_user_file(self.path, text)
         return backup
 
     def _servers(self) -> JsonObject:
@@ -114,6 +109,6 @@ class HostFile:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+        return read_file(path, MAX_BYTES).decode("utf-8-sig") if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
         raise SchemaError(f"{path}: cannot be read: {error}") from None

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import stat
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
-from ...errors import OutputError, SchemaError
+from ...errors import SchemaError
 from ...json_types import JsonObject, is_object
+from ...output import read_file, replace_user_file
 
 _FILE: Final = "claude_desktop_config.json"
 _SERVERS: Final = "mcpServers"
 _VSCODE_SERVERS: Final = "servers"
+MAX_BYTES: Final = 16 * 1024 * 1024  # Hosts keep the history of conversations in such a file.
 _REPLACED: Final = frozenset({"command", "args", "env", "cwd", "type", "url", "headers"})
 SCRIPTS: Final = frozenset({".py", ".js", ".mjs", ".ts", ".jar", ".sh", ".rb"})
 
@@ -38,7 +38,7 @@ def default_config_path(platform: str = sys.platform, environment: Mapping[str, 
 def read_config(path: Path) -> JsonObject:
     """Return the configuration at a path. Raises SchemaError if it is missing, not JSON, or not an object."""
     try:
-        config: object = json.loads(path.read_bytes().decode("utf-8-sig"))
+        config: object = json.loads(read_file(path, MAX_BYTES).decode("utf-8-sig"))
     except FileNotFoundError:
         raise SchemaError(
             f"{path}: this configuration does not exist; pass another --file or add a server first"
@@ -86,29 +86,11 @@ def with_server(
 
 
 def write_config(path: Path, config: JsonObject) -> None:
-    """Replace the file atomically. A new file is readable by its owner only.
+    """Replace the file in one step. A new file is readable by its owner only.
 
-    Raises OutputError, and has changed nothing, if it cannot be written.
+    Raises OutputError, and has changed nothing, if it is a link or cannot be written.
     """
-    write_text(path, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace the text of a file atomically, as `write_config` does."""
-    target = path.resolve()
-    temporary: str | None = None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode())
-        if target.exists():
-            os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-        os.replace(temporary, target)
-    except (OSError, UnicodeEncodeError) as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-        raise OutputError(f"{path}: cannot be written: {error}; nothing was changed") from error
+    replace_user_file(path, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
 
 
 def servers_of(config: JsonObject) -> JsonObject:

@@ -7,8 +7,7 @@ import json
 import os
 import stat
 import sys
-import tempfile
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, Final
 
 from ...errors import LocalError
 from ...protocol.models import is_object
-from ...stores.private_files import restrict_to_owner
+from ...stores.private_files import replace_private_file
 from .storage import StoredCredentials, credentials_from_json
 
 _LOCK_TIMEOUT: Final = 10.0  # Seconds to wait for another process that writes.
@@ -55,7 +54,7 @@ class FileTokenStorage:
                 entries.pop(server, None)
                 if credentials is not None:
                     entries[server] = asdict(credentials)
-                self._write(json.dumps(entries))
+                replace_private_file(self._path, json.dumps(entries), "use KeyringTokenStorage instead")
         except Timeout:
             raise LocalError(f"{self._path}: another process has locked it for {_LOCK_TIMEOUT:g} seconds") from None
 
@@ -66,19 +65,6 @@ class FileTokenStorage:
 
     def _sibling(self, suffix: str) -> Path:
         return self._path.with_name(f".{self._path.name}.{suffix}")
-
-    def _write(self, text: str) -> None:
-        # mkstemp creates the file with mode 0600, so others cannot read it at any moment.
-        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                restrict_to_owner(name, "use KeyringTokenStorage instead")
-                file.write(text)
-            os.replace(name, self._path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(name)
-            raise
 
     def _read(self) -> dict[str, Any]:
         try:

@@ -300,6 +300,9 @@ class _StepBuilder:
         self, holder: str, source_field: Field, target_field: Field, plan: dict[str, dict[str, Any]]
     ) -> Plan:
         """Return the plan of a property that both revisions have."""
+        named = self._rows.at("default", holder, source_field.wire)
+        if named is not None and named.values.get("provided") == "revision":
+            return ("constant", self._step.target)  # A message names the revision in which it is sent.
         arms = self._source.arms(source_field.type)
         others = tuple(arm for arm in arms if arm != _NULL)
         no_null = not target_field.required and _NULL not in self._target.arms(target_field.type)

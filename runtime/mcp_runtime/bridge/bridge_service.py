@@ -65,6 +65,7 @@ class BridgeService:
         self.revision = revision
         self.capabilities: Capabilities = {}  # Those of the upstream pass in its results.
         self._stateful = [item for item in revisions if isinstance(item.lifecycle, Handshake)]
+        self._stateless = [item.id for item in revisions if not isinstance(item.lifecycle, Handshake)]
 
     @property
     def origin(self) -> object:
@@ -83,4 +84,4 @@ class BridgeService:
         """Return the relay of a new connection."""
         if isinstance(self.revision.lifecycle, Handshake):
             return SessionRelay(self._bridge.state, self._stateful)
-        return RequestRelay(self._bridge.state, self.revision)
+        return RequestRelay(self._bridge.state, self.revision, self._stateless)

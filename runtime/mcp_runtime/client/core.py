@@ -33,7 +33,7 @@ from .context import ClientContext as ClientContext
 from .fallback import (
     OpeningError,
     discovery_options,
-    legacy_candidates,
+    other_candidates,
     send_initialized,
     set_transport_revision,
     supported_versions,
@@ -263,7 +263,8 @@ class ClientCore(InputAnswers):
     async def _discover(
         self, session: Session, lifecycle: Stateless, candidates: Sequence[Candidate[ClientCore]]
     ) -> ClientCore:
-        """Discover a stateless server; with a handshake lifecycle, initialize the newest candidate that has one."""
+        """Discover a stateless server. One that does not serve this version is asked in another one that it lists, and
+        one with a handshake lifecycle in the newest candidate that has one."""
         self._request_meta = {
             f"{META}protocolVersion": self.revision.id,
             f"{META}clientInfo": {"name": self.name, "version": self.version},
@@ -289,10 +290,12 @@ class ClientCore(InputAnswers):
                 return await self._fall_back(session, error, candidates)
             # The error lists this version as supported: the second request may succeed.
             result = await super()._send_request(lifecycle.discover, {}, self._connect_options)
-        if self.revision.id not in result.supported_versions:
-            raise LocalError(
-                f"the server supports {', '.join(result.supported_versions)}, this client {self.revision.id}"
-            )
+        if self.revision.id not in (supported := result.supported_versions):
+            others = [item for item in candidates if not item.stateful and item.revision_id in supported]
+            if others:
+                return await self._change_version(session, others)
+            ids = ", ".join(candidate.revision_id for candidate in candidates) or self.revision.id
+            raise LocalError(f"the server supports {', '.join(supported)}, this client {ids}")
         session.connection.negotiated(self.revision, result.capabilities.model_dump())
         set_transport_revision(session, self.revision, candidates)
         self._server = result
@@ -301,18 +304,25 @@ class ClientCore(InputAnswers):
     async def _fall_back(
         self, session: Session, error: OpeningError, candidates: Sequence[Candidate[ClientCore]]
     ) -> ClientCore:
-        """Initialize the newest candidate that has a handshake lifecycle, over the same transport."""
-        legacy = legacy_candidates(self.revision, error, candidates)
-        if not legacy:
+        """Negotiate another version over the same transport: a stateless one that the error lists, or else the newest
+        that has a handshake lifecycle."""
+        others = other_candidates(self.revision, error, candidates)
+        if not others:
             raise LocalError(f"the server does not support {self.revision.id}: {error}") from error
-        client = legacy[-1].get()
-        self._request_meta = {}
         last_id = session.connection.last_id if isinstance(error, RequestTimeoutError) else 0
+        return await self._change_version(session, others, last_id)
+
+    async def _change_version(
+        self, session: Session, candidates: Sequence[Candidate[ClientCore]], last_id: int = 0
+    ) -> ClientCore:
+        """Negotiate the version of the last of these candidates, and then those before it."""
+        client = candidates[-1].get()
+        self._request_meta = {}
         session.connection = Connection(client.revision, "client", local_capabilities=client.capabilities)
         session.connection.last_id = last_id  # The response to the first request may still arrive.
-        set_transport_revision(session, client.revision, legacy)
+        set_transport_revision(session, client.revision, candidates)
         self._transfer_session(client, None)
-        return await client._negotiate(session, legacy)
+        return await client._negotiate(session, candidates)
 
     def _transfer_session(self, negotiated: ClientCore, server: BaseModel | None) -> None:
         """Give the session to the client of the negotiated protocol version."""

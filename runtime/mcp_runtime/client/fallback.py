@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 EndpointT = TypeVar("EndpointT", bound="Endpoint")
 OpeningError: TypeAlias = RemoteJSONRPCError | HTTPStatusError | RequestTimeoutError
 
+# The constant of the error for a version that the server does not support.
+UNSUPPORTED_VERSION: Final = "UNSUPPORTED_PROTOCOL_VERSION"
 _NO_RESPONSE_SECONDS: Final = 5.0  # Seconds without a response after which a server may have a handshake lifecycle.
 
 
@@ -46,10 +48,11 @@ def supported_versions(error: RemoteJSONRPCError | HTTPStatusError) -> list[Any]
     return versions if is_list(versions) else []
 
 
-def legacy_candidates(
+def other_candidates(
     revision: Revision, error: OpeningError, candidates: Sequence[Candidate[EndpointT]]
 ) -> Sequence[Candidate[EndpointT]]:
-    """Return the candidates with a handshake lifecycle that the server may support.
+    """Return the other candidates that the server may support, the one to try next as the last: a stateless one that
+    the error lists, or else those with a handshake lifecycle.
 
     Args:
         revision: The protocol version of the request that the server has rejected.
@@ -65,6 +68,8 @@ def legacy_candidates(
     stateful = [candidate for candidate in candidates if candidate.stateful]
     if isinstance(error, RequestTimeoutError):
         return stateful
+    if others := _other_stateless(revision, error, candidates):
+        return [*stateful, *others]
     code = error.code if isinstance(error, RemoteJSONRPCError) else 0
     if not stateful and code == INTERNAL_ERROR:
         raise error  # The server has failed, which says nothing about its versions.
@@ -74,6 +79,18 @@ def legacy_candidates(
     if not versions:
         raise error
     return [candidate for candidate in stateful if candidate.revision_id in versions]
+
+
+def _other_stateless(
+    revision: Revision, error: RemoteJSONRPCError | HTTPStatusError, candidates: Sequence[Candidate[EndpointT]]
+) -> Sequence[Candidate[EndpointT]]:
+    """Return the stateless candidates that an error about the version lists; all others if it lists none."""
+    others = [item for item in candidates if not item.stateful and item.revision_id != revision.id]
+    versions = supported_versions(error)
+    if versions:
+        return [candidate for candidate in others if candidate.revision_id in versions]
+    unsupported = revision.constants.get(UNSUPPORTED_VERSION)
+    return others if isinstance(error, RemoteJSONRPCError) and error.code == unsupported else ()
 
 
 def set_transport_revision(

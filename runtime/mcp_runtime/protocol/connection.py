@@ -42,17 +42,20 @@ class Connection:
     opens the connection, None without a handshake. `in_flight` has the ids of the peer's unanswered requests; it is
     None if the requests come from independent clients, whose ids may collide. `last_id` is the last id of `next_id`.
     `read_params` returns what reads the params of a message, `receivable` has the rows of the messages that may be
-    received now, `pending` the requests without a response.
+    received now, `pending` the requests without a response. `elsewhere` returns the event of a message that is of
+    another protocol version; it is None on a connection that has one version.
     """
 
     __slots__ = ("revision", "side", "local_capabilities", "remote_capabilities", "result_meta", "in_flight", "phase",
-                 "initialize_row", "last_id", "pending", "read_params", "receivable", "_sendable")  # fmt: skip
+                 "initialize_row", "last_id", "pending", "read_params", "receivable", "elsewhere",
+                 "_sendable")  # fmt: skip
 
     def __init__(self, revision: Revision, side: Side, local_capabilities: Capabilities) -> None:
         """Create one side of a new connection, in the first phase of the revision's lifecycle."""
         self.revision, self.local_capabilities = revision, local_capabilities
         self.side: Side = side
         self.read_params: Callable[[Sent], Read] = read_as_model
+        self.elsewhere: Callable[[jsonrpc.Message | list[jsonrpc.Message]], Event | None] | None = None
         self.remote_capabilities: Capabilities = {}
         self.result_meta, self.last_id, self.pending = b"", 0, _NO_REQUESTS
         self.in_flight: dict[Id, None] | None = _NO_IDS
@@ -66,6 +69,7 @@ class Connection:
         copy.result_meta, copy.read_params = self.result_meta, self.read_params
         copy._sendable, copy.receivable, copy.initialize_row = self._sendable, self.receivable, self.initialize_row
         copy.in_flight, copy.pending, copy.last_id = _NO_IDS, _NO_REQUESTS, 0
+        copy.elsewhere = None
         return copy
 
     def enter_phase(self, phase: Phase) -> None:
@@ -217,6 +221,8 @@ class Connection:
 
     def receive_message(self, message: jsonrpc.Message | list[jsonrpc.Message], in_batch: bool = False) -> Event:
         """Return the event of a decoded message, or of a decoded batch."""
+        if self.elsewhere is not None and not in_batch and (event := self.elsewhere(message)) is not None:
+            return event
         if isinstance(message, RequestMessage):  # Requests are the most frequent messages, and `match` is slower.
             return self._received_request(message, in_batch)
         match message:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MCPError
@@ -70,4 +71,14 @@ class Batch(Record):
         self.events = events
 
 
-Event = RequestReceived | NotificationReceived | ResponseReceived | MessageRejected | Batch
+class Redirected(Record):
+    """The peer sent a message of another protocol version, which has a session of its own. `handle` lets that handle
+    the message: it gets what sends the response, and returns True if there is or will be one."""
+
+    __slots__ = ("handle",)
+
+    def __init__(self, handle: Callable[[Callable[[bytes | None, int], None]], object]) -> None:
+        self.handle = handle
+
+
+Event = RequestReceived | NotificationReceived | ResponseReceived | MessageRejected | Batch | Redirected

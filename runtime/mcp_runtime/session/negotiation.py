@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from pydantic_core import from_json
 
@@ -14,6 +14,7 @@ from ..protocol.revision import META, Handshake, Revision
 from .interfaces import Candidate, Service, Transport
 
 T = TypeVar("T")
+_VERSION: Final = f"{META}protocolVersion"
 
 
 class LazyCandidate(Generic[T]):
@@ -37,8 +38,28 @@ def ready_candidate(revision: Revision, item: T) -> LazyCandidate[T]:
     return LazyCandidate(revision.id, isinstance(revision.lifecycle, Handshake), lambda: item)
 
 
+def newest(candidates: Sequence[Candidate[T]]) -> Candidate[T]:
+    """Return the candidate of the newest protocol version, a stateless one if there is any."""
+    stateless = [candidate for candidate in candidates if not candidate.stateful]
+    return (stateless or candidates)[-1]
+
+
+def version_of(params: object) -> str | None:
+    """Return the protocol version that the params of a message name: each of a stateless lifecycle does."""
+    meta = params.get("_meta") if is_object(params) else None
+    version = meta.get(_VERSION) if is_object(meta) else None
+    return version if version is None or isinstance(version, str) else ""
+
+
+def initialize_methods(candidates: Sequence[Candidate[Service]]) -> frozenset[str]:
+    """Return the methods of the requests that open a session."""
+    lifecycles = [candidate.get().revision.lifecycle for candidate in candidates[::-1] if candidate.stateful][:1]
+    return frozenset(item.initialize_request.method for item in lifecycles if isinstance(item, Handshake))
+
+
 def select_service(candidates: Sequence[Candidate[Service]], first: bytes) -> Service | None:
-    """Return the service of the protocol version that the first message of a connection names, or the newest one.
+    """Return the service of the protocol version that the first message of a connection names, or the newest one of
+    its lifecycle.
 
     Returns None if the message does not open a connection.
     """
@@ -49,9 +70,10 @@ def select_service(candidates: Sequence[Candidate[Service]], first: bytes) -> Se
     except ValueError:
         message = None
     params = message.get("params") if is_object(message) else None
-    meta = params.get("_meta") if is_object(params) else None
-    if stateless and (not stateful or (is_object(meta) and f"{META}protocolVersion" in meta)):
-        return stateless[-1].get()
+    version = version_of(params)
+    if stateless and (not stateful or version is not None):
+        # The newest one refuses a version that is not served: its error lists those that are.
+        return next((item for item in stateless if item.revision_id == version), stateless[-1]).get()
     requested = params.get("protocolVersion") if is_object(params) else None
     service = next((candidate for candidate in stateful if candidate.revision_id == requested), stateful[-1]).get()
     if not stateless:

@@ -23,6 +23,7 @@ from .identity import RequestAuth
 from .interfaces import Candidate, Dispatcher, Service, Transport
 from .negotiation import reject_message, select_service
 from .running import RunningRequest
+from .served_versions import ServedVersions
 from .session import Session
 from .tracing import OPENTELEMETRY
 
@@ -53,7 +54,7 @@ async def serve(
         while (first := await transport.receive()) is not None:
             service = select_service(candidates, first)
             if service is not None:
-                await _serve_session(service, transport, auth, scope, first)
+                await _serve_session(candidates, service, transport, auth, scope, first)
                 return
             reject_message(candidates, transport, first)
             await transport.drain()
@@ -73,19 +74,27 @@ def handler_of(dispatcher: Dispatcher) -> Callable[..., Any]:
 
 
 async def _serve_session(
+    candidates: Sequence[Candidate[Service]],
     service: Service,
     transport: Transport,
     auth: RequestAuth | None,
     scope: Mapping[str, Any] | None,
     first: bytes,
 ) -> None:
-    async with service.lifespan() as state:
+    def make_session(service: Service, state: Any) -> tuple[Session, Dispatcher]:
         dispatcher = service.dispatcher(state)
         connection = service.connection()
         dispatcher.stamp_server_info(connection)
         make = session_class(dispatcher)
         session = make(connection, transport, dispatcher.handle, dispatcher.initialize, auth=auth, scope=scope)
         dispatcher.attach(session)
+        return session, dispatcher
+
+    async with service.lifespan() as state:
+        session, dispatcher = make_session(service, state)
+        versions = ServedVersions(candidates, service, state, make_session)
+        if len(candidates) > 1 and any(not candidate.stateful for candidate in candidates):
+            versions.attach(session)
         runs_in_thread: RunsInThread | None = getattr(service, "runs_in_thread", None)
         if runs_in_thread is not None and type(session) is Session and isinstance(transport, ThreadTransport):
             session.note_request = CallsInThreads(session, runs_in_thread, transport).note
@@ -94,6 +103,7 @@ async def _serve_session(
             await session.run(first)
         finally:
             dispatcher.detach()
+            await versions.end()
             await dispatcher.background_tasks.end()
 
 

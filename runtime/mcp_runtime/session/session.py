@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import ConnectionClosedError, MCPError, ProtocolViolationError, RequestTimeoutError
 from ..protocol import jsonrpc
 from ..protocol.connection import Connection
-from ..protocol.events import Batch, Event, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
+from ..protocol.events import (
+    Batch,
+    Event,
+    MessageRejected,
+    NotificationReceived,
+    Redirected,
+    RequestReceived,
+    ResponseReceived,
+)
 from ..protocol.framing import OversizedMessage
 from ..protocol.jsonrpc import Id, NotificationMessage, OutgoingMessage, RequestMessage, to_plain
 from ..protocol.large.pieces import LARGE
@@ -85,9 +93,8 @@ class Session:
 
     async def run(self, first: bytes | None = None) -> None:
         """Receive messages, the first of which may be `first`; in the end fail requests with ConnectionClosedError."""
-        self._handlers = handlers = self._handlers.own()
-        handlers.drain = self.transport.drain
-        push = handlers.push = self.transport if isinstance(self.transport, PushTransport) else None
+        handlers = self.begin()
+        push: Any = handlers.push
         if first is not None:
             self._receive_bytes(first)
         try:
@@ -109,6 +116,17 @@ class Session:
             self._fail_pending()
             await self._handlers.finish(0)
             raise
+        await self.end()
+
+    def begin(self) -> RunningHandlers:
+        """Begin to handle messages, which `run` reads, or else another session of the same transport."""
+        self._handlers = handlers = self._handlers.own()
+        handlers.drain = self.transport.drain
+        handlers.push = self.transport if isinstance(self.transport, PushTransport) else None
+        return handlers
+
+    async def end(self) -> None:
+        """Fail the requests of this side, and let the handlers of the peer's end."""
         self._fail_pending()
         await self._handlers.finish(_DRAIN_SECONDS)
 
@@ -181,6 +199,8 @@ class Session:
                 if event.reply is not None:
                     reply(event.reply, event.code)
                     return True
+            case Redirected():
+                return bool(event.handle(reply))
             case Batch():
                 batch = BatchResponse(event.events, reply)  # All responses are sent in one message.
                 expects_response = bool(batch.pending)

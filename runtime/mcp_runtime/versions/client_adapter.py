@@ -102,11 +102,16 @@ def convert_server_info(converter: MessageConverter, server: BaseModel) -> BaseM
         row = handler_lifecycle.initialize_request
         fields = converter.to_handler.result(row.direction, row.method, fields)
         return row.read_result({**fields, "protocolVersion": converter.handler_revision.id})
+    if isinstance(handler_lifecycle, Stateless) and isinstance(wire_lifecycle, Stateless):
+        discover = wire_lifecycle.discover
+        return handler_lifecycle.discover.read_result(
+            converter.to_handler.result(discover.direction, discover.method, fields)
+        )
     shared: dict[str, Any] = {"capabilities": converter.handler_capabilities(fields["capabilities"])}
     if fields.get("instructions") is not None:
         shared["instructions"] = fields["instructions"]
     if isinstance(handler_lifecycle, Handshake):
-        server_info = fields.get("_meta", {}).get(f"{META}serverInfo", {"name": "", "version": ""})
+        server_info = (fields.get("_meta") or {}).get(f"{META}serverInfo", {"name": "", "version": ""})
         return handler_lifecycle.initialize_request.read_result(
             {**shared, "protocolVersion": converter.handler_revision.id, "serverInfo": server_info}
         )

@@ -13,6 +13,7 @@ from ...protocol.events import Event, RequestReceived
 from ...protocol.jsonrpc import Id, serialize
 from ...protocol.lifecycle import Phase
 from ...protocol.models import is_object
+from ...protocol.revision import META
 from ...session.interfaces import Channel, Reply
 from ...session.session import Session
 from ..raw.raw_connection import FROM_CLIENT, RawRequest, raw_request
@@ -28,6 +29,7 @@ _METHOD: Final = rb'"([\w/.-]{1,100})"'
 _HEAD: Final = re.compile(rb'\{"jsonrpc": ?"2\.0", ?"id": ?%b, ?"method": ?%b, ?"params": ?(?=\{)' % (_ID, _METHOD))
 _METHOD_FIRST: Final = re.compile(rb'\{"method": ?%b, ?"params": ?(?=\{)' % _METHOD)
 _ID_LAST: Final = re.compile(rb'\}, ?"jsonrpc": ?"2\.0", ?"id": ?%b\}\Z' % _ID)
+_HANDLED: Final = frozenset({"progressToken", f"{META}protocolVersion"})  # Of `_meta`.
 _TAIL: Final = 112  # Bytes that have the members after the params.
 
 
@@ -111,12 +113,13 @@ class DirectSession(Session):
         return link if link is not None and len(link.running) < _MAX_CALLS else None
 
     def _is_plain(self, method: str, params: Any) -> bool:
-        """Return True unless the bridge handles the method itself, or the params have a progress token."""
+        """Return True unless the bridge handles the method itself, or the params have a progress token or name the
+        version of a request that belongs to no session."""
         assert self.relay is not None, "a link belongs to a relay"
         if method in self.connection.receivable or method in self.relay.own_methods or not is_object(params):
             return False
         meta = params.get("_meta")
-        return meta is None or (is_object(meta) and "progressToken" not in meta)
+        return meta is None or (is_object(meta) and _HANDLED.isdisjoint(meta))
 
     def _begin(
         self, link: Link, request: RequestReceived, name: bytes, params: bytes, reply: Reply, channel: Channel

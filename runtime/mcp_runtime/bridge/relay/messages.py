@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ...errors import JSONRPCError, MCPError, RemoteJSONRPCError
@@ -38,11 +39,14 @@ def initialize_result(translation: Translation, upstream: OpenUpstream) -> dict[
     return {**own, names.server_info: info, **shared}
 
 
-def discover_result(translation: Translation, upstream: OpenUpstream) -> dict[str, Any]:
-    """Return the result of discovery for a client: what the upstream is, in the revision of the client."""
+def discover_result(translation: Translation, upstream: OpenUpstream, served: Sequence[str]) -> dict[str, Any]:
+    """Return the result of discovery for a client: what the upstream is, in the revision of the client.
+
+    `served` are the ids of the revisions that the bridge serves without sessions.
+    """
     details = upstream.details
     own: dict[str, Any] = {
-        "supportedVersions": [translation.down.id],
+        "supportedVersions": [*served],
         "capabilities": translation.server_capabilities(upstream.capabilities),
     }
     lifecycle = upstream.revision.lifecycle

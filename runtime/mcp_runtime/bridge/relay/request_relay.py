@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -40,9 +40,11 @@ _LEVEL = f"{META}logLevel"
 class RequestRelay(RelayBase):
     """Passes requests of clients without sessions to links of a pool."""
 
-    def __init__(self, state: BridgeState, revision: Revision) -> None:
-        """Create the relay of all clients of an endpoint, or of one connection."""
+    def __init__(self, state: BridgeState, revision: Revision, served: Sequence[str]) -> None:
+        """Create the relay of all clients of an endpoint, or of one connection; `served` are the ids of all revisions
+        without sessions that the bridge serves."""
         super().__init__(state, revision)
+        self._served = served
         self._suspended = SuspendedExchanges()
         self._listeners: set[Listener] = set()
         self._listening: dict[asyncio.Task[Any], None] = {}
@@ -90,7 +92,7 @@ class RequestRelay(RelayBase):
             return await self._call(link, Call(channel, id, method), params, release)
         try:
             if method == self.lifecycle.discover.method:
-                return discover_result(link.translation, link.upstream)
+                return discover_result(link.translation, link.upstream, self._served)
             if link.translation.up_is_stateless:
                 return await self._pass(link, Call(channel, id, method, holds=_LEVEL in meta), params)
             return await self._run_call(link, Call(channel, id, method), params)
@@ -106,7 +108,7 @@ class RequestRelay(RelayBase):
             raise JSONRPCError(INVALID_PARAMS, f"_meta needs {_VERSION} and {_CAPABILITIES} ({self.revision.id})")
         if meta[_VERSION] != self.revision.id:
             code = int(self.revision.constants["UNSUPPORTED_PROTOCOL_VERSION"])
-            data = {"supported": [self.revision.id], "requested": meta[_VERSION]}
+            data = {"supported": [*self._served], "requested": meta[_VERSION]}
             raise JSONRPCError(code, f"unsupported protocol version {meta[_VERSION]!r}", data)
         return meta
 

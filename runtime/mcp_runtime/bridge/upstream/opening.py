@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -134,7 +134,9 @@ class Opener:
 
     async def _open(self, client: ClientDetails, events: UpstreamEvents) -> OpenUpstream:
         errors: list[Exception] = []
-        for first in self._order(client.revision):
+        order, tried = [*self._order(client.revision)], set[str]()
+        while order:
+            tried.add((first := order.pop(0)).id)
             transport = self.connector.connect(first, events.stream_closed)
             session = UpstreamSession(RawConnection(first, "client", {}), transport, events.handle)
             session.connection.enter_phase(Phase.OPEN)  # Upstreams may send messages before their first result.
@@ -148,6 +150,7 @@ class Opener:
                 if not isinstance(error, Exception) or not self._may_try_other(error, first):
                     raise
                 errors.append(error)
+                order = [*self._listed(error, tried), *order]
                 continue
             if errors:
                 self._absent = Stateless if isinstance(upstream.revision.lifecycle, Handshake) else Handshake
@@ -155,7 +158,7 @@ class Opener:
         raise errors[0]
 
     def _order(self, requested: Revision) -> Sequence[Revision]:
-        """Return the revisions to try: one of either lifecycle."""
+        """Return the revisions to try: one of either lifecycle. Upstreams list others in their errors."""
         stateful = [revision for revision in self._revisions if isinstance(revision.lifecycle, Handshake)]
         stateless = [revision for revision in self._revisions if isinstance(revision.lifecycle, Stateless)]
         if isinstance(requested.lifecycle, Stateless):
@@ -166,6 +169,12 @@ class Opener:
         if self._absent is not None:
             order.sort(key=lambda revision: type(revision.lifecycle) is self._absent)
         return order
+
+    def _listed(self, error: Exception, tried: Collection[str]) -> Sequence[Revision]:
+        """Return the newest stateless revision that an error lists as supported, unless it was tried."""
+        versions = supported_versions(error) if isinstance(error, (RemoteJSONRPCError, HTTPStatusError)) else []
+        listed = [item for item in self._revisions if item.id in versions and isinstance(item.lifecycle, Stateless)]
+        return [item for item in listed if item.id not in tried][-1:]
 
     def _may_try_other(self, error: Exception, first: Revision) -> bool:
         if isinstance(error, RequestTimeoutError):

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from .errors import SkillVerificationError as SkillVerificationError
     from .errors import ToolError as ToolError
     from .errors import ToolResultError as ToolResultError
+    from .errors import UnwritableValueError as UnwritableValueError
     from .errors import printable as printable
     from .gateway.gateways import Gateway as Gateway
     from .http.urls import is_https_url as is_https_url
@@ -172,6 +173,7 @@ __all__ = [
     "ToolHints",
     "ToolResultError",
     "Transport",
+    "UnwritableValueError",
     "UserMessage",
     "asgi_app",
     "choose_model",
@@ -257,6 +259,7 @@ _MODULES = {
     "ConversionError": "errors",
     "HTTPStatusError": "errors",
     "InvalidMessageError": "errors",
+    "UnwritableValueError": "errors",
     "InvalidResponseError": "errors",
     "InvalidSchemaError": "errors",
     "JSONRPCError": "errors",

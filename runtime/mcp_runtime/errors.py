@@ -5,6 +5,7 @@ MCPError
 │   ├── ProtocolViolationError              the message may not be sent now, or needs an undeclared capability
 │   │   └── ClientCapabilityError           the client cannot do what a function of an app requests
 │   ├── InvalidMessageError                 params or a result do not match the schema of the revision
+│   │   └── UnwritableValueError            a value has no form in JSON
 │   ├── ConversionError                     a message cannot be converted to the other side's revision
 │   ├── ConnectionClosedError               there is no connection, or it closed before the response arrived
 │   ├── AuthorizationError                  no access token could be obtained
@@ -82,6 +83,11 @@ class ClientCapabilityError(ProtocolViolationError):
 
 class InvalidMessageError(LocalError):
     """Raised if params or a result do not match the schema; correct the property that the message names."""
+
+
+class UnwritableValueError(InvalidMessageError):
+    """Raised if a value has no form in JSON; the message names its place, the reason and what to write, and never
+    contains the value."""
 
 
 class ConversionError(LocalError):

@@ -10,12 +10,14 @@ from types import ModuleType
 from typing import Any, ClassVar, Final, Literal, cast
 from urllib.parse import quote
 
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
-from ..errors import InvalidMessageError, LocalError
+from ..errors import LocalError, UnwritableValueError
 from ..protocol import finite_numbers
+from ..usage.unwritable import is_unicode, text_problem, unwritable
 from .introspection.generated_types import wire_model
 from .introspection.other_versions import as_own
+from .introspection.own_forms import fallback, is_known, with_own_names
 
 # The MIME types of common files, which a table of the operating system may lack or name otherwise.
 _MIME_TYPES: Final = {
@@ -198,12 +200,14 @@ class AssistantMessage(Message):
 
 def to_content_blocks(value: Any, t: ModuleType, indent: int | None = None) -> list[Any]:
     """Return the content blocks of a value: text for a string, the blocks of all items for a list, JSON text
-    otherwise. Raises InvalidMessageError for a value that JSON cannot express."""
+    otherwise. Raises UnwritableValueError for a value that JSON cannot express."""
     match as_own(value, t):
         case None:
             return []
         case str():
-            return [t.TextContent(text=str.__str__(value))]  # Of a subclass, such as an enumeration, its text.
+            return [
+                t.TextContent(text=checked_text(str.__str__(value)))
+            ]  # Of a subclass, such as an enumeration, its text.
         case Image():
             return [t.ImageContent(data=value.encoded(), mime_type=value.mime_type)]
         case Audio():
@@ -225,21 +229,33 @@ def to_content_blocks(value: Any, t: ModuleType, indent: int | None = None) -> l
 def json_text(value: Any, indent: int | None) -> str:
     """Return a value as JSON text, with so many spaces of indentation, or in one line for None.
 
-    An object that has no JSON form is written as its attributes with type hints, or as `str(object)`. Raises
-    InvalidMessageError for NaN, infinity, and bytes that are not UTF-8.
+    An object of a class that pydantic does not know is written as its attributes with type hints. Raises
+    UnwritableValueError for one without them, for NaN and infinity, and for bytes and texts that are not UTF-8.
     """
     try:
-        plain = to_jsonable_python(value, fallback=_fallback)
+        plain = to_jsonable_python(with_own_names(value), fallback=fallback)
         text = to_json(plain, indent=indent)
-    except (PydanticSerializationError, ValueError) as error:
-        raise InvalidMessageError(f"JSON cannot express it: {error}") from None
+    except ValueError as error:
+        raise UnwritableValueError(unwritable(value, is_known) or str(error)) from None
     _require_finite(text, value)
     return text.decode()
 
 
+def checked_text(text: str) -> str:
+    """Return a text that can be sent. Raises UnwritableValueError for half of a surrogate pair."""
+    if not is_unicode(text):
+        raise UnwritableValueError(text_problem(text) or "the text cannot be sent")
+    return text
+
+
 def require_finite(plain: Any, value: Any = None) -> None:
-    """Raise InvalidMessageError if plain JSON contains NaN or infinity, or null for a NaN of its original value."""
-    _require_finite(to_json(plain), value)
+    """Raise UnwritableValueError for plain JSON that contains NaN or infinity, or null for a NaN of its original value,
+    or text that is not UTF-8."""
+    try:
+        text = to_json(plain)
+    except ValueError as error:
+        raise UnwritableValueError(unwritable(plain) or str(error)) from None
+    _require_finite(text, value)
 
 
 def as_list(value: object) -> list[Any]:
@@ -247,15 +263,8 @@ def as_list(value: object) -> list[Any]:
     return list(cast(list[Any], value)) if isinstance(value, (list, tuple)) else [value]
 
 
-def _fallback(value: Any) -> Any:
-    from .introspection.type_hints import attributes_of
-
-    attributes = attributes_of(value)
-    return str(value) if attributes is None else attributes
-
-
 def _require_finite(text: bytes, value: Any) -> None:
     try:
         finite_numbers.require_finite(text, value)
     except ValueError as error:
-        raise InvalidMessageError(str(error)) from None
+        raise UnwritableValueError(unwritable(value) or str(error)) from None

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import ValidationError
 
 from ..auth.scopes import check_scopes
-from ..errors import JSONRPCError, LocalError
+from ..errors import JSONRPCError, LocalError, UnwritableValueError
 from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import format_validation_error, is_object
 from ..server.context import ServerContext
@@ -86,5 +86,8 @@ class Prompt:
                 role, content = "user", value
         if is_object(content) and isinstance(content.get("type"), str):
             return [self._t.PromptMessage.model_validate({"role": role, "content": content})]
-        blocks = to_content_blocks(content, self._t, self._indent)
+        try:
+            blocks = to_content_blocks(content, self._t, self._indent)
+        except UnwritableValueError as error:
+            raise UnwritableValueError(f"{self._description} returned a value that cannot be sent: {error}") from None
         return [self._t.PromptMessage(role=role, content=block) for block in blocks]

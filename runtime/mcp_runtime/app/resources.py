@@ -12,11 +12,12 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 from pydantic_core import ValidationError
 
 from ..auth.scopes import check_scopes
-from ..errors import InvalidMessageError, JSONRPCError, LocalError
+from ..errors import JSONRPCError, LocalError, UnwritableValueError
 from ..http.urls import is_https_url
 from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import format_validation_error
 from ..server.context import ServerContext
+from ..usage.unwritable import text_problem
 from .components.own_rounds import with_encrypted_state
 from .components.uri_templates import URITemplate
 from .content import Audio, File, Image, as_list, json_text
@@ -91,6 +92,8 @@ class Resource:
             case self._t.ResourceContents():
                 return value
             case str():
+                if (problem := text_problem(value)) is not None:
+                    raise self._unwritable(problem)
                 return self._t.TextResourceContents(uri=uri, text=value, mime_type=self._mime_type or "text/plain")
             case bytes():
                 kind = self._mime_type or "application/octet-stream"
@@ -101,9 +104,12 @@ class Resource:
             case _:
                 try:
                     text = json_text(value, self._indent)
-                except InvalidMessageError as error:
-                    raise InvalidMessageError(f"{self._description} returned a value: {error}") from None
+                except UnwritableValueError as error:
+                    raise self._unwritable(error) from None
                 return self._t.TextResourceContents(uri=uri, text=text, mime_type=self._mime_type or "application/json")
+
+    def _unwritable(self, reason: object) -> UnwritableValueError:
+        return UnwritableValueError(f"{self._description} returned a value that cannot be sent: {reason}")
 
     def _check_scheme(self, public: bool) -> None:
         """Warn about an https URI that is not public: clients may fetch it without this server.

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from types import GenericAlias, ModuleType, NoneType, UnionType
+from types import GenericAlias, ModuleType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Union, cast, get_args, get_origin
 
 import typing_extensions
-from pydantic_core import PydanticSerializationError, SchemaError, ValidationError
+from pydantic_core import SchemaError, ValidationError, to_json
 
 from ..errors import InvalidMessageError, InvalidSchemaError, LocalError
 from ..json_schema.validator import CompiledSchema, compile_schema
 from ..protocol.models import format_validation_error, is_model, is_model_type, is_object
+from ..usage.unwritable import unwritable
 from .content import Audio, File, Image, require_finite
+from .introspection.descriptions import is_description
 from .introspection.generated_types import wire_model
 from .introspection.other_versions import own_type
+from .introspection.own_forms import fallback, holds_any, is_known, serializer_of, serializer_of_class, with_own_names
 from .introspection.scalars import scalar_type
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 WRAPPED_KEY: Final = "result"
 
 _CONTENT: Final = (Image, Audio, File)
-_WRAPPED: Final = (str, int, float, bool, bytes, NoneType)
+_BASES: Final = (str, bool, int, float, bytes)  # A subclass that pydantic does not know is written as one of these.
 _SCALARS: Final = (str, int)
 _SEQUENCES: Final = (list, tuple, Sequence)
 
@@ -91,38 +94,61 @@ def _scalar_output(declared: Any, name: str, description: str) -> Output:
 def _output(declared: Any, description: str) -> Output | None:
     """Return the output of a type; None for a class without type hints. Raises an error of `_no_schema_errors`."""
     from .introspection.argument_models import StrictJsonSchema
+    from .introspection.descriptions import described
     from .introspection.type_hints import attribute_model
 
     bare = _bare(declared)
     if bare is Any or bare is object or bare in (list, tuple, dict, set, frozenset):
         return None
+    declared = described(declared)
     wraps = not _is_object(bare)
-    if wraps and isinstance(bare, type) and not isinstance(bare, GenericAlias) and bare not in _WRAPPED:
-        declared = attribute_model(bare)
+    if wraps and not _is_written(bare):
+        scalar = next((kind for kind in _BASES if issubclass(bare, kind)), None)
+        declared = attribute_model(bare) if scalar is None else scalar
         if declared is None:
             return None
-        wraps = False
+        wraps = scalar is not None
     adapter = _adapter(declared)
     schema = adapter.json_schema(mode="serialization", by_alias=True, schema_generator=StrictJsonSchema)
+    serializer, has_any = serializer_of(adapter.core_schema), holds_any(adapter.core_schema)
+
+    def plain(validated: Any) -> Any:
+        # A model is dumped by its own class: it may be a subclass with more fields.
+        own = serializer_of_class(cast(Any, type(validated))) if is_model(validated) else serializer
+        if has_any:  # What stands there is written by its own class.
+            validated = with_own_names(validated)
+        if own is not None:
+            return own.to_python(validated, mode="json", by_alias=True, fallback=fallback)
+        if is_model(validated):
+            return validated.model_dump(mode="json", by_alias=True, fallback=fallback)
+        return adapter.dump_python(validated, mode="json", by_alias=True, fallback=fallback)
 
     def structure(value: Any) -> Any:
+        validated: Any = value
         try:
             validated = adapter.validate_python(value, by_alias=True, by_name=True)
-            # A model is dumped by its own class: it may be a subclass with more fields.
-            if is_model(validated):
-                structured: Any = validated.model_dump(mode="json", by_alias=True)
-            else:
-                structured = adapter.dump_python(validated, mode="json", by_alias=True)
+            structured = plain(validated)
             require_finite(structured, validated)
         except ValidationError as error:
             reason = format_validation_error(error)
-        except (InvalidMessageError, PydanticSerializationError) as error:
+        except ValueError as error:
+            reason = unwritable(validated, is_known) or str(error)
+        except InvalidMessageError as error:
             reason = str(error)
         else:
             return {WRAPPED_KEY: structured} if wraps else structured
         raise InvalidMessageError(f"{description} returned a value that does not match its return type: {reason}")
 
     return Output(_wrap(schema) if wraps else _object(schema), structure)
+
+
+def _is_written(bare: Any) -> bool:
+    """Return True for a class that pydantic can write, or a named tuple, the types of which may be replaced."""
+    from .introspection.type_hints import is_readable
+
+    if not isinstance(bare, type) or isinstance(bare, GenericAlias):
+        return True  # No class: pydantic says later what it thinks of it.
+    return is_readable(bare) or hasattr(bare, "_fields")
 
 
 def _adapter(declared: Any) -> TypeAdapter[Any]:
@@ -153,10 +179,12 @@ def output_from_schema(schema: Mapping[str, Any], description: str) -> Output:
     def structure(value: Any) -> Any:
         plain: Any = None
         try:
-            plain = adapter.dump_python(value, mode="json", by_alias=True)
+            plain = adapter.dump_python(with_own_names(value), mode="json", by_alias=True, fallback=fallback)
             require_finite(plain, value)
             error = check.first_error(plain)
-        except (InvalidMessageError, PydanticSerializationError) as exc:
+        except ValueError as exc:
+            error = unwritable(value, is_known) or str(exc)
+        except InvalidMessageError as exc:
             error = str(exc)
         if error is not None:
             raise InvalidMessageError(f"{description} returned a value that does not match its output schema: {error}")
@@ -181,7 +209,10 @@ def _declared_type(returns: Any, t: ModuleType) -> Any:
         return isinstance(bare, type) and issubclass(own_type(bare, t) or bare, results)
 
     if get_origin(returns) is Annotated and is_result(returns):
-        _, first, *metadata = get_args(returns)
+        types = [item for item in get_args(returns)[1:] if not is_description(item)]
+        if not types:
+            return None
+        first, *metadata = types
         return Annotated[(first, *metadata)] if metadata else first
     if is_result(returns):
         return None
@@ -226,4 +257,8 @@ def _object(schema: dict[str, Any]) -> dict[str, Any]:
     reference = schema.get("$ref")
     if not isinstance(reference, str) or not is_object(definitions := schema.get("$defs")):
         return schema
-    return {**definitions[reference.rpartition("/")[2]], "$defs": definitions}
+    own = {key: value for key, value in schema.items() if key not in ("$ref", "$defs")}
+    whole = {**definitions[reference.rpartition("/")[2]], **own, "$defs": definitions}
+    if f'"{reference}"'.encode() not in to_json(whole):  # It does not contain itself.
+        whole["$defs"] = {name: item for name, item in definitions.items() if not reference.endswith(f"/{name}")}
+    return whole if whole["$defs"] else {key: value for key, value in whole.items() if key != "$defs"}

@@ -11,7 +11,14 @@ from typing import Any, Final, Literal, TypeVar, cast
 
 from pydantic_core import ValidationError
 
-from ..errors import InvalidMessageError, InvalidResponseError, ProtocolViolationError, RemoteJSONRPCError
+from ..errors import (
+    InvalidMessageError,
+    InvalidResponseError,
+    ProtocolViolationError,
+    RemoteJSONRPCError,
+    UnwritableValueError,
+)
+from ..usage.unwritable import escaped, unwritable
 from . import jsonrpc
 from .capabilities import (
     MISSING_CAPABILITY_ERROR,
@@ -130,7 +137,12 @@ class Connection:
             raise InvalidMessageError(f"{row.method!r} in {self.revision.id}: the result must be {names}, not {name}")
         if meta and getattr(result, "meta", None) is not None:
             meta = b""
-        data = jsonrpc.result(request.id, result, meta)
+        try:
+            data = jsonrpc.result(request.id, result, meta)
+        except ValueError as error:
+            raise UnwritableValueError(
+                f"{row.method!r} in {self.revision.id}: the result cannot be sent: {error}"
+            ) from None
         self.finish(request)
         return data
 
@@ -139,8 +151,11 @@ class Connection:
         self.finish(request)
         try:
             return jsonrpc.error(request.id, code, message, data)
-        except ValueError:  # The message or data cannot be serialized, but the peer still needs a response.
-            return jsonrpc.error(request.id, jsonrpc.INTERNAL_ERROR, "internal error")
+        except ValueError as error:  # The peer still needs a response.
+            message = escaped(message)
+            if data is not None and (reason := unwritable(data) or str(error)):
+                message = f"{message} (the data of this error cannot be sent: {reason})"
+            return jsonrpc.error(request.id, code, message)
 
     def finish(self, request: RequestReceived) -> None:
         """Mark a request as finished: answered, or cancelled."""
@@ -183,12 +198,12 @@ class Connection:
         return checked
 
     def _serialized(self, row: Sent, write: Callable[..., bytes], *parts: Any) -> bytes:
-        """Serialize a message. Raises InvalidMessageError for values that JSON cannot represent (an unpaired
+        """Serialize a message. Raises UnwritableValueError for values that JSON cannot represent (an unpaired
         surrogate)."""
         try:
             return write(*parts)
         except ValueError as error:
-            raise InvalidMessageError(f"{row.method!r} in {self.revision.id}: params: {error}") from None
+            raise UnwritableValueError(f"{row.method!r} in {self.revision.id}: params: {error}") from None
 
     def _reject_malformed(self, id: Id | None, code: int, reason: str, may_respond: bool = False) -> MessageRejected:
         """Return the rejection of a malformed message; without a readable id its `id` is absent or null, by

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pydantic_core import SchemaSerializer, from_json, to_json
 
 from ..usage.records import Record
+from ..usage.unwritable import unwritable
 from .finite_numbers import DIGITS_AS_ZERO, MANY_DIGITS, is_finite, may_have_infinity, require_finite
 from .models import is_list, is_object
 from .parts import LONG, MAX_PARTS, has_more_parts
@@ -236,16 +237,31 @@ _WRITERS: Final = _Writers()
 
 
 def serialize(value: Any) -> bytes:
-    """Serialize a model or plain JSON. Raises ValueError for values that JSON cannot express, such as NaN."""
-    written = _WRITERS[type(value)](value)
+    """Serialize a model or plain JSON. Raises ValueError for values that JSON cannot express, such as NaN; its message
+    names the place and the reason."""
+    try:
+        written = _WRITERS[type(value)](value)
+    except ValueError as error:
+        raise ValueError(unwritable(value, _is_writable) or str(error)) from None
     # NaN, infinity, or a NaN that became null? The words may be part of a string. To look for one byte costs least.
     if (
         (b"N"[0] in written and b"NaN" in written)
         or (b"I"[0] in written and b"Infinity" in written)
         or written.partition(b"null")[1]
     ):
-        require_finite(written, value)
+        try:
+            require_finite(written, value)
+        except ValueError as error:
+            raise ValueError(unwritable(value) or str(error)) from None
     return written
+
+
+def _is_writable(value: object) -> bool:
+    try:
+        to_json(value)
+    except ValueError:
+        return False
+    return True
 
 
 def to_plain(model: BaseModel) -> Any:

@@ -15,7 +15,7 @@ from pydantic_core import ValidationError, from_json, to_json
 
 from ..encryption import InvalidTokenError, KeyRing, process_key_ring
 from ..endpoint.checks import warn_about_changed_requests, warn_about_secrets
-from ..errors import InvalidMessageError, JSONRPCError
+from ..errors import InvalidMessageError, JSONRPCError, UnwritableValueError
 from ..protocol.capabilities import (
     MISSING_CAPABILITY_ERROR,
     Capabilities,
@@ -73,8 +73,10 @@ def input_request_params(
         value: dict[str, Any] | None = from_json(serialize(params))
         model = validator(row.params)(value)
     except ValueError as error:
-        reason = format_validation_error(error) if isinstance(error, ValidationError) else str(error)
+        if not isinstance(error, ValidationError):
+            raise UnwritableValueError(f"{row.method!r}: params: {error} ({revision.id})") from None
         if params or row.params_required:
+            reason = format_validation_error(error)
             raise InvalidMessageError(f"{row.method!r}: params: {reason} ({revision.id})") from None
         value = model = None
     check_input_requests(revision, capabilities, [(row, model)])

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from ..errors import InvalidMessageError, JSONRPCError
+from ..errors import InvalidMessageError, JSONRPCError, UnwritableValueError
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
@@ -47,7 +47,8 @@ async def run_notification_handler(notification: NotificationReceived, handle: H
 def error_response(connection: Connection, request: RequestReceived, error: BaseException) -> tuple[bytes, int]:
     """Return the error response to a request whose handler failed, and its code.
 
-    Only a JSONRPCError is sent to the client with its message; other exceptions become "internal error" and are logged.
+    Only a JSONRPCError is sent with its message, and an UnwritableValueError with its reason; other exceptions become
+    "internal error" and are logged.
     Raises the CancelledError of a task that is cancelled.
     """
     if _is_task_cancelled(error):
@@ -57,6 +58,9 @@ def error_response(connection: Connection, request: RequestReceived, error: Base
         if code != error.code:
             _log.warning("%r: %d is sent instead of the reserved code %d", request.row.method, code, error.code)
         return connection.send_error(request, code, error.message, error.data), code
+    if isinstance(error, UnwritableValueError):  # Its message has places and types, and no values.
+        _log.error("%s", error)
+        return connection.send_error(request, INTERNAL_ERROR, f"internal error: {error}"), INTERNAL_ERROR
     if isinstance(error, InvalidMessageError):
         _log.error("%s", error)
     else:

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import ValidationError, from_json
 
-from ..errors import InvalidMessageError, InvalidResponseError, ProtocolViolationError, RemoteJSONRPCError
+from ..errors import (
+    InvalidMessageError,
+    InvalidResponseError,
+    ProtocolViolationError,
+    RemoteJSONRPCError,
+    UnwritableValueError,
+)
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import serialize
@@ -125,7 +131,9 @@ class ConvertingChannel(ChannelProxy):
             if row.params is not None:
                 validator(row.params)(value)
         except ValueError as error:
-            reason = format_validation_error(error) if isinstance(error, ValidationError) else str(error)
             revision_id = self._converter.handler_revision.id
+            if not isinstance(error, ValidationError):
+                raise UnwritableValueError(f"{row.method!r} in {revision_id}: params: {error}") from None
+            reason = format_validation_error(error)
             raise InvalidMessageError(f"{row.method!r} in {revision_id}: params: {reason}") from None
         return value

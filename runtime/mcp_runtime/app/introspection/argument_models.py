@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any, Final, cast, get_args, get_origin
 
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, create_model
@@ -13,6 +14,8 @@ from pydantic_core import CoreSchema, PydanticSerializationError, SchemaValidato
 
 from ...errors import LocalError
 from ...protocol.models import untrusted_input_schema
+from .descriptions import described
+from .own_forms import with_own_names
 from .type_hints import UNREADABLE, attributes_of, readable_hint
 
 _NO_DEFAULT: Final = inspect.Parameter.empty
@@ -29,9 +32,33 @@ class JsonSchema(GenerateJsonSchema):
             warnings.simplefilter("ignore", PydanticJsonSchemaWarning)  # Defaults without a JSON form are omitted.
             return super().generate(schema, mode)
 
+    def model_schema(self, schema: Any) -> Any:
+        with self._named_by(schema):
+            return super().model_schema(schema)
+
+    def dataclass_schema(self, schema: Any) -> Any:
+        with self._named_by(schema):
+            return super().dataclass_schema(schema)
+
+    def typed_dict_schema(self, schema: Any) -> Any:
+        with self._named_by(schema):
+            return super().typed_dict_schema(schema)
+
+    @contextmanager
+    def _named_by(self, schema: Any) -> Generator[None]:
+        """Name the properties of a type as its own configuration says, which pydantic applies to values only."""
+        outer = self.by_alias
+        key = "serialize_by_alias" if self.mode == "serialization" else "validate_by_alias"
+        configuration: Mapping[str, Any] = schema.get("config") or {}
+        self.by_alias = configuration.get(key) is not False
+        try:
+            yield
+        finally:
+            self.by_alias = outer
+
     def encode_default(self, dft: Any) -> Any:
         try:
-            return super().encode_default(dft)
+            return super().encode_default(with_own_names(dft) if self.mode == "serialization" else dft)
         except PydanticSerializationError:
             return to_jsonable_python(dft, by_alias=self.by_alias, fallback=_attributes)
 
@@ -133,6 +160,7 @@ def untrusting_validator(model: type[BaseModel]) -> SchemaValidator:
 
 def annotation(name: str, hint: Any, text: str | None) -> Any:
     """Return the hint with the name of its argument, and the description of the docstring, unless it has its own."""
+    hint = described(hint)
     field = Field(alias=name) if text is None else Field(alias=name, description=text)
     if get_origin(hint) is Annotated:
         inner, *metadata = get_args(hint)

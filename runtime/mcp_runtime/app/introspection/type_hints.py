@@ -62,7 +62,7 @@ def readable_hint(hint: Any, scope: _Scope = _ARGUMENT) -> Any:
     Values have the type of the hint, or are models of it in the scope `RESULT`. Raises LocalError for a type that
     contains itself.
     """
-    if get_origin(hint) is None and _is_readable(hint):
+    if get_origin(hint) is None and is_readable(hint):
         return hint
     if hint in scope.enclosing:
         name = getattr(hint, "__name__", hint)
@@ -103,7 +103,8 @@ def attributes_of(value: object) -> dict[str, Any] | None:
     return {name: getattr(value, name) for name in names} or None
 
 
-def _is_readable(hint: Any) -> bool:
+def is_readable(hint: Any) -> bool:
+    """Return True if pydantic can read a type."""
     try:
         TypeAdapter[Any](hint)
     except UNREADABLE:

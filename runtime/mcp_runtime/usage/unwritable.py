@@ -1,0 +1,124 @@
+"""What cannot be written as JSON: where it stands in a value, why, and what to write instead.
+
+This is looked for only when a value could not be written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+_PLAIN: Final = (int, bool, type(None))
+_MAX_DEPTH: Final = 100
+_MAX_VALUES: Final = 100_000
+_SURROGATES: Final = (0xD800, 0xDFFF)
+
+
+def is_unicode(text: str) -> bool:
+    """Return False for text with half of a surrogate pair, which UTF-8 does not have."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def escaped(text: str) -> str:
+    """Return text with each half of a surrogate pair escaped, as Python writes it in a literal."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def text_problem(text: str) -> str | None:
+    """Return why a text cannot be written, and the remedy; None if it can."""
+    if is_unicode(text):
+        return None
+    at, code = next((at, ord(one)) for at, one in enumerate(text) if _SURROGATES[0] <= ord(one) <= _SURROGATES[1])
+    return (
+        f"the character {at} is U+{code:04X}, half of a surrogate pair, which UTF-8 does not have: "
+        'write text.encode(errors="replace").decode()'
+    )
+
+
+def unwritable(value: object, is_known: Any = None) -> str | None:
+    """Return the place of the first part of a value that JSON cannot express, with the reason and the remedy; None if
+    there is none.
+
+    Args:
+        value: The value: models, dataclasses, collections and what they contain.
+        is_known: Called with a value of another class; True if it can be written. Without it, all of them can.
+    """
+    for number, (place, item) in enumerate(_parts(value, "", 0)):
+        reason = _reason(item, is_known)
+        if reason is not None:
+            return f"{place.removeprefix('.')}: {reason}" if place else reason
+        if number > _MAX_VALUES:
+            break
+    return None
+
+
+def _reason(item: Any, is_known: Any) -> str | None:
+    if isinstance(item, str):
+        return text_problem(str.__str__(item))
+    if isinstance(item, (bytes, bytearray)):
+        return _bytes_problem(bytes(item))
+    if isinstance(item, float):
+        return None if math.isfinite(item) else "JSON has no number NaN or infinity"
+    if is_known is None or is_known(item):
+        return None
+    return (
+        f"a value of the type {type(item).__qualname__!r} has no form in JSON: return text, a JSON type, a model or a "
+        "dataclass"
+    )
+
+
+def _bytes_problem(data: bytes) -> str | None:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return (
+            f"bytes that are not UTF-8 text (byte {error.start}) have no form in JSON: return File(data=…), "
+            "Image(data=…) or Audio(data=…), or encode them in base64"
+        )
+    return None
+
+
+def _parts(value: Any, place: str, depth: int) -> Iterator[tuple[str, Any]]:
+    """Yield what a value consists of, with the place of each part."""
+    if depth > _MAX_DEPTH or isinstance(value, _PLAIN):
+        return
+    if isinstance(value, (str, bytes, bytearray, float)):
+        yield place, value
+        return
+    members = _members(value)
+    if members is None:
+        yield place, value
+        return
+    for name, item in members:
+        is_text = isinstance(name, str)
+        if is_text and not is_unicode(name):
+            yield f"{place}.{escaped(name)}", name
+        inner = f"[{name}]" if isinstance(name, int) else f".{escaped(name if is_text else str(name))}"
+        yield from _parts(item, place + inner, depth + 1)
+
+
+def _members(value: object) -> Iterator[tuple[Any, Any]] | None:
+    """Return the names and values of what a value contains; None if it contains nothing."""
+    kind = cast(Any, type(value))
+    items: Any = value
+    if issubclass(kind, Mapping):
+        return iter([*items.items()])
+    if issubclass(kind, (list, tuple, set, frozenset)):
+        return enumerate(items)
+    fields: Any = getattr(kind, "__pydantic_fields__", None)
+    if fields is not None:
+        own = vars(value)  # Not `getattr`: a field may be deprecated.
+        named = [(getattr(field, "alias", None) or name, own.get(name)) for name, field in fields.items()]
+        extra: Any = getattr(value, "__pydantic_extra__", None) or {}
+        return iter([*named, *extra.items()])
+    if dataclasses.is_dataclass(kind):
+        return iter([(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(kind)])
+    return None

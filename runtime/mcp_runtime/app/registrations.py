@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, overloa
 from ..endpoint.unawaited import plain_to_async
 from ..errors import LocalError
 from ..http.urls import encoded_uri
+from ..protocol.uris import find_uri
 from ..usage.functions import check_accepts, check_function
 from ..usage.keywords import checked
 from ..usage.rules import shown
@@ -209,7 +210,8 @@ class Registrations(Administration):
     def remove_resource(self, uri: str, version: str | None = None) -> None:
         """Remove a resource or a resource template, or one version of it, also at run time. Raises LocalError if there
         is none at this URI."""
-        self._remove("resources", self._registry.resources, uri, version)
+        registered = find_uri(uri, self._registry.resources)
+        self._remove("resources", self._registry.resources, registered or uri, version)
 
     def remove_prompt(self, name: str, version: str | None = None) -> None:
         """Remove a prompt, or one version of it, also at run time. Raises LocalError if there is none."""

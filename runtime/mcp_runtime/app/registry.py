@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InvalidMessageError, JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_PARAMS
+from ..protocol.uris import find_uri
 from ..protocol.wire.core_records import as_model
 from ..server.context import ServerContext
 from ..server.lists import paginate
@@ -68,9 +69,16 @@ class Registry(ProvidedItems):
             return serve(ctx, params, states)
 
         call_next = chain([*self.middleware, *self.transforms], name, handler)
+        if name == "read_resource" and (written := self.written_uri(params.uri)) != params.uri:
+            return self._read_as_written(call_next, ctx, params, written)
         if name != "call_tool":
             return call_next(ctx, params)
         return self._call_tool_through(call_next, ctx, params)
+
+    async def _read_as_written(self, call_next: CallNext, ctx: ServerContext, params: Any, written: str) -> Any:
+        """Return the contents of a resource with the URI of the client; middleware sees the one of the app."""
+        result = await call_next(ctx, params.model_copy(update={"uri": written}))
+        return with_prefixed_uri(result, written, params.uri)
 
     def result_types(self, name: str) -> tuple[type, ...]:
         """Return the types of the results of a request; `name` is the name of its handler."""
@@ -272,7 +280,7 @@ class Registry(ProvidedItems):
         name, uri = getattr(ref, "name", None), getattr(ref, "uri", None)
         prompts = (definition.name for definition in self.all("prompts"))
         templates = (definition.uri_template for definition in self.all_resources(templates=True))
-        return name in prompts if uri is None else uri in templates or self.has_resource(uri)
+        return name in prompts if uri is None else find_uri(uri, templates) is not None or self.has_resource(uri)
 
     def _completion(self, suggestion: Any) -> Any:
         suggestion = as_own(suggestion, self._t, (self._t.Completion,))

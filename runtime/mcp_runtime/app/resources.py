@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType, NoneType, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
@@ -15,11 +15,12 @@ from ..auth.scopes import check_scopes
 from ..errors import JSONRPCError, LocalError, UnwritableValueError
 from ..http.urls import is_https_url
 from ..protocol.jsonrpc import INVALID_PARAMS
-from ..protocol.models import format_validation_error
+from ..protocol.models import format_validation_error, is_object
+from ..protocol.uris import uri_key_with_fragment
 from ..server.context import ServerContext
 from ..usage.unwritable import text_problem
 from .components.own_rounds import with_encrypted_state
-from .components.uri_templates import URITemplate
+from .components.uri_templates import URITemplate, Value
 from .content import Audio, File, Image, as_list, json_text
 from .introspection.generated_types import wire_model
 from .introspection.other_versions import as_own
@@ -27,6 +28,7 @@ from .settings import ResourceSettings, tags_of, to_definition, to_wire, version
 from .signature import Signature, function_name
 
 _UNTYPED: Final = (Any, object, NoneType, inspect.Signature.empty)
+_PATHS: Final = ("path", "file-path", "directory-path")  # The formats of the types of paths.
 _log: Final = logging.getLogger(__name__)
 
 
@@ -42,6 +44,7 @@ class Resource:
         resource without an https URI.
         """
         self.uri = uri
+        self.key = uri_key_with_fragment(uri)
         self._description = f"the resource {uri!r}"
         self._check_scheme(settings.get("public", False))
         self._t = t
@@ -53,6 +56,7 @@ class Resource:
         self.template = URITemplate(uri)
         self._signature = Signature(function, self._description, settings.get("thread"))
         self._check(self._signature)
+        self._read_by_type(self._signature.schema()["properties"])
         shown = {
             **to_wire(settings, self._signature.summary),
             "name": settings.get("name") or function_name(function) or uri,
@@ -71,7 +75,7 @@ class Resource:
                 t.Resource, {**shown, "uri": uri, "size": settings.get("size")}, self._description
             )
 
-    async def read(self, ctx: ServerContext, uri: str, values: dict[str, str], result_types: tuple[type, ...]) -> Any:
+    async def read(self, ctx: ServerContext, uri: str, values: dict[str, Value], result_types: tuple[type, ...]) -> Any:
         """Return the ReadResourceResult. Raises JSONRPCError (invalid params) for invalid values of the variables."""
         try:
             arguments = self._signature.read(values, coerce=True)
@@ -126,6 +130,13 @@ class Resource:
         elif public:
             raise LocalError(f"{self._description} cannot be public: public resources need an https:// URI")
 
+    def _read_by_type(self, properties: Mapping[str, Any]) -> None:
+        """Read variables as the types of their parameters say: several values for a list, a path of a file."""
+        schemas = {name: _schemas_of(properties[name]) for name in self.template.names}
+        lists = {name for name, parts in schemas.items() if any(part.get("type") == "array" for part in parts)}
+        paths = {name for name, parts in schemas.items() if any(part.get("format") in _PATHS for part in parts)}
+        self.template.read_as(lists=lists, paths=paths)
+
     def _check(self, signature: Signature) -> None:
         if signature.returns is None or signature.returns is type(None):
             raise LocalError(f"{self._description} returns nothing: return text, bytes, or a value for JSON")
@@ -140,6 +151,11 @@ class Resource:
             raise LocalError(
                 f"{self._description}: parameters for query variables need a default: {', '.join(sorted(absent))}"
             )
+
+
+def _schemas_of(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the schemas of the values of a parameter: those of a union, else its own."""
+    return [schema, *(part for part in schema.get("anyOf", ()) if is_object(part))]
 
 
 def _mime_type_of(returns: Any) -> str | None:

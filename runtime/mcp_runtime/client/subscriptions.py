@@ -27,6 +27,7 @@ from ..errors import (
 from ..protocol.jsonrpc import Id
 from ..protocol.models import is_list, is_object, validator
 from ..protocol.revision import META, Handshake, Notification, Stateless
+from ..protocol.uris import uri_key
 from ..session.options import RequestOptions, with_timeout_of
 from ..session.session import Session
 from .subscription_manager import SubscriptionManager
@@ -280,23 +281,23 @@ class Subscription(Generic[EventT]):
         if lifecycle.subscribe is None:
             return False
         counts = self._manager.subscribed_uris
-        counts[uri] += 1
+        counts[key := uri_key(uri)] += 1
         subscribed.append(uri)
         try:
-            if counts[uri] == 1:
+            if counts[key] == 1:
                 await self._manager.send_request(lifecycle.subscribe, {"uri": uri}, self._options)
         except RemoteJSONRPCError as error:
             _log.debug("the server rejects the subscription to %r: %s", uri, error)
             subscribed.remove(uri)
-            counts[uri] -= 1
+            counts[key] -= 1
             return False
         return True
 
     async def _unsubscribe(self, lifecycle: Handshake, subscribed: list[str]) -> None:
         counts = self._manager.subscribed_uris
         for uri in subscribed:
-            counts[uri] -= 1
-            if not counts[uri] and lifecycle.unsubscribe is not None:
+            counts[key := uri_key(uri)] -= 1
+            if not counts[key] and lifecycle.unsubscribe is not None:
                 with suppress(MCPError):
                     await self._manager.send_request(lifecycle.unsubscribe, {"uri": uri}, self._options)
 
@@ -326,7 +327,10 @@ def _is_subscribed(filter: Mapping[str, Any], row: Notification, uri: str | None
 
 
 def _intersection(requested: bool | list[str], granted: Any) -> Any:
-    return [uri for uri in requested if uri in granted] if is_list(requested) and is_list(granted) else granted
+    if not is_list(requested) or not is_list(granted):
+        return granted
+    keys = {uri_key(uri) for uri in granted if isinstance(uri, str)}
+    return [uri for uri in requested if uri_key(uri) in keys]
 
 
 def _is_transient(error: MCPError) -> bool:

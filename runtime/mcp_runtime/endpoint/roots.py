@@ -28,7 +28,8 @@ def check_root(uri: str) -> str:
         parts = urlsplit(uri)
     except ValueError as error:
         raise InvalidMessageError(f"the root {uri!r} is not a URI: {error}") from None
-    if parts.scheme != "file" or not uri.lower().startswith("file:///"):
+    is_local = uri.lower().startswith("file:///") or parts.netloc.lower() == "localhost"  # RFC 8089, section 2.
+    if parts.scheme != "file" or not is_local:
         raise InvalidMessageError(f"the root {uri!r} is not a local file:// URI")
     if parts.query or parts.fragment:
         raise InvalidMessageError(f"the root {uri!r} has more than a path")

@@ -11,20 +11,32 @@ from typing import Any
 from ..protocol.capabilities import is_declared, parse_capability_path
 from ..protocol.models import is_list, is_model, is_object, plain_of
 from ..protocol.revision import Notification
+from ..protocol.uris import uri_key
 
 
-def matches_filter(filter: Mapping[str, Any], row: Notification, params: Mapping[str, Any]) -> bool:
-    """Return True if a filter includes a notification.
+class ChangeFilter:
+    """The changes that one client subscribes to."""
 
-    A notification about a resource or an item of a list matches by its URI or id, others by their capability:
-    `server.tools.listChanged` matches `toolsListChanged`.
-    """
-    if row.listed is not None:
-        name, key = row.listed
-        return is_list(listed := filter.get(name)) and params.get(key) in listed
-    if "uri" in params:
-        return any(is_list(value) and params["uri"] in value for value in filter.values())
-    return filter.get(filter_key(row.capability)) is True
+    __slots__ = ("_filter", "_uris")
+
+    def __init__(self, filter: Mapping[str, Any]) -> None:
+        """Create a filter of what a request to listen has."""
+        self._filter = filter
+        listed = [item for value in filter.values() if is_list(value) for item in value]
+        self._uris = frozenset([uri_key(item) for item in listed if isinstance(item, str)])
+
+    def includes(self, row: Notification, params: Mapping[str, Any]) -> bool:
+        """Return True if the filter includes a notification.
+
+        A notification about a resource or an item of a list matches by its URI or id, others by their capability:
+        `server.tools.listChanged` matches `toolsListChanged`.
+        """
+        if row.listed is not None:
+            name, key = row.listed
+            return is_list(listed := self._filter.get(name)) and params.get(key) in listed
+        if "uri" in params:
+            return uri_key(params["uri"]) in self._uris
+        return self._filter.get(filter_key(row.capability)) is True
 
 
 def supported_filter(
@@ -53,6 +65,9 @@ def supported_filter(
 
 def is_within_resource(uri: str, resource: str) -> bool:
     """Return True if a URI is that of a resource or of a sub-resource, whose changes a server may report as well."""
+    if uri == resource:
+        return True
+    uri, resource = uri_key(uri), uri_key(resource)
     return uri == resource or uri.startswith(resource if resource.endswith("/") else f"{resource}/")
 
 

@@ -10,13 +10,14 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 from ..aio.rate_limit import RateLimit, TokenBucket
-from ..app.components.uri_templates import URITemplate
+from ..app.components.uri_templates import may_serve
 from ..app.proxy.connections import Connections
 from ..app.proxy.proxy_provider import ProxyProvider
 from ..app.proxy.targets import ClientFactory
-from ..errors import JSONRPCError, LocalError, RemoteJSONRPCError
+from ..errors import JSONRPCError, RemoteJSONRPCError
 from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize
 from ..protocol.revision import Revision
+from ..protocol.uris import find_uri
 from ..server.context import ServerContext
 from .audit_log import AuditLog
 from .definition_lock import ID_FIELDS, DefinitionLock
@@ -204,11 +205,14 @@ class GatedUpstream(ProxyProvider):
 
     async def _is_accepted(self, ctx: ServerContext, kind: str, id: str) -> bool:
         """Return True if there is no lock, or if it has a definition: for a URI, that of a resource or a template."""
-        if self.lock is None or id in await self._accepted_ids(ctx, kind):
+        if self.lock is None:
+            return True
+        accepted = await self._accepted_ids(ctx, kind)
+        if id in accepted or (ID_FIELDS[kind] != "name" and find_uri(id, accepted) is not None):
             return True
         if kind != "resources":
             return False
-        return any(_matches(template, id) for template in await self._accepted_ids(ctx, "resource_templates"))
+        return any(may_serve(template, id) for template in await self._accepted_ids(ctx, "resource_templates"))
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
@@ -325,10 +329,3 @@ class _RefusedError(JSONRPCError):
 
     def __init__(self, message: str, data: Any = None) -> None:
         super().__init__(INVALID_PARAMS, message, data)
-
-
-def _matches(uri_template: str, uri: str) -> bool:
-    try:
-        return URITemplate(uri_template).match(uri) is not None
-    except LocalError:  # A template with expressions that cannot be matched.
-        return False

@@ -19,6 +19,7 @@ from ..app.components.prefixes import (
 from ..app.providers.provider import Provider
 from ..errors import JSONRPCError, MCPError
 from ..protocol.jsonrpc import INVALID_PARAMS
+from ..protocol.uris import find_uri, uri_key_with_fragment
 from ..server.context import ServerContext
 from .gated_upstream import GatedUpstream
 
@@ -85,8 +86,9 @@ class GatewayProvider(Provider):
         owners, shown = dict[str, GatedUpstream](), list[Any]()
         for upstream, item in await self._listed(kind, ctx):
             outside = add_prefix(upstream.settings.prefix, getattr(item, field))
-            if owners.setdefault(outside, upstream) is not upstream:
-                _log.error("alarm: %r has %r, a URI of %r: left out", upstream, outside, owners[outside])
+            key = uri_key_with_fragment(outside)
+            if owners.setdefault(key, upstream) is not upstream:
+                _log.error("alarm: %r has %r, a URI of %r: left out", upstream, outside, owners[key])
                 continue
             shown.append(item.model_copy(update={field: outside}))
         return shown
@@ -138,8 +140,10 @@ class GatewayProvider(Provider):
         """Return the contents of a resource. Several servers may have an https URL: the first one returns it."""
         owners = list(self._owners_of_uri(params.uri))
         for upstream, uri in owners:
-            if len(owners) > 1 and uri not in {item.uri for item in await upstream.list_resources(ctx)}:
-                continue
+            if len(owners) > 1:
+                listed = [item.uri for item in await upstream.list_resources(ctx)]
+                if find_uri(uri, listed) is None:
+                    continue
             result = await upstream.read_resource(ctx, params.model_copy(update={"uri": uri}))
             return with_prefixed_uri(result, uri, params.uri)
         return await super().read_resource(ctx, params)

@@ -9,7 +9,6 @@ from urllib.parse import quote, urlsplit
 # RFC 3986; letters outside of ASCII, which IRIs have, are tolerated.
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f<>\"{}|\\^`]*")
 _TO_ENCODE: Final = re.compile(r"[^\S\x00-\x1f]|[<>\"|\\^`]")
-_RESERVED: Final = "%/:?#[]@!$&'()*+,;=~{}"
 
 
 def is_uri(text: str) -> bool:
@@ -20,11 +19,6 @@ def is_uri(text: str) -> bool:
 def encoded_uri(text: str) -> str:
     """Return a URI or URI template, in which spaces and other characters that no URI has are percent-encoded."""
     return _TO_ENCODE.sub(lambda match: quote(match[0]), text)
-
-
-def ascii_uri(uri: str) -> str:
-    """Return a URI with percent-encodings instead of letters outside of ASCII; nothing is decoded."""
-    return quote(uri, safe=_RESERVED, errors="surrogatepass")
 
 
 def is_https_url(uri: str) -> bool:

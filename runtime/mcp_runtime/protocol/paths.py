@@ -10,6 +10,7 @@ from urllib.parse import unquote
 _MAX_DECODINGS: Final = 2  # A receiver may decode a path once more than it should, rarely twice.
 _SEPARATOR: Final = re.compile(r"[/\\]")
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
+_ROOT: Final = re.compile(r"(?:[A-Za-z]:)?[/\\]")
 
 
 def has_traversal(path: str) -> bool:
@@ -25,14 +26,18 @@ def has_separator(text: str) -> bool:
     return any(_SEPARATOR.search(decoded) for decoded in _decodings(text))
 
 
-def has_backslash(text: str) -> bool:
-    """Return True if the text, or one of its decodings, has a backslash, the separator of Windows."""
-    return any("\\" in decoded for decoded in _decodings(text))
-
-
 def is_absolute(path: str) -> bool:
     """Return True if the path, or one of its decodings, starts with a separator or a drive, or is empty."""
     return any(_DRIVE.match(text) or _SEPARATOR.split(text, maxsplit=1)[0] == "" for text in _decodings(path))
+
+
+def leaves_directory(value: str, spans: bool) -> bool:
+    """Return True if a value, or one of its decodings, would lead out of the directory that it is joined to.
+
+    That is a value with a `.` or `..` segment, a NUL character, or the root of a file system. A value that may span
+    several segments (`spans`) is a path: it may not be empty either, and may not have a drive.
+    """
+    return has_traversal(value) or (is_absolute(value) if spans else any(map(_ROOT.match, _decodings(value))))
 
 
 def _decodings(text: str) -> Iterator[str]:

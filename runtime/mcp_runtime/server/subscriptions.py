@@ -7,13 +7,14 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, Final, Protocol, runtime_checkable
 
-from ..endpoint.subscription_filter import matches_filter
+from ..endpoint.subscription_filter import ChangeFilter
 from ..errors import JSONRPCError, MCPError
 from ..http.client_keys import ClientCounts
 from ..protocol.events import RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from ..protocol.models import is_list
 from ..protocol.revision import META, Notification, Stateless
+from ..protocol.uris import uri_key
 from ..session.interfaces import Channel
 from .context import ServerContext
 
@@ -94,35 +95,35 @@ class ResourceSubscriptions:
 
     def __init__(self) -> None:
         """Create an empty set of URIs."""
-        self._uris: set[str] = set()
+        self._uris: dict[str, str] = {}  # As the client writes them, by the form that all spellings have.
         self._size = 0
 
     def __contains__(self, uri: object) -> bool:
-        return uri in self._uris
+        return isinstance(uri, str) and uri_key(uri) in self._uris
 
     @property
     def uris(self) -> Iterable[str]:
         """The URIs, in any order."""
-        return self._uris
+        return self._uris.values()
 
     def check(self, uri: str) -> None:
         """Raise JSONRPCError if there is no room for a URI: there are 10,000 already, or 1 MiB of them."""
-        if uri not in self._uris:
+        if uri not in self:
             _check_limits(len(self._uris) + 1, self._size + len(uri))
 
     def add(self, uri: str) -> None:
         """Add a URI. Raises JSONRPCError if there is no room for it."""
-        if uri in self._uris:
+        if uri in self:
             return
         self.check(uri)
-        self._uris.add(uri)
+        self._uris[uri_key(uri)] = uri
         self._size += len(uri)
 
     def discard(self, uri: str) -> None:
         """Remove a URI, if it is in the set."""
-        if uri in self._uris:
-            self._uris.remove(uri)
-            self._size -= len(uri)
+        subscribed = self._uris.pop(uri_key(uri), None)
+        if subscribed is not None:
+            self._size -= len(subscribed)
 
 
 def check_filter(filter: Mapping[str, Any]) -> None:
@@ -171,18 +172,19 @@ class ListenStream:
         meta: The `_meta` of all notifications of the stream: the id of the subscription.
     """
 
-    __slots__ = ("meta", "_channel", "_filter", "_ended")
+    __slots__ = ("meta", "_channel", "_filter", "_changes", "_ended")
 
     def __init__(self, channel: Channel, request: RequestReceived, filter: Mapping[str, Any]) -> None:
         """Create a stream; `filter` is the accepted part of the requested filter."""
         self._channel = channel
         self._filter = filter
+        self._changes = ChangeFilter(filter)
         self._ended = asyncio.get_running_loop().create_future()
         self.meta = {f"{META}subscriptionId": request.id}
 
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
         """Return True if the filter of the stream matches this change."""
-        return matches_filter(self._filter, row, params)
+        return self._changes.includes(row, params)
 
     async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
         """Send the notification with the id of the subscription."""

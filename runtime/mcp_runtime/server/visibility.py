@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from ..errors import LocalError
+from ..protocol.uris import uri_key_with_fragment
 from ..session.interfaces import Channel
 
 ComponentKind = Literal["tool", "resource", "template", "prompt"]
@@ -28,14 +30,24 @@ class VisibilityRule(NamedTuple):
         """Return True if a component has one of the names, one of the tags, and one of the kinds of this rule."""
         return (
             (self.kinds is None or kind in self.kinds)
-            and (self.names is None or not self.names.isdisjoint(names))
+            and (self.names is None or not self.names.isdisjoint(names) or self._has_uri(kind, names))
             and (self.tags is None or not self.tags.isdisjoint(tags))
         )
+
+    def _has_uri(self, kind: ComponentKind, names: Iterable[str | None]) -> bool:
+        """Return True if one of the names is a URI that the rule has in another spelling."""
+        keys = _uri_keys(self.names) if self.names and _LIST_OF_KIND[kind] == "resources" else ()
+        return bool(keys) and any(name is not None and uri_key_with_fragment(name) in keys for name in names)
 
     @property
     def lists(self) -> list[str]:
         """The lists that this rule can change: "tools", "resources" and "prompts"."""
         return list(dict.fromkeys(_LIST_OF_KIND[kind] for kind in _KINDS if self.kinds is None or kind in self.kinds))
+
+
+@lru_cache(maxsize=256)
+def _uri_keys(names: frozenset[str]) -> frozenset[str]:
+    return frozenset([uri_key_with_fragment(name) for name in names if ":" in name])
 
 
 def visibility_rule(

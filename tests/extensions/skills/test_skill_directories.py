@@ -268,7 +268,6 @@ def test_what_begins_with_a_dot_is_not_there(tmp_path: Path) -> None:
         "walk//SKILL.md",
         "walk/./SKILL.md",
         "/walk/SKILL.md",
-        "walk/SKILL%2Emd",
         "walk/SKILL.md/",
         "walk/SKILL.md%00",
         "walk/SKILL.md?x",
@@ -286,6 +285,13 @@ def test_a_file_is_found_as_it_is_published_and_in_no_other_way(tmp_path: Path, 
     directory = SkillDirectory(inside)
     assert directory.content(f"skill://{path}") is None and directory.entry(f"skill://{path}") is None
     assert directory.content("skill://walk/SKILL.md") is not None
+
+
+@pytest.mark.parametrize("uri", ["skill://walk/SKILL%2Emd", "SKILL://%77alk/SKILL.md", "skill://walk/SKILL.md#part"])
+def test_a_file_is_found_in_every_spelling_of_its_uri(tmp_path: Path, uri: str) -> None:
+    skill(tmp_path)
+    content = SkillDirectory(tmp_path).content(uri)
+    assert content is not None and content.text is not None and "For tests." in content.text
 
 
 def test_what_becomes_a_link_later_is_not_followed(tmp_path: Path) -> None:

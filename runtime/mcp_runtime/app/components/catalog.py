@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self
 
 from ...errors import LocalError
-from ...http.urls import ascii_uri
+from ...protocol.uris import uri_key, uri_key_with_fragment
 from ...server.context import ServerContext
 from ...server.visibility import ComponentKind, VisibilityRule, is_enabled, session_rules
 from .prefixes import add_prefix, strip_name_prefix, strip_prefix, with_prefixed_name
+from .uri_templates import Value
 from .versions import is_requested, requested_version, with_versions
 
 NamedList = Literal["tools", "prompts"]
@@ -32,13 +33,16 @@ class Component(Protocol):
 class Template(Protocol):
     """The URI template of a resource."""
 
-    def match(self, uri: str) -> dict[str, str] | None: ...
+    def match(self, uri: str) -> dict[str, Value] | None: ...
+
+    def written_as(self, uri: str) -> str: ...
 
 
 class ResourceItem(Component, Protocol):
     """A resource or a resource template of an app."""
 
     uri: str
+    key: str
     is_template: bool
 
     @property
@@ -258,9 +262,9 @@ class Catalog:
 
     def template_at(self, uri_template: str) -> tuple[str, ResourceItem] | None:
         """Return the resource or resource template that is registered with this URI, also of a mounted app."""
-        own = self._registered_resources().get(uri_template)
+        own = self._registered_as(uri_template)
         if own is not None:
-            return uri_template, own
+            return own.uri, own
         inside = ((inner, strip_prefix(prefix, uri_template)) for prefix, inner in self.mounted)
         return next((match for inner, rest in inside if rest is not None and (match := inner.template_at(rest))), None)
 
@@ -271,20 +275,53 @@ class Catalog:
             rest is not None and inner.has_resource(rest) for inner, rest in inside
         )
 
-    def _resource(self, uri: str) -> tuple[Any, dict[str, str]] | None:
-        """Return the resource of a URI and the values of its variables; exact URIs take precedence over templates."""
-        exact = self._registered_resources().get(uri)
+    def written_uri(self, uri: str) -> str:
+        """Return a URI that something here serves, spelled as it is registered: rules and middleware compare that."""
+        match = self._resource(uri)
+        if match is not None:
+            resource = match[0]
+            written: str = resource.template.written_as(uri) if resource.is_template else resource.uri
+            return written
+        for prefix, inner in self.mounted:
+            rest = strip_prefix(prefix, uri)
+            if rest is not None and inner.has_resource(rest):
+                return add_prefix(prefix, inner.written_uri(rest))
+        return uri
+
+    def _resource(self, uri: str) -> tuple[Any, dict[str, Value]] | None:
+        """Return the resource of a URI and the values of its variables.
+
+        A resource with the URI takes precedence over one with another spelling of it, and that over templates.
+        """
+        registered = self._registered_resources()
+        exact = registered.get(uri)
         if exact is not None and not exact.is_template:
             return exact, {}
-        for resource in self._registered_resources().values():
+        if not registered:
+            return None
+        exact = self._registered_as(uri, templates=False)
+        if exact is not None:
+            return exact, {}
+        for resource in registered.values():
             if resource.is_template and (values := resource.template.match(uri)) is not None:
                 return resource, values
-        if "%" not in uri and uri.isascii():
-            return None
-        key = ascii_uri(uri)  # Clients of some SDKs change the spelling of the URIs that they have got.
-        resources = (item for item in self._registered_resources().values() if not item.is_template)
-        match = next((item for item in resources if ascii_uri(item.uri) == key), None)
-        return None if match is None else (match, {})
+        return None
+
+    def _registered_as(self, uri: str, *, templates: bool = True) -> Any:
+        """Return the resource or template that is registered with a URI, in any spelling; None if there is none.
+
+        A fragment names a part of a resource: without one that has it, this is the resource.
+        """
+        registered = self._registered_resources()
+        exact = registered.get(uri)
+        if exact is not None and (templates or not exact.is_template):
+            return exact
+        key = uri_key_with_fragment(uri)
+        for form in (key, uri_key(uri)) if "#" in key else (key,):
+            for item in registered.values():
+                if item.key == form and (templates or not item.is_template):
+                    return item
+        return None
 
     def _in_mounted(self, name: str, kind: NamedList) -> Iterator[tuple[Self, str]]:
         """Yield the mounted app that has this item, and the name of the item in that app."""

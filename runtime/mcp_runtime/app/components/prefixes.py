@@ -6,6 +6,7 @@ import re
 from typing import Any, Final
 
 from ...http.urls import is_https_url
+from ...protocol.uris import is_same_uri, spelled
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
 
@@ -21,8 +22,19 @@ def strip_prefix(prefix: str, uri: str) -> str | None:
     if not prefix or is_https_url(uri):
         return uri
     match = _SCHEME.fullmatch(uri)
-    start = f"{prefix}/"
-    return match[1] + match[2][len(start) :] if match is not None and match[2].startswith(start) else None
+    first, slash, rest = ("", "", "") if match is None else match[2].partition("/")
+    if match is None or not slash:
+        return None
+    if "/" in prefix:
+        start = f"{prefix}/"
+        return match[1] + match[2][len(start) :] if match[2].startswith(start) else None
+    return match[1] + rest if first == prefix or _is_same_segment(first, prefix, match[1].endswith("//")) else None
+
+
+def _is_same_segment(first: str, second: str, is_host: bool) -> bool:
+    """Return True if two texts are spellings of one segment; after `//` a segment is a host, which has no case."""
+    first, second = spelled(first), spelled(second)
+    return first == second or (is_host and first.lower() == second.lower())
 
 
 def strip_name_prefix(prefix: str, name: str) -> str | None:
@@ -42,5 +54,8 @@ def with_prefixed_uri(result: Any, uri: str, prefixed: str) -> Any:
     contents: list[Any] | None = getattr(result, "contents", None)
     if contents is None:
         return result
-    renamed = [content.model_copy(update={"uri": prefixed}) if content.uri == uri else content for content in contents]
+    renamed = [
+        content.model_copy(update={"uri": prefixed}) if is_same_uri(content.uri, uri) else content
+        for content in contents
+    ]
     return result.model_copy(update={"contents": renamed})

@@ -46,12 +46,12 @@ class ScopedCatalog(Catalog):
         if (self.versions or self.version_ranges) and (item := self.selected("resources", uri, params)[1]) is not None:
             return tuple(item.scopes)
         match = self._resource(uri)
-        resource = self._registered_resources().get(uri) if match is None else match[0]
+        resource = self._registered_as(uri) if match is None else match[0]
         if resource is not None:
             scopes: tuple[str, ...] = resource.scopes
             return scopes
         for prefix, inner in self.mounted:
             rest = strip_prefix(prefix, uri)
-            if rest is not None and (inner.has_resource(rest) or rest in inner._registered_resources()):
+            if rest is not None and (inner.has_resource(rest) or inner._registered_as(rest) is not None):
                 return inner._scopes_at(rest, params)
         return ()

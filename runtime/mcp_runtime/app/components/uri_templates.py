@@ -1,133 +1,390 @@
 """URI templates (RFC 6570): match a URI against a template, and extract the values of its variables.
 
-Supported are the expansions that can be reversed: `{name}`, `{+name}`, `{name*}`, `{/name}` and, at the end,
-`{?name,other}`. Matching takes linear time. Values with path traversal are rejected, encoded ones too.
+All operators are read: `{x}`, `{x,y}`, `{+x}`, `{x*}`, `{/x}`, `{.x}`, `{;x}`, `{?x,y}`, `{&x}` and `{#x}`. What the
+template spells out is compared as URIs are (`protocol.uris`); the values are what the client has expanded. A template
+whose values could not be told apart is refused, such as one with `{x:3}`, `{x}{y}` or `{+x,y}`. Matching takes linear
+time: of several ways to match, the one with the shortest first values counts.
+
+A value that stands in the path of a URI may not lead out of its directory (`leaves_directory`); our clients send none
+that does. Values of the query, of `{;x}` and of the fragment are checked in the same way where they are paths of files:
+where the scheme is `file`, and for parameters of the type `Path`. A template that is not told which those are
+(`read_as`) checks all.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
 from urllib.parse import unquote
 
 from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INVALID_PARAMS
-from ...protocol.paths import has_backslash, has_separator, has_traversal, is_absolute
+from ...protocol.paths import leaves_directory
+from ...protocol.uris import spelled, tidy_uri
+
+Value = str | list[str]
 
 _EXPRESSION: Final = re.compile(r"\{([^{}]*)\}")
-_VARIABLE: Final = re.compile(r"([+/]?)([A-Za-z_][A-Za-z0-9_]*)(\*?)")
-_QUERY: Final = re.compile(r"\?[A-Za-z_][A-Za-z0-9_]*(?:,[A-Za-z_][A-Za-z0-9_]*)*")
+_OPERATOR: Final = re.compile(r"([+#./;?&]?)(.*)", re.DOTALL)
+_VARIABLE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\*?)")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_SPELLED_HOST: Final = re.compile(r"[^:{]+://[^/?#{]*(?:$|[/?#]|\{[/?#])")  # Compared without its case.
+_PATH_PARAMETER: Final = re.compile(r";([^;/?#=]*)(=[^;/?#]*)?")
+_HELD: Final = re.compile(r"\x00(\d+)\x00")
+_SEPARATORS: Final = {"": ",", "+": ",", "/": "/", ".": "."}
 _MAX_LENGTH: Final = 8192  # Characters of a URI.
 _MAX_SHOWN: Final = 200  # Characters of a URI in a message.
 
 
-class _Variable(NamedTuple):
-    """A variable of the path: its name, True if it may span several segments, and the text after it."""
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    """A variable of a template."""
 
     name: str
-    spans: bool
-    after: str
+    operator: str
+    exploded: bool
+    in_path: bool
+
+    @property
+    def spans(self) -> bool:
+        """True if its value may span several segments of the path."""
+        return self.operator == "+" or (self.exploded and self.operator in ("", "/"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A variable in the path, and the text after it, as the template has it and as it is compared."""
+
+    variable: _Variable
+    written: str = ""
+    after: str = ""
 
 
 class URITemplate:
     """A URI template, or a URI without variables."""
 
     def __init__(self, text: str) -> None:
-        """Parse a template. Raises LocalError for an expression that cannot be matched, and for a URI without a
-        scheme."""
+        """Parse a template. Raises LocalError for one that cannot be matched, and for a URI without a scheme."""
         self.text = text
-        if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text):
+        if not _SCHEME.match(text):
             raise LocalError(
                 f"resource(): {text!r} is not a resource URI: it has no scheme: write {f'data://{text}'!r}"
             )
+        parsed = _Parser(text)
+        self._before, self._places = parsed.before, parsed.places
+        self._path_parameters = parsed.path_parameters
+        self._query, self._fixed = parsed.query, parsed.fixed
+        self._fragment: _Variable | str | None = parsed.fragment
+        self.names: tuple[str, ...] = tuple(parsed.names)
+        """The names of the variables, in the order of the template."""
+        self.optional: frozenset[str] = frozenset(parsed.optional)
+        """The variables that a URI may omit: those of the query, of path parameters and of the fragment."""
+        self._has_query = parsed.has_query
+        self._is_file = text[:5].lower() == "file:"
+        self._lists: Collection[str] = ()
+        self._paths: Collection[str] = self.names
+        self._folds_host = _SPELLED_HOST.match(text) is not None
+        self._start = tidy_uri(self._before, folds_host=self._folds_host)
+
+    def read_as(self, *, lists: Collection[str], paths: Collection[str]) -> None:
+        """Read some variables as lists, and check some as paths of files, wherever they stand."""
+        self._lists, self._paths = lists, paths
+
+    def match(self, uri: str) -> dict[str, Value] | None:
+        """Return the decoded values of the variables, None if the URI does not match.
+
+        Raises JSONRPCError (invalid params) for a value that leads out of its directory, such as `..`.
+        """
+        matched = self._match(uri)
+        return None if matched is None else matched[0]
+
+    def written_as(self, uri: str) -> str:
+        """Return a URI that matches, with what the template spells out spelled as in the template."""
+        matched = self._match(uri)
+        return uri if matched is None else matched[1]
+
+    def _match(self, uri: str) -> tuple[dict[str, Value], str] | None:
+        if len(uri) > _MAX_LENGTH:
+            return None
+        base, _, fragment = tidy_uri(uri, folds_host=self._folds_host).partition("#")
+        path, mark, query = base.partition("?")
+        if mark and not self._has_query:
+            if not (self._places and self._places[-1].variable.operator == "+"):
+                return None
+            path, query = base, ""  # RFC 6570 allows a question mark in the value of `{+x}`.
+        values: dict[str, Value] = {}
+        if self._path_parameters:
+            path = self._without_parameters(path, values, uri)
+        raw = self._split_path(path)
+        if raw is None or not self._read_query(query, values, uri) or not self._read_fragment(fragment, values, uri):
+            return None
+        written = self._before
+        for place, text in zip(self._places, raw, strict=True):
+            values[place.variable.name] = self._value(place.variable, [text], uri)
+            written += text + place.written
+        return values, written + (f"?{query}" if query else "") + (f"#{fragment}" if self._fragment else "")
+
+    # ---- the path ---------------------------------------------------------------------------------------------------
+
+    def _split_path(self, path: str) -> list[str] | None:
+        """Return the text of each variable of the path; None if it does not match.
+
+        Up to the first variable that spans segments it is read from the left, after the last one from the right, and
+        what is between, with the shortest texts.
+        """
+        if not path.startswith(self._start):
+            return None
+        places = self._places
+        begin, end = len(self._start), len(path)
+        if not places:
+            return [] if begin == end else None
+        spanning = [number for number, place in enumerate(places) if place.variable.spans]
+        last = spanning[-1] if spanning else len(places) - 1
+        ends: list[str] = []
+        for number in range(len(places) - 1, last, -1):
+            after, before = places[number].after, places[number - 1].after
+            if not path.endswith(after, begin, end):
+                return None
+            stop = end - len(after)
+            start = path.rfind(before, begin, stop - 1) + len(before)
+            if start < begin + len(before):
+                return None
+            ends.append(path[start:stop])
+            end = start
+        # What is left ends with the text after the last variable that is read from the left.
+        if not path.endswith(places[last].after, begin, end):
+            return None
+        end -= len(places[last].after)
+        raw: list[str] = []
+        for place in places[:last]:
+            stop = path.find(place.after, begin + 1, end)
+            if stop < 0:
+                return None
+            raw.append(path[begin:stop])
+            begin = stop + len(place.after)
+        raw.append(path[begin:end] if begin <= end else "")
+        raw += reversed(ends)
+        fits = all(text and (place.variable.spans or "/" not in text) for place, text in zip(places, raw, strict=True))
+        return raw if fits else None
+
+    def _without_parameters(self, path: str, values: dict[str, Value], uri: str) -> str:
+        """Return a path without the parameters `;name=value` of the template, and add their values."""
+        found: dict[str, list[str]] = {}
+
+        def take(match: re.Match[str]) -> str:
+            name = unquote(match[1])
+            if name not in self._path_parameters:
+                return match[0]
+            found.setdefault(name, []).append((match[2] or "")[1:])
+            return ""
+
+        path = _PATH_PARAMETER.sub(take, path)
+        values |= {name: self._value(self._path_parameters[name], texts, uri) for name, texts in found.items()}
+        return path
+
+    # ---- the query and the fragment ---------------------------------------------------------------------------------
+
+    def _read_query(self, query: str, values: dict[str, Value], uri: str) -> bool:
+        """Add the values of the query; return False if it lacks something that the template spells out."""
+        found: dict[str, list[str]] = {}
+        for parameter in query.split("&") if query else ():
+            name, _, text = parameter.partition("=")
+            found.setdefault(unquote(name), []).append(text)
+        if any(text not in found.get(name, ()) for name, text in self._fixed):
+            return False
+        for name, variable in self._query.items():
+            texts = found.get(name)
+            if texts is not None:
+                spaced = texts if variable.operator == "+" else [text.replace("+", " ") for text in texts]
+                values[variable.name] = self._value(variable, spaced, uri)
+            elif variable.name not in self.optional:
+                return False
+        return True
+
+    def _read_fragment(self, fragment: str, values: dict[str, Value], uri: str) -> bool:
+        if isinstance(self._fragment, str):
+            return fragment == self._fragment
+        if self._fragment is not None and fragment:
+            values[self._fragment.name] = self._value(self._fragment, [fragment], uri)
+        return True
+
+    # ---- values -----------------------------------------------------------------------------------------------------
+
+    def _value(self, variable: _Variable, texts: list[str], uri: str) -> Value:
+        """Return the value of a variable. Raises JSONRPCError if it is not UTF-8, or leaves its directory."""
+        if variable.name not in self._lists:
+            return self._decoded(variable, texts[-1], uri)
+        if not variable.exploded:
+            texts = texts[-1].split(",")
+        elif variable.operator in _SEPARATORS:
+            texts = texts[-1].split(_SEPARATORS[variable.operator])
+        return [self._decoded(variable, text, uri) for text in texts]
+
+    def _decoded(self, variable: _Variable, text: str, uri: str) -> str:
+        try:
+            value = unquote(text, errors="strict")
+        except UnicodeDecodeError:
+            raise JSONRPCError(INVALID_PARAMS, f"resource not found: {uri[:_MAX_SHOWN]!r} is not UTF-8") from None
+        if variable.in_path:
+            leaves = leaves_directory(value, variable.spans)
+        else:
+            is_path = self._is_file or variable.name in self._paths
+            leaves = is_path and bool(value) and leaves_directory(value, spans=True)
+        if leaves:
+            raise JSONRPCError(INVALID_PARAMS, f"resource not found: {uri[:_MAX_SHOWN]!r} has path traversal")
+        return value
+
+
+def may_serve(uri_template: str, uri: str) -> bool:
+    """Return True if a template of another server can have a URI: it matches, or begins as a template does that cannot
+    be matched here. Raises JSONRPCError for a value that leads out of its directory."""
+    try:
+        template = URITemplate(uri_template)
+        template.read_as(lists=(), paths=())  # Its server knows which of them are paths.
+        return template.match(uri) is not None
+    except LocalError:
+        start = uri_template.partition("{")[0]
+        is_more_than_a_scheme = _SCHEME.sub("", start, count=1).strip("/") != ""
+        return is_more_than_a_scheme and tidy_uri(uri).startswith(tidy_uri(start))
+
+
+class _Parser:
+    """The parts of a template. Raises LocalError for one whose values cannot be read back."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.before = ""
+        self.places: list[_Place] = []
+        self.path_parameters: dict[str, _Variable] = {}
+        self.query: dict[str, _Variable] = {}
+        self.fixed: list[tuple[str, str]] = []
+        self.fragment: _Variable | str | None = None
+        self.names: list[str] = []
+        self.optional: list[str] = []
+        self.has_query = False
+        self._section = "path"
+        self._held: list[_Variable] = []  # Variables of the query that the template names: `?ref={x}`.
+        self._query_text = ""
         pieces = _EXPRESSION.split(text)
-        self._query: tuple[str, ...] = ()
-        if len(pieces) > 2 and pieces[-1] == "" and _QUERY.fullmatch(pieces[-2]):
-            self._query = tuple(pieces[-2][1:].split(","))
-            del pieces[-2:]
-        self._before = pieces[0]
-        self._variables: list[_Variable] = []
-        for expression, literal in zip(pieces[1::2], pieces[2::2], strict=True):
-            self._add_variable(expression, literal)
-        if any("{" in piece or "}" in piece for piece in pieces[::2]):
-            raise LocalError(
-                f"resource(): {text!r} is not a URI template: add the missing brace of a pair, or write %7B, %7D"
-            )
+        for number, piece in enumerate(pieces):
+            if number % 2:
+                self._expression(piece)
+            elif "{" in piece or "}" in piece:
+                raise self._error(
+                    "add the missing brace of a pair, or write %7B, %7D", f"{text!r} is not a URI template"
+                )
+            else:
+                self._literal(piece)
+        self._read_query()
         if len({*self.names}) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
             raise LocalError(f"resource(): {text!r} has the variable {twice!r} twice: rename one")
+        if self.path_parameters and any(place.variable.operator == "+" for place in self.places):
+            raise self._error("the value of {+…} could have the text of {;…}: write {?…}")
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the variables, in the order of the template."""
-        return (*(variable.name for variable in self._variables), *self._query)
+    def _error(self, remedy: str, fault: str = "") -> LocalError:
+        return LocalError(f"resource(): {fault or f'{self._text!r} cannot be matched'}: {remedy}")
 
-    @property
-    def optional(self) -> frozenset[str]:
-        """The variables that a URI may omit: those of the query."""
-        return frozenset(self._query)
+    # ---- texts ------------------------------------------------------------------------------------------------------
 
-    def match(self, uri: str) -> dict[str, str] | None:
-        """Return the decoded values of the variables, None if the URI does not match.
-
-        Raises JSONRPCError (invalid params) for a value with path traversal, such as `..`.
-        """
-        if len(uri) > _MAX_LENGTH:
-            return None
-        path, _, query = uri.partition("?") if self._query else (uri, "", "")
-        if not path.startswith(self._before):
-            return None
-        values: dict[str, str] = {}
-        position = len(self._before)
-        for number, variable in enumerate(self._variables):
-            last = number == len(self._variables) - 1
-            if last:
-                end = len(path) - len(variable.after) if path.endswith(variable.after) else -1
-            else:
-                end = path.find(variable.after, position + 1)
-            if end <= position or (not variable.spans and "/" in path[position:end]):
-                return None
-            values[variable.name] = _decode_safely(path[position:end], variable.spans, uri)
-            position = end + len(variable.after)
-        return values | self._match_query(query, uri) if position == len(path) else None
-
-    def _match_query(self, query: str, uri: str) -> dict[str, str]:
-        """Return the values of the query, which may be paths of files too; they may be empty."""
-        assignments = (parameter.partition("=") for parameter in query.split("&") if parameter)
-        return {
-            name: value and _decode_safely(value.replace("+", " "), True, uri)
-            for name, _, value in assignments
-            if name in self._query
-        }
-
-    def _add_variable(self, expression: str, literal: str) -> None:
-        match = _VARIABLE.fullmatch(expression)
-        if match is None:
-            rule = "supported are {name}, {+name}, {name*}, {/name} and a final {?name,…}"
-            raise LocalError(f"resource(): {self.text!r}: {{{expression}}} cannot be matched; {rule}")
-        operator, name, star = match.groups()
-        if operator == "/":
-            self._add_literal("/")
-        elif self._variables and self._variables[-1].after == "":
-            reason = f"there must be text between {{{expression}}} and the variable before it, such as /"
-            raise LocalError(f"resource(): {self.text!r}: {reason}")
-        self._variables.append(_Variable(name, operator == "+" or star == "*", literal))
+    def _literal(self, text: str) -> None:
+        if self._section == "path":
+            text, mark, rest = _cut(text)
+            self._add_literal(text)
+            if mark == "?":
+                self._section, self.has_query = "query", True
+                text = rest
+            elif mark == "#":
+                self._section, text = "fragment", f"#{rest}"
+        if self._section == "query":
+            query, mark, rest = text.partition("#")
+            self._query_text += query
+            if mark:
+                self._section, text = "fragment", f"#{rest}"
+        if self._section == "fragment" and text:
+            if self.fragment is not None or not text.startswith("#"):
+                raise self._error("the fragment is one text, or one variable at the end")
+            self.fragment = spelled(text[1:])
 
     def _add_literal(self, text: str) -> None:
-        if self._variables:
-            last = self._variables[-1]
-            self._variables[-1] = _Variable(last.name, last.spans, last.after + text)
+        if self.places:
+            last = self.places[-1]
+            written = last.written + text
+            self.places[-1] = _Place(last.variable, written, spelled(written))
         else:
-            self._before += text
+            self.before += text
+
+    # ---- expressions ------------------------------------------------------------------------------------------------
+
+    def _expression(self, inner: str) -> None:
+        match = _OPERATOR.fullmatch(inner)
+        assert match is not None, "the operator may be absent"
+        operator, names = match.groups()
+        variables: list[_Variable] = []
+        for text in names.split(","):
+            named = _VARIABLE.fullmatch(text)
+            if named is None:
+                rule = "supported are {name}, {name*} and the operators of RFC 6570, as in {+name}, without lengths"
+                raise LocalError(f"resource(): {self._text!r}: {{{inner}}} cannot be matched; {rule}")
+            in_path = self._section == "path" and operator in ("", "+", "/", ".")
+            variables.append(_Variable(named[1], operator, named[2] == "*", in_path))
+        self.names += (variable.name for variable in variables)
+        if operator in ("+", "#") and len(variables) > 1:
+            raise self._error(f"a value of {{{inner}}} may have a comma: write an expression for each variable")
+        match operator:
+            case "?" | "&":
+                self._named(operator, variables)
+            case ";" if self._section == "path":
+                self.optional += (variable.name for variable in variables)
+                self.path_parameters |= {variable.name: variable for variable in variables}
+            case "#" if self.fragment is None:
+                self._section, self.fragment = "fragment", variables[0]
+                self.optional.append(variables[0].name)
+            case "" | "+" if self._section == "fragment" and self.fragment == "" and len(variables) == 1:
+                self.fragment = variables[0]
+            case "" | "+" if self._section == "query" and len(variables) == 1:
+                self._query_text += f"\0{len(self._held)}\0"
+                self._held += variables
+            case "" | "+" | "/" | "." if self._section == "path":
+                self._in_path(inner, operator, variables)
+            case _:
+                raise self._error(f"{{{inner}}} cannot stand in the {self._section}")
+
+    def _named(self, operator: str, variables: list[_Variable]) -> None:
+        if self._section == "fragment" or (operator == "?") is self.has_query:
+            raise self._error("a query begins with one ?, and goes on with {&…}: write {?x,y}, or ?x=1{&y}")
+        if operator == "&" and not self._query_text:
+            raise self._error("without the variables before it there is no ?: write one {?x,y}")
+        self._section, self.has_query = "query", True
+        self.optional += (variable.name for variable in variables)
+        self.query |= {variable.name: variable for variable in variables}
+
+    def _in_path(self, inner: str, operator: str, variables: list[_Variable]) -> None:
+        separator = _SEPARATORS[operator]
+        for number, variable in enumerate(variables):
+            if operator in ("/", ".") or number:
+                self._add_literal(separator)
+            elif self.places and self.places[-1].after == "":
+                reason = f"there must be text between {{{inner}}} and the variable before it, such as /"
+                raise LocalError(f"resource(): {self._text!r}: {reason}")
+            self.places.append(_Place(variable))
+
+    def _read_query(self) -> None:
+        """Read the assignments of the query that the template spells out."""
+        for assignment in filter(None, self._query_text.split("&")):
+            name, _, text = assignment.partition("=")
+            held = _HELD.fullmatch(text)
+            if held is not None and not _HELD.search(name):
+                self.query[unquote(name)] = self._held[int(held[1])]
+            elif _HELD.search(assignment):
+                raise self._error("a variable of the query is the whole value of a name: write ?name={x}")
+            else:
+                self.fixed.append((unquote(name), spelled(text)))
 
 
-def _decode_safely(raw: str, spans: bool, uri: str) -> str:
-    """Return the decoded value. Raises JSONRPCError if it leaves its place in the path, also after further decoding."""
-    try:
-        value = unquote(raw, errors="strict")
-    except UnicodeDecodeError:
-        raise JSONRPCError(INVALID_PARAMS, f"resource not found: {uri[:_MAX_SHOWN]!r} is not UTF-8") from None
-    leaves_place = is_absolute(value) if spans else has_separator(value)
-    if leaves_place or has_traversal(value) or has_backslash(value):
-        raise JSONRPCError(INVALID_PARAMS, f"resource not found: {uri[:_MAX_SHOWN]!r} has path traversal")
-    return value
+def _cut(text: str) -> tuple[str, str, str]:
+    """Return a text up to a question mark or a hash, that character, and the rest."""
+    end = next((index for index, character in enumerate(text) if character in "?#"), len(text))
+    return text[:end], text[end : end + 1], text[end + 1 :]

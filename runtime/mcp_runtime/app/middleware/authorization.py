@@ -155,6 +155,8 @@ class AuthMiddleware(Middleware):
         self, context: MiddlewareContext, kind: ComponentKind, name: str, item: Any
     ) -> list[AuthorizationCheck]:
         """Return the checks that refuse a component; `item` has the version: the params or a definition."""
+        if kind in ("resource", "template"):
+            name = context.app._registry.written_uri(name)
         component = selected_component(context, kind, name, item)
         tags = await _provided_tags(context, kind, name, item) if component is None else component.tags
         return [check for check in self._checks if not await self.allows(check, context, kind, name, tags)]

@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from functools import partial
 from typing import Any, Final
 
-from ...errors import LocalError, MCPError
+from ...errors import MCPError
+from ...protocol.uris import find_uri, uri_key, uri_key_with_fragment
 from ...server.context import ServerContext
 from ...server.visibility import ComponentKind, VisibilityRule, is_enabled
 from ..components.prefixes import add_prefix, strip_name_prefix, strip_prefix, with_prefixed_uri
 from ..components.scoped_catalog import ScopedCatalog
-from ..components.uri_templates import URITemplate
+from ..components.uri_templates import may_serve
 from ..components.versions import requested_version
 from .listed_versions import highest_versions, in_listed_version, in_ranges, listed_tags
 from .provider import ProvidedList, Provider
@@ -81,8 +82,9 @@ class ProvidedItems(ScopedCatalog):
         A provider that fails is left out, and logged.
         """
         key = _key_of(kind)
-        own_ids = {getattr(item, key) for item in own}
-        provided = [item for item in await self._all_provided(kind, ctx) if getattr(item, key) not in own_ids]
+        own_ids = {_comparable(key, getattr(item, key)) for item in own}
+        listed = await self._all_provided(kind, ctx)
+        provided = [item for item in listed if _comparable(key, getattr(item, key)) not in own_ids]
         enabled = [
             item
             for item in provided
@@ -97,7 +99,10 @@ class ProvidedItems(ScopedCatalog):
         sources: dict[str, int] = {}
         items: list[Any] = []
         for source, listed in enumerate(await asyncio.gather(*lists)):
-            items += (item for item in listed if sources.setdefault(getattr(item, _key_of(kind)), source) == source)
+            for item in listed:
+                id = _comparable(_key_of(kind), getattr(item, _key_of(kind)))
+                if sources.setdefault(id, source) == source:
+                    items.append(item)
         return in_ranges(items, self.version_ranges) if self.version_ranges else items
 
     async def _provided_by(self, provider: Provider, kind: ProvidedList, ctx: ServerContext) -> list[Any]:
@@ -160,7 +165,8 @@ class ProvidedItems(ScopedCatalog):
         """
         listed, definitions = await self._definitions(self, kind, id, ctx)
         if not definitions:
-            return params if not self.version_ranges and self._enables(self._rules(ctx), kind, (id,), ()) else None
+            ids = (id,) if _key_of(kind) == "name" else (id, uri_key(id))
+            return params if not self.version_ranges and self._enables(self._rules(ctx), kind, ids, ()) else None
         first = definitions[0]
         names = (first.name, id, getattr(first, _key_of(listed)))
         if not self._enables(self._rules(ctx), listed, names, listed_tags(first)):
@@ -222,11 +228,13 @@ class ProvidedItems(ScopedCatalog):
                 return await self._provided_by(source, kind, ctx)
             return await source._all_provided(kind, ctx)
 
-        definitions = [item for item in await listed(kind) if getattr(item, _key_of(kind)) == id]
+        key, items = _key_of(kind), await listed(kind)
+        own_id = id if key == "name" else find_uri(id, [getattr(item, key) for item in items])
+        definitions = [item for item in items if getattr(item, key) == own_id]
         if definitions or kind != "resources":
             return kind, definitions
         return "resource_templates", [
-            item for item in await listed("resource_templates") if _matches(item.uri_template, id)
+            item for item in await listed("resource_templates") if may_serve(item.uri_template, id)
         ]
 
     # ---- messages of the lifecycle ----------------------------------------------------------------------------------
@@ -256,8 +264,6 @@ def _inside(key: str, prefix: str, id: str) -> str | None:
     return strip_name_prefix(prefix, id) if key == "name" else strip_prefix(prefix, id)
 
 
-def _matches(uri_template: str, uri: str) -> bool:
-    try:
-        return URITemplate(uri_template).match(uri) is not None
-    except LocalError:  # A template with expressions that are not supported here.
-        return False
+def _comparable(key: str, id: str) -> str:
+    """Return the form of a name or a URI that all of its spellings have."""
+    return id if key == "name" else uri_key_with_fragment(id)

@@ -15,6 +15,7 @@ from ...errors import JSONRPCError, MCPError, RemoteJSONRPCError
 from ...protocol.capabilities import is_declared, parse_capability_path
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST
 from ...protocol.revision import META, InputRequest, Notification, Request, Revision, Stateless
+from ...protocol.uris import uri_key
 from ...server.context import ServerContext
 from ...server.dispatcher import NO_CACHE
 from ...session.options import RequestOptions
@@ -215,7 +216,8 @@ class Upstream:
 
         Raises JSONRPCError if the target refuses that.
         """
-        count, task = self._subscriptions.get(outside, (0, None))
+        key = uri_key(outside)
+        count, task = self._subscriptions.get(key, (0, None))
         if task is None or task.done():
             client: Any = self._require_client()
             subscription = client.listen(resource_updated=[uri])
@@ -230,13 +232,13 @@ class Upstream:
                 message = f"the target of the proxy {self._proxy!r} does not allow to subscribe to {uri!r}"
                 raise JSONRPCError(INVALID_REQUEST, message)
             task = asyncio.create_task(self._watch_resource(subscription, uri, outside))
-        self._subscriptions[outside] = (count + 1, task)
+        self._subscriptions[key] = (count + 1, task)
 
     async def unsubscribe(self, outside: str) -> None:
         """End one subscription to a resource."""
-        count, task = self._subscriptions.pop(outside, (0, None))
+        count, task = self._subscriptions.pop(uri_key(outside), (0, None))
         if task is not None and count > 1:
-            self._subscriptions[outside] = (count - 1, task)
+            self._subscriptions[uri_key(outside)] = (count - 1, task)
         elif task is not None:
             task.cancel()
             await asyncio.wait([task])
@@ -246,9 +248,7 @@ class Upstream:
             async for change in subscription:
                 changed: str = change.params.uri
                 if self._front is not None:
-                    # A change of a part of the resource has the URI of the part.
-                    inside = outside + changed.removeprefix(uri) if changed.startswith(uri) else changed
-                    await self._front.resource_updated(inside)
+                    await self._front.resource_updated(_changed_outside(changed, uri, outside))
         except MCPError as error:
             _log.debug("the subscription of %r to %r ended: %s", self._proxy, uri, error)
         finally:
@@ -306,3 +306,11 @@ def _empty_result(row: Request[Any], proxy: str) -> Any:
         return row.read_result({"resultType": NO_CACHE["resultType"], "completion": {"values": []}})
     kind = row.capability.rpartition(".")[2]
     raise JSONRPCError(INVALID_REQUEST, f"the target of the proxy {proxy!r} has no {kind}")
+
+
+def _changed_outside(changed: str, uri: str, outside: str) -> str:
+    """Return the URI that a client has for what has changed: the resource, or a part of it, which has its own URI."""
+    if changed.startswith(uri):
+        return outside + changed.removeprefix(uri)
+    changed_key, key = uri_key(changed), uri_key(uri)
+    return outside + changed_key.removeprefix(key) if changed_key.startswith(key) else changed

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from ...aio.trio_programs.trio_tasks import is_trio_task
 from ...errors import ConnectionClosedError, LocalError, MCPError, ProtocolViolationError
+from ...protocol.uris import spelled
 from ...usage.keywords import checked
 from ...usage.rules import FUNCTION, MAPPING, Rule
 from ..client import BaseClient
@@ -186,8 +187,9 @@ class BaseMultiClient(Generic[ClientT]):
         scheme, separator, rest = uri.partition("://")
         for server in self.clients:
             host = quote(server, safe="")
-            if separator and rest.startswith(f"{host}/"):
-                return server, f"{scheme}://{rest[len(host) + 1 :]}"
+            first, slash, inside = rest.partition("/")
+            if separator and slash and spelled(first).lower() == host.lower():
+                return server, f"{scheme}://{inside}"
         raise LocalError(f"{uri!r} belongs to no connected server: {self._connected()}")
 
     def _connected(self) -> str:

@@ -6,11 +6,12 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from ...endpoint.subscription_filter import matches_filter, supported_filter
+from ...endpoint.subscription_filter import ChangeFilter, supported_filter
 from ...errors import JSONRPCError, MCPError
 from ...protocol.jsonrpc import INVALID_PARAMS
 from ...protocol.models import is_list, is_object
 from ...protocol.revision import Handshake, Notification, Stateless
+from ...protocol.uris import uri_key
 from ...server.subscriptions import check_filter
 from ..raw.raw_connection import FROM_SERVER, raw_notification
 from ..upstream.link import SUBSCRIPTION, Call, Link
@@ -32,6 +33,7 @@ class Listener:
         }
         capabilities = translation.server_capabilities(link.upstream.capabilities)
         self.filter = supported_filter(requested, capabilities, list(self._rows.values()))
+        self._changes = ChangeFilter(self.filter)
 
     @property
     def uris(self) -> list[str]:
@@ -51,9 +53,10 @@ class Listener:
             await asyncio.shield(upstream.session.closed)
         finally:
             listeners.discard(self)
-            others = {uri for listener in listeners for uri in listener.uris}
+            others = {uri_key(uri) for listener in listeners for uri in listener.uris}
+            by_key = {uri_key(uri): uri for uri in self.uris}
             if self._link.is_open:
-                for uri in {*self.uris} - others:
+                for uri in [uri for key, uri in by_key.items() if key not in others]:
                     await asyncio.shield(self._send(uri, subscribe=False))
         return {"resultType": "complete", "_meta": self._meta}
 
@@ -68,7 +71,7 @@ class Listener:
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Pass a change, if the filter includes it."""
         row = self._rows.get(method)
-        if row is not None and matches_filter(self.filter, row, params):
+        if row is not None and self._changes.includes(row, params):
             meta = params.get("_meta")
             params = {**params, "_meta": {**(meta if is_object(meta) else {}), **self._meta}}
             with suppress(MCPError):

@@ -13,6 +13,7 @@ from ...protocol.events import NotificationReceived, RequestReceived
 from ...protocol.jsonrpc import INVALID_REQUEST, Id
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
+from ...protocol.uris import uri_key
 from ...session.interfaces import Channel
 from ..direct.direct_session import DirectSession
 from ..raw.raw_connection import FROM_CLIENT, FROM_SERVER, raw_notification
@@ -41,7 +42,8 @@ class SessionRelay(RelayBase):
         self._subscriptions: UpstreamSubscriptions | None = None
         self._level: str | None = None
         self.own_methods: frozenset[str] = frozenset()  # Of the log level and of subscriptions.
-        self.uris: dict[str, None] = {}
+        self.uris: dict[str, str] = {}
+        """The resources that the client has subscribed to, by the form that all spellings of a URI have."""
 
     @property
     def lifecycle(self) -> Handshake:
@@ -134,7 +136,7 @@ class SessionRelay(RelayBase):
             await self._begin_listening(link)
             return
         requests = [(lifecycle.set_level, {"level": self._level})] if self._level is not None else []
-        requests += [(lifecycle.subscribe, {"uri": uri}) for uri in self.uris]
+        requests += [(lifecycle.subscribe, {"uri": uri}) for uri in self.uris.values()]
         for row, params in requests:
             if row is not None:
                 with suppress(JSONRPCError):
@@ -179,11 +181,11 @@ class SessionRelay(RelayBase):
                 self.state.losses.add(method, "log messages of a shared upstream belong to no session")
                 return {}
         elif isinstance(uri, str) and method == subscribe:
-            self.uris[uri] = None
+            self.uris[uri_key(uri)] = uri
             if stateless:
                 await self._listener(link).subscribe(uri)
         elif isinstance(uri, str):
-            self.uris.pop(uri, None)
+            self.uris.pop(uri_key(uri), None)
             if stateless:
                 await self._listener(link).unsubscribe(uri)
             elif self.state.shared is not None and self.state.shared.is_subscribed(link, uri):
@@ -197,7 +199,7 @@ class SessionRelay(RelayBase):
 
     async def _begin_listening(self, link: Link) -> None:
         listener = self._listener(link)
-        for uri in self.uris:
+        for uri in self.uris.values():
             listener.add(uri)
         await listener.open()
 

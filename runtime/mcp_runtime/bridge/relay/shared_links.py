@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import JSONRPCError
 from ...protocol.jsonrpc import METHOD_NOT_FOUND
+from ...protocol.uris import uri_key
 from ..raw.raw_connection import FROM_SERVER
 from ..translation.revision_translation import Translation
 from ..upstream.link import Link
@@ -67,7 +68,9 @@ class SharedLinks:
 
     def is_subscribed(self, link: Link, uri: str) -> bool:
         """Return True if a session that uses the same connection has subscribed to a resource."""
-        return any(uri in session.uris for place in self._sessions if link in place.values() for session in place)
+        return any(
+            uri_key(uri) in session.uris for place in self._sessions if link in place.values() for session in place
+        )
 
     # ---- from the upstream -------------------------------------------------------------------------------------------
 
@@ -80,7 +83,7 @@ class SharedLinks:
             return
         place = self._links.index(link) if link in self._links else None
         for session, view in list(self._sessions[place].items()) if place is not None else ():
-            if "uri" not in params or params["uri"] in session.uris:
+            if "uri" not in params or uri_key(params["uri"]) in session.uris:
                 await session.notified(view, method, params)
 
     async def requested(self, link: Link, method: str, params: dict[str, Any]) -> Any:

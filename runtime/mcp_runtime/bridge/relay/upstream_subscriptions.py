@@ -11,6 +11,7 @@ from ...errors import JSONRPCError
 from ...protocol.capabilities import is_declared, parse_capability_path
 from ...protocol.models import is_object
 from ...protocol.revision import META, Notification, Stateless
+from ...protocol.uris import uri_key
 from ..raw.raw_connection import FROM_SERVER, RawConnection
 from ..translation.revision_translation import Translation
 from ..upstream.link import SUBSCRIPTION, Call, Link
@@ -58,7 +59,7 @@ class UpstreamSubscriptions:
     def __init__(self, link: Link, session: Any) -> None:
         """Create subscriptions that are not open."""
         self._link, self._session = link, session
-        self._uris: dict[str, None] = {}
+        self._uris: dict[str, str] = {}
         self._task: asyncio.Task[Any] | None = None
 
     def _filter(self) -> dict[str, Any]:
@@ -69,20 +70,20 @@ class UpstreamSubscriptions:
             path = parse_capability_path(row.capability)[1] if row.capability else ()
             if len(path) > 1 and path[-1] == "listChanged" and is_declared(capabilities, path):
                 flags[filter_key(row.capability)] = True
-        return {**flags, _URIS: list(self._uris)} if self._uris else flags
+        return {**flags, _URIS: list(self._uris.values())} if self._uris else flags
 
     def add(self, uri: str) -> None:
         """Add a resource to the filter of the next request."""
-        self._uris[uri] = None
+        self._uris[uri_key(uri)] = uri
 
     async def subscribe(self, uri: str) -> None:
         """Subscribe to a resource."""
-        self._uris[uri] = None
+        self._uris[uri_key(uri)] = uri
         await self.open()
 
     async def unsubscribe(self, uri: str) -> None:
         """Unsubscribe from a resource."""
-        self._uris.pop(uri, None)
+        self._uris.pop(uri_key(uri), None)
         await self.open()
 
     async def open(self) -> None:

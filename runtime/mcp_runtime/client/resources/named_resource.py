@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ...errors import LocalError, ProtocolViolationError, RemoteJSONRPCError
 from ...protocol.jsonrpc import METHOD_NOT_FOUND
+from ...protocol.uris import is_same_uri
 from ...usage.keywords import nearest
 from .uri_expansion import expand
 
@@ -49,8 +50,12 @@ async def uri_of(
 def _matching(name: str, items: list[tuple[Any, str]]) -> list[str]:
     """Return the URIs of the items with this name; without one, of those with this title or URI."""
     by_name = [uri for item, uri in items if item.name == name]
-    others = [uri for item, uri in items if name in (uri, getattr(item, "title", None))]
+    others = [uri for item, uri in items if name == getattr(item, "title", None) or _is_uri(name, uri)]
     return list(dict.fromkeys(by_name or others))
+
+
+def _is_uri(name: str, uri: str) -> bool:
+    return name == uri or (":" in name and is_same_uri(name, uri))
 
 
 def _only(name: str, uris: list[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 from urllib.parse import quote
 
 from ...errors import LocalError
-from ...protocol.paths import has_traversal, is_absolute
+from ...protocol.paths import has_traversal, leaves_directory
 from ...usage.keywords import nearest
 
 _EXPRESSION: Final = re.compile(r"\{([+#./;?&]?)([^{}]*)\}")
@@ -88,7 +88,7 @@ def _expression(template: str, symbol: str, inner: str, variables: Mapping[str, 
             if symbol in ("", "+", "/", "."):
                 raise LocalError(f"the URI template {template!r} needs the variable {name!r}")
             continue
-        _check_value(template, symbol, name, value)
+        _check_value(template, symbol, name, value, exploded is not None)
         parts += _expanded(operator, name, value, int(length or 0), exploded is not None)
     return operator.first + operator.separator.join(parts) if parts else ""
 
@@ -125,7 +125,7 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _check_value(template: str, symbol: str, name: str, value: Any) -> None:
+def _check_value(template: str, symbol: str, name: str, value: Any, exploded: bool) -> None:
     """Raise LocalError for a value that is not of JSON's simple types, or that would leave its part of the URI."""
     items: list[object] = [value]
     if isinstance(value, Mapping):
@@ -141,12 +141,14 @@ def _check_value(template: str, symbol: str, name: str, value: Any) -> None:
         text = _text(item)
         if _CONTROL.search(text):
             raise LocalError(f"the variable {name!r} of {template!r} has a control character: {text!r:.60}")
-        if symbol in ("", "+", "/", ".") and has_traversal(text):
-            raise LocalError(f"the variable {name!r} of {template!r} leaves its directory: {text!r:.60}")
-        if symbol == "+" and (is_absolute(text) or "?" in text or "#" in text):
+        if symbol == "+" and ("?" in text or "#" in text or (leaves_directory(text, True) and not has_traversal(text))):
             raise LocalError(
                 f"the variable {name!r} of {template!r} is a relative path without query and fragment, not {text!r:.60}"
             )
+        # The rule of servers of this package: what is sent is read.
+        spans = symbol == "+" or (exploded and symbol in ("", "/"))
+        if symbol in ("", "+", "/", ".") and text and leaves_directory(text, spans):
+            raise LocalError(f"the variable {name!r} of {template!r} leaves its directory: {text!r:.60}")
 
 
 def _check_path(template: str, uri: str) -> None:

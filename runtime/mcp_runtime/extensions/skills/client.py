@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from ...errors import LocalError, SkillVerificationError
 from ...protocol.models import is_list, is_object
+from ...protocol.uris import is_same_uri
 from .entry import MAX_BYTES, SkillEntry
 
 
@@ -57,7 +58,7 @@ class VerifiedSkill:
         """Return the current skill at a URI, listed or not. Raises RemoteJSONRPCError if the server has no skill
         there."""
         result = (await client.get_skill(uri=uri)).model_dump()
-        if result["skill"]["uri"] != uri:
+        if not is_same_uri(result["skill"]["uri"], uri):
             raise SkillVerificationError(
                 f"the server returned the skill {result['skill']['uri']!r} for the requested skill {uri!r}"
             )
@@ -123,10 +124,14 @@ class VerifiedSkill:
 _SAFE = "/-._~%!$&'()*+,;=:@"  # The characters allowed in a URI path (RFC 3986, section 3.3), and percent-encodings.
 
 
+def _is_at(found: object, uri: str) -> bool:
+    return isinstance(found, str) and is_same_uri(found, uri)
+
+
 def _bytes(uri: str, contents: Any) -> bytes:
     """Return the bytes of the requested resource. Raises ValueError if the contents are not exactly this resource."""
     matches = (
-        [content for content in contents if is_object(content) and content.get("uri") == uri]
+        [content for content in contents if is_object(content) and _is_at(content.get("uri"), uri)]
         if is_list(contents)
         else []
     )

@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from ...errors import LocalError
+from ...protocol.uris import tidy_uri
 from .entry import MAX_BYTES, MAX_FILES, SKILL_FILE, SkillEntry, sha256_digest
 from .frontmatter import parse_front_matter
 from .safe_directory import FileState, PathParts, SafeDirectory, UnservableFileError
@@ -205,15 +206,15 @@ class SkillDirectory:
         return self._prefix + ("/" if path and self._prefix != _SCHEME else "") + path
 
     def _parts(self, uri: str) -> PathParts | None:
-        """Return the path of a URI, None unless it is exactly a URI that this folder publishes (no traversal, no
-        variants)."""
+        """Return the path of a URI, None unless it is a spelling of a URI that this folder publishes (no traversal)."""
+        uri = tidy_uri(uri.partition("#")[0])
         if uri == self._prefix:
             return ()
         start = self._prefix if self._prefix == _SCHEME else f"{self._prefix}/"
         if not uri.startswith(start):
             return None
         parts = tuple(unquote(segment) for segment in uri.removeprefix(start).split("/"))
-        if any(part.startswith(".") or {"/", "\0"} & {*part} for part in parts) or self._uri(parts) != uri:
+        if any(part.startswith(".") or {"/", "\0"} & {*part} for part in parts) or tidy_uri(self._uri(parts)) != uri:
             return None
         return parts
 

@@ -12,6 +12,7 @@ from ..catalog import SchemaCatalog
 from ..diff.changes import Severity
 from ..diff.compare import compare
 from ..diff.deprecations import deprecations
+from ..diff.renames import collapse, known_renames
 from ..diff.report import DiffReport, as_html, as_json, as_markdown, print_text
 from ..diff.waivers import read_waivers, waive
 from ..errors import CodegenError
@@ -44,7 +45,8 @@ def diff(older: str, newer: str, form: str, waivers: Path | None, fail_on: str, 
     """
     schemas = open_schemas(schema)
     before, after = open_revision(schemas, older), open_revision(schemas, newer)
-    changes = waive(compare(before, after), read_waivers(waivers) if waivers is not None else [])
+    renames = known_renames(before, after, schemas.conversions)
+    changes = waive(collapse(compare(before, after), renames), read_waivers(waivers) if waivers is not None else [])
     report = DiffReport(before.id, after.id, changes, deprecations([*_before(schemas, after), after]))
     match form:
         case "markdown":

@@ -142,14 +142,15 @@ class _StepBuilder:
         items = self._plan(source.items, target.items, holder, wire)
         plan: Plan = ("items", items)
         least, most = target.min_items, target.max_items
-        refusal = self._refusal(f"{holder}.{wire}", f"{self._step.target} requires at least {least} items.")
+        few = ""
         if least is not None:
-            plan = ("items", items, least, refusal[1])
+            few = self._rule("few", f"{holder}.{wire}", f"{self._step.target} requires at least {least} items.")
+            plan = ("items", items, least, few)
         if most is not None and (source.max_items is None or source.max_items > most):
             rule = self._rule("truncate", f"{holder}.{wire}", f"At most {most} items are allowed.")
             plan = ("truncate", most, plan, rule)
         if least is not None and (source.min_items is None or source.min_items < least):
-            plan = ("match", ("list", None, least, None), plan, refusal)
+            plan = ("match", ("list", None, least, None), plan, ("refuse", few))
         flattening = self._flatten(self._source.resolved(source.items), self._target.resolved(target.items))
         return plan if flattening is None else ("flatten", flattening[0], plan, flattening[1])
 

@@ -36,7 +36,7 @@ class _RevisionComparison:
         older, newer = canonical(older), canonical(newer)
         self._older = older
         self._newer = newer
-        self._renamed = _renamed(older, newer)
+        self._renamed = renamed_types(older, newer)
         self._values = TypeComparison(older, newer, self._renamed)
         self._directions = directions(older, newer)
         self._evidence = Evidence(older, newer)
@@ -195,7 +195,7 @@ class _RevisionComparison:
             yield _TypeChange(relation.value, field, show(before), show(after))
 
 
-def _renamed(older: Revision, newer: Revision) -> dict[str, str]:
+def renamed_types(older: Revision, newer: Revision) -> dict[str, str]:
     """Return the new name of each type of the older revision that only changed its name."""
     removed = [type for name, type in older.types.items() if name not in newer.types]
     added = [type for name, type in newer.types.items() if name not in older.types]

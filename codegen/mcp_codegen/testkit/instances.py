@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ..json_types import Json, is_list, is_object
+from ..model.patterns import matching_text
 
 _WORDS: Final = ("", "a", "text", "é😀", "https://example.com/x", "aGk=", "20250101T000000Z", "object", "form")
 _NO_FIXED_VALUES: Final[Mapping[str, Json]] = {}
@@ -51,10 +53,13 @@ class InstanceGenerator:
             case "object":
                 return self._object(schema, depth)
             case "array":
-                size = 0 if depth > 6 else self._random.randint(0, min(3, schema.get("maxItems", 3)))
+                least = schema.get("minItems", 0)
+                size = (
+                    least if depth > 6 else self._random.randint(least, max(least, min(3, schema.get("maxItems", 3))))
+                )
                 return [self._make(schema.get("items", {}), depth + 1) for _ in range(size)]
             case "string":
-                return choose(_WORDS)
+                return _fitted(choose(_WORDS), schema)
             case "integer":
                 return self._random.randint(schema.get("minimum", -3), schema.get("maximum", 10**6))
             case "number":
@@ -130,6 +135,14 @@ class InstanceGenerator:
                 return bool(value)
             case _:
                 return int(value)
+
+
+def _fitted(word: str, schema: dict[str, Any]) -> str:
+    """Return a word with the length and the form that a schema requires."""
+    pattern = schema.get("pattern")
+    if pattern is not None and re.search(pattern, word) is None:
+        word = matching_text(pattern) or word
+    return word[: schema.get("maxLength")].ljust(schema.get("minLength", 0), "x")
 
 
 def _places(value: Json) -> Iterator[tuple[Any, Any]]:

@@ -47,9 +47,9 @@ def _result(update: Update) -> str:
     if not update.revisions and not update.removed:
         return "**Nothing new: no release that is missing here, and no change of the draft.**"
     names = ", ".join(item.revision for item in update.revisions) or "the draft has become a release"
-    return (
-        f"**Written: {names}.** The schemas, the package and its converters are new; each revision held a conversation."
-    )
+    modules = sorted(path.stem for path in update.package if path.parent.name == "converters" and path.stem[0] != "_")
+    converters = f" It converts by {', '.join(map(_code, modules))}." if modules else ""
+    return f"**Written: {names}.** The schemas and the package are new; each revision held a conversation.{converters}"
 
 
 def _revision(item: RevisionUpdate) -> Iterator[str]:
@@ -67,6 +67,7 @@ def _revision(item: RevisionUpdate) -> Iterator[str]:
         yield from _changes(report.changes)
     if item.diffs:
         yield from _affected(item.diffs[0])
+    yield from _renames(item)
     yield from _listed("What conversion does not carry", item.converts, "to the revision before it and back")
     yield from _listed("What has no sentence yet", item.undocumented, "rows of schema/docs.toml are empty")
     if not item.findings and item.definitions:
@@ -102,6 +103,20 @@ def _affected(report: DiffReport) -> Iterator[str]:
         yield _row(who, str(len(places)), shown or "nothing")
 
 
+def _renames(item: RevisionUpdate) -> Iterator[str]:
+    """Yield the rows to write for names that may have changed."""
+    if item.renames:
+        yield from ("", "### Names that may have changed", "")
+        yield (
+            f"{len(item.renames)}; the types agree. If a name means the same as before, write its row into "
+            "schema/conversions.toml and generate again: without it, conversions drop or refuse what has this name."
+        )
+        yield from ("", "```toml")
+        for rename in item.renames:
+            yield from (_plain(line).replace("`", "'") for line in (*rename.row(item.revision).splitlines(), ""))
+        yield "```"
+
+
 def _listed(title: str, entries: Sequence[str], note: str) -> Iterator[str]:
     if entries:
         yield from ("", f"### {title}", "", f"{len(entries)}; {note}.", "")
@@ -110,6 +125,8 @@ def _listed(title: str, entries: Sequence[str], note: str) -> Iterator[str]:
 
 def _remaining(item: RevisionUpdate) -> Iterator[str]:
     yield from ("", "### What is left to do", "")
+    if item.renames:
+        yield "* Write the rows of the names that have changed."
     if item.undocumented:
         yield "* Write the sentences of schema/docs.toml, and generate again."
     if any(change.severity is Severity.BREAKING for change in item.diffs[0].changes if item.diffs):

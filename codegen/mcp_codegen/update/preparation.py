@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Final
 
 from ..catalog import UNCLEAR, SchemaCatalog, check_id
+from ..conversion.derive import derive_step
 from ..diff.compare import compare
 from ..diff.deprecations import deprecations
+from ..diff.renames import Rename, collapse, known_renames, suggested_renames, with_renames
 from ..diff.report import DiffReport
 from ..errors import CodegenError, Finding
 from ..generate import generate
@@ -30,6 +32,8 @@ from .repository import Snapshot
 from .stubs import with_stubs
 
 DRAFT: Final = "draft"
+# Rules about properties that the source does not define: they are not in its messages.
+_OF_UNKNOWN: Final = ("misfit", "closed")
 _RELEASE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -46,7 +50,8 @@ class UpdateSettings:
 
 @dataclass(slots=True)
 class RevisionUpdate:
-    """What came of one revision. `diffs` are the changes since the revision before it, and since what stands here."""
+    """What came of one revision. `diffs` are the changes since the revision before it, and since what stands here;
+    `converts` is what conversion loses or refuses, if the names of `renames`, which have no row, mean the same."""
 
     revision: str
     follows: str
@@ -55,6 +60,7 @@ class RevisionUpdate:
     diffs: list[DiffReport] = field(default_factory=list[DiffReport])
     undocumented: list[str] = field(default_factory=list[str])
     converts: list[str] = field(default_factory=list[str])
+    renames: list[Rename] = field(default_factory=list[Rename])
 
 
 @dataclass(slots=True)
@@ -173,15 +179,28 @@ class _Preparation:
         order = [catalog.revision(name) for name in catalog.pins]
         if item.follows:
             older = catalog.revision(item.follows)
-            item.diffs.append(DiffReport(older.id, item.revision, compare(older, revision), deprecations(order)))
-            names = list(catalog.pins)
-            chain = names[names.index(older.id) : names.index(revision.id) + 1]  # A draft may stand between the two.
-            keys = [key for one, other in pairwise(chain) for key in ((one, other), (other, one))]
-            for step in (catalog.steps[key] for key in keys):
-                item.converts += [f"{step.source} → {step.target}: {rule}" for rule in step.rules]
+            item.renames = suggested_renames(older, revision, catalog.conversions)
+            names = [*known_renames(older, revision, catalog.conversions), *item.renames]
+            changes = collapse(compare(older, revision), names)
+            item.diffs.append(DiffReport(older.id, item.revision, changes, deprecations(order)))
+            item.converts = self._losses(catalog, item)
         if item.revision in self._here.pins:
             before = self._here.revision(item.revision)
             item.diffs.append(DiffReport(f"{before.id}, as it stands here", revision.id, compare(before, revision), ()))
+
+    def _losses(self, catalog: SchemaCatalog, item: RevisionUpdate) -> list[str]:
+        """Return the rules by which conversions to the revision before and back lose or refuse what a revision has."""
+        rows = with_renames(catalog.conversions, item.renames)
+        names = list(catalog.pins)
+        chain = names[names.index(item.follows) : names.index(item.revision) + 1]  # A draft may stand between the two.
+        pairs = [pair for one, other in pairwise(map(catalog.revision, chain)) for pair in ((one, other), (other, one))]
+        steps = [derive_step(source, target, rows) for source, target in pairs]
+        return [
+            f"{step.source} → {step.target}: {rule}"
+            for step in steps
+            for rule in step.rules
+            if rule.partition(" ")[0] not in _OF_UNKNOWN
+        ]
 
     def _is_same(self, item: RevisionUpdate) -> bool:
         """Return True if a draft differs from the release before it by its id alone."""
@@ -201,8 +220,11 @@ class _Preparation:
         text = with_stubs(docs.read_text(encoding="utf-8") if docs.exists() else "", dict.fromkeys(names))
         docs.write_text(text, encoding="utf-8")
         catalog = SchemaCatalog(self._root)
+        modules = {name: catalog.revision(name).module for name in catalog.pins}
+        is_new = not any((self._settings.output / module / "__init__.py").is_file() for module in modules.values())
+        generated = list(modules) if is_new else written  # A package without the others has no conversions.
         try:
-            package = generate(catalog, template_folders(None), self._settings.output, written)
+            package = generate(catalog, template_folders(None), self._settings.output, generated)
         except CodegenError as error:
             self._update.revisions.append(RevisionUpdate("the package", "", findings=error.findings))
             return
@@ -214,6 +236,6 @@ class _Preparation:
         self._update.package = package
         unclear = [self._settings.root / UNCLEAR / name for name in written]
         self._update.removed += [path for path in unclear if path.is_dir()]
-        folders = [*(catalog.revision(name).module for name in written), "converters"]
+        folders = [*(modules[name] for name in generated), "converters"]
         stale = [path for name in folders for path in sorted((self._settings.output / name).rglob("*.py"))]
         self._update.removed += [path for path in stale if path not in package]

@@ -223,7 +223,8 @@ class MessageConverter:
             changes = self.to_wire.result_changes(self.receives, row.method, interim)
             if not interim and not changes:
                 return result if plain is not None else PreSerialized(result)
-            converted = apply_changes(to_plain(model) if plain is None else plain, changes)
+            fields = to_plain(model) if plain is None else plain
+            converted = apply_changes(fields, changes, spares_items=not interim)
         except ConversionError as error:
             raise JSONRPCError(INTERNAL_ERROR, str(error)) from None
         if not interim or isinstance(self.wire_revision.lifecycle, Handshake):

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,6 +156,62 @@ def test_a_release_is_imported_beside_an_earlier_draft_that_the_repository_has_n
     assert list(SchemaCatalog(history.root).pins) == [FIRST, "draft", SECOND]
     words = ["--all", "--schema", str(history.root), "--output", str(history.output), "--check"]
     assert CliRunner().invoke(main, words).exit_code == 0
+
+
+def with_other_names(schema: Schema) -> Schema:
+    """The schema with another name for a property of a result, for one that several types have, and for a method."""
+    text = json.dumps(schema).replace('"found"', '"matches"').replace('"version"', '"release"')
+    renamed: Schema = json.loads(text.replace('"search"', '"find"'))
+    return renamed
+
+
+def test_a_new_name_is_suggested_as_the_row_to_write_and_is_one_line_of_the_report(history: History) -> None:
+    history.commit(draft=official_files(with_other_names(grown())))
+    (history.root / "overlay.toml").open("a").write(no_capability("find"))
+    done = history.update()
+    report = history.report()
+    assert "## draft" in report, done.output
+    rows = tomllib.loads(report.partition("```toml")[2].partition("```")[0])["rename"]
+    named = [(row.get("at") or row.get("method") or row.get("type"), row["use"]) for row in rows]
+    assert named == [("search", "find"), ("Implementation.version", "release"), ("SearchResult.found", "matches")]
+    for name in ("found", "matches"):
+        lines = [line for line in report.splitlines() if re.search(rf"\b{name}\b", line) and line.startswith("|")]
+        assert [line for line in lines if "clients" not in line and "servers" not in line] == [
+            "| field-renamed | `SearchResult.found` | breaking | breaking | found → matches |"
+        ]
+    assert "What conversion does not carry" not in report
+
+
+def test_a_draft_that_adds_a_type_loses_nothing_that_the_release_has(history: History) -> None:
+    changed = grown(limit={"type": "integer"})
+    history.commit(draft=official_files(changed))
+    history.update()
+    carried = history.report().partition("### What conversion does not carry")[2].partition("###")[0]
+    assert re.findall(r"^\* `(.*)`$", carried, re.MULTILINE) == ["draft → 2025-01-01: drop SearchRequestParams.limit"]
+
+
+# Converts a message there and back, with a package in the folder that is given.
+CONVERTING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import bindings
+call = ("client_to_server", "search", {"text": "a", "limit": 1})
+print(bindings.converter("draft", "2025-01-01").params(*call), bindings.converter("2025-01-01", "draft").params(*call))
+"""
+
+
+@pytest.mark.long
+def test_a_package_in_a_new_folder_has_every_revision_and_converts_between_them(
+    history: History, tmp_path: Path
+) -> None:
+    history.commit(draft=official_files(grown(limit={"type": "integer"})))
+    history.output = tmp_path / "new" / "bindings"
+    done = history.update()
+    assert done.exit_code == 0, done.output
+    assert "It converts by `v2025_01_01_vdraft`." in history.report()
+    command = [sys.executable, "-c", CONVERTING, str(history.output.parent)]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.stdout == "{'text': 'a'} {'text': 'a', 'limit': 1}\n", ran.stderr
 
 
 def unread(schema: Schema) -> dict[str, str]:

@@ -324,7 +324,9 @@ def _flatten(plans: Operations, wire: str, inner: Any, rule: str) -> Change:
         result: list[Any] = []
         for number, item in enumerate(value):
             items = item.get(wire) if is_object(item) else None
-            if is_list(items):
+            if items == []:  # Nothing repeats the object.
+                plans.drop_with_report(rule, (path, number), context, item)
+            elif is_list(items):
                 plans.drop_with_report(rule, ((path, number), wire), context, items)
                 result += [{**item, wire: single} for single in items]
             else:

@@ -1,0 +1,143 @@
+"""Conversions to drafts that no one has written, each with a change that a conversion must not overlook: what the
+draft's schema refuses is never written, and what is lost is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pytest
+from support.conversions import Messages, Pair, chain_in, drafted
+from support.schemas.drafts import NEWEST, TEXT, Types, draft, record, ref, require
+
+NUMBER: Final = {"type": "integer"}
+
+
+def properties(types: Types, name: str) -> Types:
+    result: Types = types[name]["properties"]
+    return result
+
+
+def optional(name: str, **added: Any) -> Callable[[Types], object]:
+    return lambda types: properties(types, name).update(added)
+
+
+def required(name: str, **added: Any) -> Callable[[Types], object]:
+    return lambda types: require(types, name, **added)
+
+
+def narrowed(name: str, wire: str, **keywords: Any) -> Callable[[Types], object]:
+    return lambda types: properties(types, name)[wire].update(keywords)
+
+
+def replaced(name: str, wire: str, schema: Any) -> Callable[[Types], object]:
+    return lambda types: properties(types, name).update({wire: schema})
+
+
+def needed(name: str, *wires: str) -> Callable[[Types], object]:
+    return lambda types: types[name].setdefault("required", []).extend(wires)
+
+
+def free(name: str, *wires: str) -> Callable[[Types], object]:
+    return lambda types: types[name].update(required=[wire for wire in types[name]["required"] if wire not in wires])
+
+
+def removed(name: str, wire: str) -> Callable[[Types], object]:
+    def change(types: Types) -> None:
+        del properties(types, name)[wire]
+        types[name]["required"] = [other for other in types[name].get("required", []) if other != wire]
+
+    return change
+
+
+def closed(name: str) -> Callable[[Types], object]:
+    return lambda types: types[name].update(additionalProperties=False)
+
+
+def arms(name: str, *kept: str) -> Callable[[Types], object]:
+    return lambda types: types.update({name: {"anyOf": [ref(arm) for arm in kept]}})
+
+
+DEEP = record("inner", inner=record("least", least=record("x", x=TEXT)))
+HALF = record("inner", inner=record(x=TEXT))
+CHANGES: Final[Mapping[str, Callable[[Types], object]]] = {
+    "a required object with a required property": required("Tool", policy=record("level", level=TEXT)),
+    "a required object with required properties deep inside": required("CallToolRequestParams", policy=DEEP),
+    "a required object that may be empty": required("Tool", policy=record(level=TEXT)),
+    "a required object whose required object may be empty": required("ListToolsResult", policy=HALF),
+    "a required text": required("TextContent", language=TEXT),
+    "a required constant": required("Tool", form={"const": "tool", "type": "string"}),
+    "a required list": required("Prompt", labels={"type": "array", "items": TEXT}),
+    "a required map": required("Resource", labels={"type": "object", "additionalProperties": TEXT}),
+    "a required one of several": required("Resource", owner={"anyOf": [TEXT, record("name", name=TEXT)]}),
+    "an object that is required now": needed("Tool", "annotations"),
+    "a text that is required now": needed("Tool", "title"),
+    "metadata that is required now": needed("CallToolResult", "_meta"),
+    "a text that is no longer required": free("Resource", "name"),
+    "an object that is no longer required": free("CompleteRequestParams", "argument"),
+    "an enumeration with fewer values": lambda types: types["LoggingLevel"].update(enum=["error", "warning"]),
+    "an enumeration with other values": replaced(
+        "Annotations", "audience", {"type": "array", "items": {"enum": ["x"]}}
+    ),
+    "a smaller maximum": narrowed("Annotations", "priority", maximum=0.2),
+    "a larger minimum": narrowed("Annotations", "priority", minimum=0.8),
+    "whole numbers": replaced("Annotations", "priority", NUMBER),
+    "a number for a whole number": replaced("Resource", "size", {"type": "number"}),
+    "a text for a number": replaced("Resource", "size", TEXT),
+    "shorter texts": narrowed("Tool", "name", maxLength=3),
+    "longer texts": narrowed("Prompt", "name", minLength=3),
+    "a pattern": narrowed("Resource", "name", pattern="^[a-z]+$"),
+    "a pattern of a property that may be absent": narrowed("Tool", "title", pattern="^[A-Z]"),
+    "fewer items": narrowed("CallToolResult", "content", maxItems=1),
+    "more items": narrowed("GetPromptResult", "messages", minItems=1),
+    "more items of tools that need more": lambda types: (
+        require(types, "Tool", policy=record("level", level=TEXT)),
+        properties(types, "ListToolsResult")["tools"].update(minItems=2),
+    ),
+    "a union with fewer arms": arms("ContentBlock", "TextContent", "ImageContent"),
+    "a union with one arm": arms("ContentBlock", "TextContent"),
+    "a type that is a union now": replaced("TextContent", "text", {"anyOf": [TEXT, NUMBER]}),
+    "a list for one": replaced("PromptMessage", "content", {"type": "array", "items": ref("ContentBlock")}),
+    "one for a list": replaced("CallToolResult", "content", ref("ContentBlock")),
+    "no other properties": closed("Tool"),
+    "no other properties inside of a list of a list": closed("Annotations"),
+    "no other properties of metadata": closed("RequestMetaObject"),
+    "a property with a name that peers may use": optional("Tool", unknownToAll=NUMBER),
+    "a required property with a name that peers may use": required("Tool", unknownToAll=NUMBER),
+    "a property that is gone": removed("Tool", "description"),
+    "a required property that is gone": removed("Tool", "inputSchema"),
+    "a property that is gone in a union": removed("ImageContent", "mimeType"),
+    "null besides": replaced("Tool", "title", {"anyOf": [TEXT, {"type": "null"}]}),
+    "null besides, where it is required": replaced("TextContent", "text", {"anyOf": [TEXT, {"type": "null"}]}),
+    "two kinds": replaced("Tool", "title", {"type": ["string", "integer"]}),
+    "a constant with another value": narrowed("TextContent", "type", const="plain"),
+    "a map of texts": replaced("Tool", "_meta", {"type": "object", "additionalProperties": TEXT}),
+    "a map of short texts": replaced(
+        "GetPromptRequestParams",
+        "arguments",
+        {"type": "object", "additionalProperties": {"type": "string", "maxLength": 2}},
+    ),
+    "an object for a map": replaced("CallToolRequestParams", "arguments", record("a", a=TEXT)),
+    "a map for an object": replaced("Tool", "annotations", {"type": "object", "additionalProperties": TEXT}),
+    "anything": replaced("Tool", "title", {}),
+}
+
+
+def outcomes(pair: Pair, count: int) -> dict[str, int]:
+    met = {"whole": 0, "lost": 0, "refused": 0}
+    messages = Messages(pair.source, seed=7)
+    for row, other in pair.rows():
+        for part, value in messages.of(row, count):
+            met[pair.check(row, other, part, value)] += 1
+    return met
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_messages_of_a_draft_and_of_the_revision_before_it_become_valid_or_are_refused(name: str) -> None:
+    catalog = draft(CHANGES[name])
+    sides = drafted(catalog, NEWEST), drafted(catalog)
+    for source, target in (sides, sides[::-1]):
+        ids = source.revision.id, target.revision.id
+        forth, back = chain_in(catalog, *ids), chain_in(catalog, *ids[::-1])
+        met = outcomes(Pair(source, target, forth, back, {}), 6)
+        assert met["whole"] > sum(met.values()) / 4, (ids, met)

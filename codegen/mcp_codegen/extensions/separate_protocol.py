@@ -22,7 +22,7 @@ from ..model.types import NamedTypes, read_types
 from .flatten import Flattener
 from .manifest import Manifest
 
-_OF_TYPES: Final = ("name", "default")
+_OF_TYPES: Final = ("name", "default", "essential")
 _INFO_TYPE: Final = "Implementation"  # The type of the name and version of a side.
 
 

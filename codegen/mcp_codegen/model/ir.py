@@ -73,7 +73,8 @@ Type = Ref | Plain | Values | Array | Map | Union
 @dataclass(frozen=True, slots=True)
 class Field:
     """One property: `wire` is its JSON name, `name` its Python name, `default` its default value from the overlay.
-    `since` is the version that first had it, where the schema names it."""
+    `since` is the version that first had it, where the schema names it. An `essential` one is optional, but an object
+    without it would mean something else."""
 
     wire: str
     name: str
@@ -83,6 +84,7 @@ class Field:
     deprecated: bool = False
     default: Scalar | None = None
     since: str = field(default="", compare=False)
+    essential: bool = field(default=False, compare=False)
 
     @property
     def constant(self) -> Scalar | None:

@@ -12,6 +12,7 @@ Generation fails for a row that nothing uses, and for one that does not fit a re
 | `capability`   | `method`     | the capability to declare first: `server.tools.listChanged`; empty for none     |
 | `requirement`  | `at`         | the capability that params of a type, or with a property, need in addition      |
 | `default`      | `at`         | the default value of a required property, which constructors fill in            |
+| `essential`    | `at`         | true: without this optional property, an object would mean something else       |
 | `interim`      | `params_use` | the interim result of a request whose params refer to this type                 |
 | `lifecycle`    | `style`      | `roles`: the methods that the runtime must know, by role                        |
 | `http`         | `style`      | how messages of this style of lifecycle are sent over HTTP                      |
@@ -37,6 +38,7 @@ _TABLES: Final = {
     "capability": "method",
     "requirement": "at",
     "default": "at",
+    "essential": "at",
     "interim": "params_use",
     "lifecycle": "style",
     "http": "style",

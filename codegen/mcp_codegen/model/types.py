@@ -18,7 +18,7 @@ from ..json_types import is_list, is_object
 from .docs import Docs
 from .ir import Alias, Array, Field, Map, Object, Plain, Ref, Scalar, Type, Union, Values
 from .names import field_names, pascal, type_name
-from .overlay import Overlay
+from .overlay import Overlay, OverlayRows
 
 NamedTypes = dict[str, Object | Alias]
 SchemaPath = tuple[str, ...]  # A definition, then the properties on the path to an inline schema.
@@ -44,6 +44,7 @@ class TypeReader:
         self._revision = revision
         self._names = names = overlay.table("name", revision)
         self._defaults = overlay.table("default", revision)
+        self._essential = overlay.table("essential", revision)
         self._docs = docs
         self._python = {name: names.choose(name, type_name(name)) for name in definitions}
         self._defined = frozenset(self._python.values())
@@ -129,7 +130,8 @@ class TypeReader:
             doc = self._docs.of_property(self._type_at(declared), wire) or str(marked.get("x-doc", ""))
             deprecated, since = bool(marked.get("deprecated")), str(marked.get("x-since", ""))
             of_type = self._type(inner, (*declared, wire))
-            default = self._default(schema, place, wire) if wire in required else None
+            default = self._value_of(self._defaults, schema, place, wire) if wire in required else None
+            essential = wire not in required and bool(self._value_of(self._essential, schema, place, wire))
             if default is not None and isinstance(of_type, Values) and default not in of_type.values:
                 raise self._error(
                     (*place, wire),
@@ -137,20 +139,22 @@ class TypeReader:
                     "limit it with `only` to the revisions that it fits",
                     "overlay",
                 )
-            fields.append(Field(wire, attributes[wire], of_type, wire in required, doc, deprecated, default, since))
+            field = Field(wire, attributes[wire], of_type, wire in required, doc, deprecated, default, since)
+            fields.append(replace(field, essential=essential))
         return tuple(fields)
 
-    def _default(self, schema: Schema, place: SchemaPath, wire: str) -> Scalar | None:
-        """Return the default of a property: of this type, or of the base that it inherits the property from."""
+    def _value_of(self, rows: OverlayRows, schema: Schema, place: SchemaPath, wire: str) -> Scalar | None:
+        """Return the value that rows of the overlay have for a property: of this type, or of the base that it inherits
+        the property from."""
         label = ".".join((*place, wire))
-        if label in self._defaults:
-            value: Scalar = self._defaults.use(label)
+        if label in rows:
+            value: Scalar = rows.use(label)
             return value
         for base in schema.get("x-extends", ()):
             base_schema = self._definitions.get(base, {})
             if (
                 wire in base_schema.get("properties", {})
-                and (inherited := self._default(base_schema, (base,), wire)) is not None
+                and (inherited := self._value_of(rows, base_schema, (base,), wire)) is not None
             ):
                 return inherited
         return None

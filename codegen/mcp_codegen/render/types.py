@@ -167,6 +167,7 @@ def class_options(definition: Object, revision: Revision, tokens: Masker) -> Sch
         "closed": definition.closed,
         "defaults": [field.name for field in definition.fields if field.default is not None],
         "optional": [field.name for field in definition.fields if not field.required],
+        "essential": [field.name for field in definition.fields if field.essential],
         "constants": {
             field.name: repr(tokens.mask_value(field.constant))
             for field in definition.fields

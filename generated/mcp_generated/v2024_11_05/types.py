@@ -12,6 +12,7 @@ from mcp_runtime.protocol.model_methods import ServerDetails, ToolListMethods, T
 from mcp_runtime.protocol.wire.wire_models import (
     MISSING,
     EncodedBytes,
+    Essential,
     Int,
     Number,
     Opt,
@@ -292,7 +293,7 @@ class PaginatedRequest(WireModel):
 class PaginatedResult(Result):
     """The base of results with one page of a list."""
 
-    next_cursor: Annotated[Opt[Cursor], Field(alias="nextCursor")] = None
+    next_cursor: Annotated[Essential[Cursor], Field(alias="nextCursor")] = None
     """The cursor of the next page; absent on the last page."""
 
 
@@ -574,7 +575,7 @@ class CallToolResult(Result):
 
     content: list[ContentBlock]
     """The result for a model, or a description of the error if `isError` is true."""
-    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
+    is_error: Annotated[Essential[bool], Field(alias="isError")] = None
     """True if the tool failed; `content` describes the error. False if absent."""
 
 
@@ -605,9 +606,9 @@ class ToolInputSchema(WireModel):
     """The JSON Schema of a tool's arguments, which are an object."""
 
     type: Literal["object"] = const("object")
-    properties: Opt[dict[str, dict[str, Any]]] = None
+    properties: Essential[dict[str, dict[str, Any]]] = None
     """The schema of each property, by name."""
-    required: Opt[list[str]] = None
+    required: Essential[list[str]] = None
     """The names of the required properties."""
 
 

@@ -60,6 +60,7 @@ class _ClientSettings(TypedDict, total=False):
     roots: FileRoots | None
     timeout: float | None
     rate_limits: Mapping[str, RateLimit | None] | None
+    strict: bool
 
 
 class _CallbackSettings(TypedDict, total=False):

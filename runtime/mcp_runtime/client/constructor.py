@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, get_args
 from ..aio.rate_limit import RateLimit
 from ..protocol.revision import Handshake, Revision
 from ..session.options import RequestOptions
-from ..usage.rules import FUNCTION, MAPPING, SECONDS, TEXT, Rule, is_items
+from ..usage.rules import FLAG, FUNCTION, MAPPING, SECONDS, TEXT, Rule, is_items
 from .cache import ClientResponseCache
 from .roots import FileRoots
 
@@ -28,11 +28,14 @@ class EventKeywords(TypedDict, total=False):
             client has closed it, else with the error.
         on_error: A function, or an `async def`, that is called with errors that no call raises: of a handler, and of
             an invalid message of the server.
+        strict: True to refuse a message of the server of which any part is wrong, for tests of servers. By default such
+            a part, such as a tool of a list or an icon of a tool, is left out with a warning in the log.
     """
 
     rate_limits: Mapping[str, RateLimit | None] | None
     on_close: OnClose | None
     on_error: OnError | None
+    strict: bool
 
 
 def _are_packages(value: Any) -> bool:
@@ -52,6 +55,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "ping_interval": SECONDS.or_none(),
     "timeout": SECONDS.or_none(),
     "rate_limits": Rule(_are_rate_limits, 'a dict such as {"on_elicit": RateLimit(1, burst=5)}').or_none(),
+    "strict": FLAG,
     "on_close": Rule(callable, "a function of an error or None").or_none(),
     "on_error": Rule(callable, "a function of an exception").or_none(),
     "extensions": Rule(_are_packages, "a list of packages of mcp_generated.extensions"),

@@ -22,6 +22,7 @@ from ..protocol.model_methods import ServerDetails
 from ..protocol.revision import META, Direction, Handshake, InputRequest, Request, Stateless
 from ..session.current_request import FORWARDING, set_current_request
 from ..session.interfaces import Candidate, Channel, Connect, RevisionChoice
+from ..session.left_out import report_left_out
 from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions, with_timeout_of
 from ..session.session import Session
 from ..session.tracing import Handle, with_trace_context
@@ -99,12 +100,14 @@ class ClientCore(InputAnswers):
                 cache that is shared with other clients: `ResponseCache.for_user`.
             roots: The files and folders to list when the server requests the roots.
             timeout: Seconds to wait for the result of a request that has no timeout; None waits without limit.
-            events: What the client answers and reports: `rate_limits`, `on_close` and `on_error`, see `EventKeywords`.
+            events: What the client answers and reports: `rate_limits`, `on_close`, `on_error` and `strict`, see
+                `EventKeywords`.
 
         Raises TypeError for an unknown keyword, and LocalError for values that are wrong or contradict another.
         """
         check_revisions(type(self).__name__, revisions, self.revision)
         super().__init__(capabilities, extensions)
+        self._strict = events.get("strict", False)
         self._file_roots, self._rate_limits = roots, events.get("rate_limits")
         self._prepare_handlers()
         self._observe(events.get("on_close"), events.get("on_error"))
@@ -182,7 +185,7 @@ class ClientCore(InputAnswers):
         if self._observer is not None:
             self._observer.connecting()
         transport = await self._connect()
-        connection = Connection(self.revision, "client", local_capabilities=self.capabilities)
+        connection = self._new_connection()
         session = open_session(self._observer, connection, transport, self._message_handler())
         set_transport_revision(session, self.revision, candidates)
         runner = self._runner = asyncio.create_task(session.run())
@@ -195,6 +198,12 @@ class ClientCore(InputAnswers):
             raise
         negotiated._start_background(session, root_uris)
         return negotiated
+
+    def _new_connection(self) -> Connection:
+        connection = Connection(self.revision, "client", local_capabilities=self.capabilities)
+        if not self._strict:
+            connection.report_left_out = report_left_out
+        return connection
 
     def _start_background(self, session: Session, root_uris: list[str]) -> None:
         """Start the tasks that end with the connection; `root_uris` are the URIs of the roots before it was opened."""
@@ -318,7 +327,7 @@ class ClientCore(InputAnswers):
         """Negotiate the version of the last of these candidates, and then those before it."""
         client = candidates[-1].get()
         self._request_meta = {}
-        session.connection = Connection(client.revision, "client", local_capabilities=client.capabilities)
+        session.connection = client._new_connection()
         session.connection.last_id = last_id  # The response to the first request may still arrive.
         set_transport_revision(session, client.revision, candidates)
         self._transfer_session(client, None)

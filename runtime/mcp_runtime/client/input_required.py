@@ -94,7 +94,13 @@ class InputAnswers(Endpoint):
         """Return the result of the request that was answered with this task."""
         from .task_polling import TaskRequests, wait_for_task
 
-        requests = TaskRequests(self.revision, self._send_request, self._input_handlers(), self._answer_input_request)
+        requests = TaskRequests(
+            self.revision,
+            self._send_request,
+            self._input_handlers(),
+            self._answer_input_request,
+            self._require_channel().connection.read_result,
+        )
         return await wait_for_task(requests, task, options)
 
     def _input_handlers(self) -> dict[str, InputRequest[Any]]:

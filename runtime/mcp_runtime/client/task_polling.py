@@ -37,12 +37,14 @@ class TaskRequests:
         send_request: Send a request and return its result.
         input_rows: The input requests that the client has a handler for, by method.
         answer_input_request: Return the response to an input request.
+        read_result: Return the result of a request, as results of the connection are read. Raises ValidationError.
     """
 
     revision: Revision
     send_request: Callable[[Request[Any], Params, RequestOptions | None], Awaitable[Any]]
     input_rows: Mapping[str, InputRequest[Any]]
     answer_input_request: Callable[[InputRequest[Any], Any], Awaitable[Any]]
+    read_result: Callable[[Request[Any], object], Any]
 
 
 async def wait_for_task(requests: TaskRequests, task: BaseModel, options: RequestOptions | None = None) -> Any:
@@ -114,7 +116,7 @@ class _TaskPolling:
                 f"{method!r}: its task is {task.status}: {task.status_message or 'without a status message'}"
             )
         try:
-            return self.row.read_result(task.result)
+            return self._requests.read_result(self.row, task.result)
         except ValidationError as error:
             message = f"{method!r}: the result of its task is invalid: {format_validation_error(error)}"
             raise InvalidResponseError(message) from None

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from ..errors import (
     ConnectionClosedError,
@@ -178,7 +177,7 @@ class Peer:
                 elif self._bytes + len(data) > _MAX_BYTES:
                     reason = f"the other side sent more than {_MAX_BYTES} bytes that wait for a handler"
                 else:
-                    self._receive(_decoded(data), len(data))
+                    self._receive(jsonrpc.decode(data), len(data))
         finally:
             self._end(reason or transport.close_reason)
 
@@ -280,16 +279,6 @@ class Peer:
     def _not_handled(self, method: str) -> JSONRPCError:
         """Return the error for a request without a handler."""
         return JSONRPCError(jsonrpc.METHOD_NOT_FOUND, f"{method} is not handled by this {type(self).__name__}")
-
-
-def _decoded(data: bytes) -> jsonrpc.Message | list[jsonrpc.Message]:
-    """Decode a message. `"params": null`, which some peers of other protocols send, means that there are none."""
-    message = jsonrpc.decode(data)
-    if isinstance(message, MalformedMessage) and message.code == jsonrpc.INVALID_REQUEST and not message.is_too_large:
-        value = from_json(data)
-        if is_object(value) and "params" in value and value["params"] is None:
-            return jsonrpc.read({key: item for key, item in value.items() if key != "params"})
-    return message
 
 
 def _checked(row: Row, params: Any) -> Any:

@@ -6,8 +6,8 @@ its capability must be declared, and its params must match the schema.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from pydantic_core import ValidationError
 
@@ -32,10 +32,26 @@ from .events import Batch, Event, MessageRejected, NotificationReceived, Request
 from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
 from .lifecycle import Phase, allowed_methods, first_phase, initialize_refusal, is_allowed, shared_object
 from .models import PreSerialized, Read, format_validation_error, is_object, read_as_model, type_name, validator
-from .revision import META, OPPOSITE, CapabilityRequirement, Direction, Handshake, Notification, Request, Revision, Sent
+from .revision import (
+    INPUT_RESPONSES,
+    META,
+    OPPOSITE,
+    CapabilityRequirement,
+    Direction,
+    Handshake,
+    InputRequest,
+    Notification,
+    Request,
+    Revision,
+    Sent,
+)
+
+if TYPE_CHECKING:
+    from .lenient import LeftOut
 
 Side = Literal["client", "server"]
 SentT = TypeVar("SentT", bound=Sent)
+ReportLeftOut: TypeAlias = "Callable[[Revision, Sent | InputRequest[Any], Sequence[LeftOut]], None]"
 _NO_IDS: Final[dict[Id, None]] = {}  # One object, which is not changed: very many connections have no requests.
 _NO_REQUESTS: Final[dict[Id, tuple[Request[Any], Any]]] = {}
 _SENDS: Final[Mapping[Side, Direction]] = {"client": "client_to_server", "server": "server_to_client"}
@@ -50,11 +66,12 @@ class Connection:
     None if the requests come from independent clients, whose ids may collide. `last_id` is the last id of `next_id`.
     `read_params` returns what reads the params of a message, `receivable` has the rows of the messages that may be
     received now, `pending` the requests without a response. `elsewhere` returns the event of a message that is of
-    another protocol version; it is None on a connection that has one version.
+    another protocol version; it is None on a connection that has one version. `report_left_out` is called with the
+    parts of a message that are left out because they cannot be read; if it is None, messages are validated strictly.
     """
 
     __slots__ = ("revision", "side", "local_capabilities", "remote_capabilities", "result_meta", "in_flight", "phase",
-                 "initialize_row", "last_id", "pending", "read_params", "receivable", "elsewhere",
+                 "initialize_row", "last_id", "pending", "read_params", "receivable", "elsewhere", "report_left_out",
                  "_sendable")  # fmt: skip
 
     def __init__(self, revision: Revision, side: Side, local_capabilities: Capabilities) -> None:
@@ -63,6 +80,7 @@ class Connection:
         self.side: Side = side
         self.read_params: Callable[[Sent], Read] = read_as_model
         self.elsewhere: Callable[[jsonrpc.Message | list[jsonrpc.Message]], Event | None] | None = None
+        self.report_left_out: ReportLeftOut | None = None
         self.remote_capabilities: Capabilities = {}
         self.result_meta, self.last_id, self.pending = b"", 0, _NO_REQUESTS
         self.in_flight: dict[Id, None] | None = _NO_IDS
@@ -74,6 +92,7 @@ class Connection:
         copy.revision, copy.side, copy.phase = self.revision, self.side, self.phase
         copy.local_capabilities, copy.remote_capabilities = self.local_capabilities, self.remote_capabilities
         copy.result_meta, copy.read_params = self.result_meta, self.read_params
+        copy.report_left_out = self.report_left_out
         copy._sendable, copy.receivable, copy.initialize_row = self._sendable, self.receivable, self.initialize_row
         copy.in_flight, copy.pending, copy.last_id = _NO_IDS, _NO_REQUESTS, 0
         copy.elsewhere = None
@@ -262,13 +281,17 @@ class Connection:
             return self._reject(message, jsonrpc.INVALID_REQUEST, f"id {message.id!r} is in use by another request")
         if (is_initialize := row is self.initialize_row) and (refusal := initialize_refusal(message.params, in_batch)):
             return self._reject(message, jsonrpc.INVALID_REQUEST, f"{row.method!r} {refusal}")
+        value: Any = message.params
+        if value is None and not row.params_required:
+            value = {}
         try:
-            value = message.params
-            params = self.read_params(row)({} if value is None and not row.params_required else value)
+            params = self.read_params(row)(value)
         except ValidationError as error:
-            return self._reject(
-                message, jsonrpc.INVALID_PARAMS, f"{row.method!r}: params: {format_validation_error(error)}"
-            )
+            try:
+                params = self._read_params_again(row, value, error)
+            except ValidationError as refusal:
+                reason = f"{row.method!r}: params: {format_validation_error(refusal)}"
+                return self._reject(message, jsonrpc.INVALID_PARAMS, reason)
         if (
             row.requirements
             and (unmet := _unmet_requirement(self, row, params, self._declared_capabilities(message)))
@@ -324,11 +347,16 @@ class Connection:
         row = self.receivable.get(message.method)
         if not isinstance(row, Notification):
             return MessageRejected(f"the notification {message.method!r} is not accepted {self.phase.value}")
+        value: Any = message.params
+        if value is None and not row.params_required:
+            value = {}
         try:
-            value = message.params
-            params = self.read_params(row)({} if value is None and not row.params_required else value)
+            params = self.read_params(row)(value)
         except ValidationError as error:
-            return MessageRejected(f"{row.method!r}: params: {format_validation_error(error)}")
+            try:
+                params = self._read_params_again(row, value, error)
+            except ValidationError as refusal:
+                return MessageRejected(f"{row.method!r}: params: {format_validation_error(refusal)}")
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake) and row is lifecycle.initialized:
             self.enter_phase(Phase.OPEN)
@@ -348,10 +376,63 @@ class Connection:
         try:
             result = row.read_result(message.result, params)
         except ValidationError as error:
-            return ResponseReceived(id, InvalidResponseError(f"{prefix}: {format_validation_error(error)}"))
+            try:
+                result = self._read_result_again(row, message.result, params, error)
+            except ValidationError as refusal:
+                return ResponseReceived(id, InvalidResponseError(f"{prefix}: {format_validation_error(refusal)}"))
         if row is self.initialize_row:
             self.enter_phase(Phase.OPENING)
         return ResponseReceived(id, result)
+
+    # ---- reading without what cannot be read ------------------------------------------------------------------------
+
+    def read_result(self, row: Request[Any] | InputRequest[Any], value: object, params: object = None) -> Any:
+        """Return the result of a request with these params, without the parts that cannot be read, which are reported.
+
+        Raises ValidationError if the result as a whole cannot be read, and for any error of a strict connection.
+        """
+        try:
+            return row.read_result(value, params)
+        except ValidationError as error:
+            return self._read_result_again(row, value, params, error)
+
+    def _read_result_again(
+        self, row: Request[Any] | InputRequest[Any], value: object, params: object, error: ValidationError
+    ) -> Any:
+        if self.report_left_out is None:
+            raise error
+        left_out: list[LeftOut] = []
+        result = row.read_result(value, params, left_out)
+        self._report(row, left_out)
+        return result
+
+    def _read_params_again(self, row: Sent, value: object, error: ValidationError) -> Any:
+        """Return params whose validation has failed, without the parts that cannot be read, which are reported.
+
+        A server reads params strictly, but for the results of input requests that they carry. Of a request to a client,
+        the properties of the params themselves are read strictly, because they say what to do.
+
+        Raises ValidationError.
+        """
+        if self.report_left_out is None or not is_object(value):
+            raise error
+        from .lenient import read_leniently, read_property_leniently  # Most messages are valid.
+
+        left_out: list[LeftOut] = []
+        if self.side == "client":
+            keeps_properties = isinstance(row, Request)
+            params = read_leniently(row.params, value, left_out, keeps_properties=keeps_properties)
+        elif value.get(INPUT_RESPONSES) is None:
+            raise error
+        else:
+            responses = read_property_leniently(row.params, INPUT_RESPONSES, value[INPUT_RESPONSES], left_out)
+            params = self.read_params(row)({**value, INPUT_RESPONSES: responses})
+        self._report(row, left_out)
+        return params
+
+    def _report(self, row: Sent | InputRequest[Any], left_out: Sequence[LeftOut]) -> None:
+        if left_out and self.report_left_out is not None:
+            self.report_left_out(self.revision, row, left_out)
 
 
 def _is_same_message(local: Sent | None, row: Sent) -> bool:

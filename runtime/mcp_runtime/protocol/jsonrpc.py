@@ -36,7 +36,7 @@ _LAST_ID: Final = re.compile(rb",\s*%b\}\s*\Z" % _ID)
 
 
 class RequestMessage(Record):
-    """A request; `params` is an object, or None if it is absent."""
+    """A request; `params` is an object, or None if it is absent or null."""
 
     __slots__ = ("id", "method", "params")
 
@@ -47,7 +47,7 @@ class RequestMessage(Record):
 
 
 class NotificationMessage(Record):
-    """A notification; `params` is an object, or None if it is absent."""
+    """A notification; `params` is an object, or None if it is absent or null."""
 
     __slots__ = ("method", "params")
 
@@ -186,7 +186,7 @@ def read(value: dict[str, Any]) -> Message:
         return MalformedMessage(INVALID_REQUEST, 'jsonrpc has to be "2.0"', valid_id, is_response)
     if not isinstance(method, str):
         return _read_response(value, valid_id)
-    if type(params) is not dict and "params" in value:
+    if type(params) is not dict and params is not None:  # Libraries of several languages write null for no params.
         return MalformedMessage(INVALID_REQUEST, "params has to be an object", valid_id)
     if valid_id is not None:
         return RequestMessage(valid_id, method, params)
@@ -198,13 +198,13 @@ def read(value: dict[str, Any]) -> Message:
 
 
 def _read_response(value: dict[str, Any], id: Id | None) -> Message:
-    if "method" in value or ("result" not in value and "error" not in value):
+    if value.get("method") is not None or ("result" not in value and "error" not in value):
         is_response = False if "method" in value else None
         return MalformedMessage(INVALID_REQUEST, "method has to be a string", id, is_response)
-    error = value.get("error")
-    if "error" not in value and id is not None:
+    error = value.get("error")  # Of the member that a response does not have, null says the same as its absence.
+    if error is None and "result" in value and id is not None:
         return ResultMessage(id, value["result"])
-    if is_object(error) and "result" not in value:
+    if is_object(error) and value.get("result") is None:
         code, text = error.get("code"), error.get("message")
         if type(code) is int and isinstance(text, str):
             return ErrorMessage(id, code, text, error.get("data"))

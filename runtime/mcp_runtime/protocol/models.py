@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 _MAX_INTEGRAL = 1e21
+ESSENTIAL = "essential"  # In the metadata of the fields that `Essential` declares.
 
 
 def integral(value: float) -> float | int:

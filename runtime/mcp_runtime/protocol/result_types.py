@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
-from .models import defaults_of, is_list, is_object, validator
+from .models import defaults_of, is_object, validator
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from .lenient import LeftOut
 
 _RESULT_TYPE: Final = "resultType"
 _MAX_LISTED_ERRORS: Final = 100
 _TOO_LOW: Final = "greater_than_equal"
 _UNKNOWN_TAG: Final = "union_tag_invalid"
-_STAND_IN: Final = {"type": "text", "text": ""}  # Content that every protocol version defines.
-
-_Path = tuple[int | str, ...]
-
 _WRONG_RESULT_TYPE: Final = "Input should be '{expected}', or another result type of this method"
 
 
@@ -35,31 +33,27 @@ class InterimResult(NamedTuple):
     value: str | None = None
 
 
-def read_result(shape: type[BaseModel], value: object) -> Any:
+def read_result(shape: type[BaseModel], value: object, left_out: list[LeftOut] | None = None) -> Any:
     """Validate a final result; absent properties get their defaults, because older servers do not send them.
+
+    Null stands for a result without any property, where none is required. With `left_out`, the parts that cannot be
+    read are left out, and added to it; that is for a result whose validation has failed.
 
     Raises ValidationError, also for another `resultType`
     (https://modelcontextprotocol.io/specification/draft/basic#resulttype).
     """
     defaults = defaults_of(shape)
     if not is_object(value):
-        return validator(shape)(value)
+        if value is not None:
+            return validator(shape)(value)
+        value = dict[str, Any]()
     filled = value if defaults.keys() <= value.keys() else {**defaults, **value}
     try:
         result = validator(shape)(filled)
     except ValidationError as error:
-        if error.error_count() > _MAX_LISTED_ERRORS:  # Listing them costs more than the validation.
-            raise
-        listed = error.errors()
-        low = {item["loc"][0] for item in listed if item["type"] == _TOO_LOW and len(item["loc"]) == 1}
-        if low & defaults.keys():
-            # A number below the minimum is ignored if the property has a default:
-            # https://modelcontextprotocol.io/specification/draft/server/utilities/caching
-            return read_result(shape, {name: item for name, item in value.items() if name not in low & defaults.keys()})
-        if all(item["type"] != _UNKNOWN_TAG for item in listed):
-            raise
-        result = _read_with_unknown_content(shape, filled, error)
-    if (kind := defaults.get(_RESULT_TYPE)) is not None and (kind_value := value.get(_RESULT_TYPE, kind)) != kind:
+        result = _read_again(shape, filled, defaults, error, left_out)
+    kind = defaults.get(_RESULT_TYPE)
+    if kind is not None and (kind_value := value.get(_RESULT_TYPE)) is not None and kind_value != kind:
         wrong = InitErrorDetails(
             type=PydanticCustomError("kind", _WRONG_RESULT_TYPE, {"expected": kind}),
             loc=(_RESULT_TYPE,),
@@ -69,78 +63,31 @@ def read_result(shape: type[BaseModel], value: object) -> Any:
     return result
 
 
-@cache
-def unknown_content() -> type[BaseModel]:
-    """Return the class of content of a type that the protocol version does not define. Few messages have any."""
-    from pydantic import BaseModel, ConfigDict
+def _read_again(
+    shape: type[BaseModel],
+    value: dict[str, Any],
+    defaults: Mapping[str, Any],
+    error: ValidationError,
+    left_out: list[LeftOut] | None,
+) -> Any:
+    """Return a result whose validation has failed, without what may be wrong in it."""
+    from .lenient import read_leniently, read_with_unknown_content  # Most results are valid.
 
-    class UnknownContent(BaseModel):
-        """Content of a type that the protocol version does not define. All its properties are attributes, and in
-        `model_extra`."""
-
-        model_config = ConfigDict(defer_build=True, extra="allow", protected_namespaces=())
-
-        type: str
-
-    UnknownContent.__qualname__ = UnknownContent.__name__
-    return UnknownContent
-
-
-def __getattr__(name: str) -> object:
-    if name == "UnknownContent":  # For pickle.
-        return unknown_content()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def _read_with_unknown_content(shape: type[BaseModel], value: dict[str, Any], error: ValidationError) -> Any:
-    """Return a result whose validation has failed, with unknown content in its place. Raises the error if something
-    else is wrong with it."""
-    listed = error.errors(include_url=False, include_input=False)
-    paths = [item["loc"] for item in listed]
-    items = {path: item for path in paths if is_object(item := _at(value, path)) and type(item.get("type")) is str}
-    if len(items) < len(paths) or any(item["type"] != _UNKNOWN_TAG for item in listed):
+    if left_out is not None:
+        return read_leniently(shape, value, left_out)
+    if error.error_count() > _MAX_LISTED_ERRORS:  # Listing them costs more than the validation.
         raise error
-    changed: Any = value
-    for path in items:
-        changed = _replaced(changed, path)
-    result = validator(shape)(changed)
-    for path, item in items.items():
-        _put(result, path, unknown_content().model_validate(item))
-    return result
-
-
-def _at(value: Any, path: _Path) -> object:
-    """Return the JSON value at a path; None if the path does not lead to one."""
-    for step in path:
-        if is_object(value) and step in value:
-            value = value[str(step)]
-        elif is_list(value) and type(step) is int and step < len(value):
-            value = value[step]
-        else:
-            return None
-    return value
-
-
-def _replaced(value: Any, path: _Path) -> Any:
-    """Return a copy of a JSON value with content that every version defines at a path."""
-    if not path:
-        return _STAND_IN
-    copy = value.copy()
-    copy[path[0]] = _replaced(copy[path[0]], path[1:])
-    return copy
-
-
-def _put(owner: Any, path: _Path, content: BaseModel) -> None:
-    """Put content into the place of what stands in for it."""
-    *steps, last = path
-    for step in steps:
-        owner = getattr(owner, _attribute(owner, step)) if isinstance(step, str) else owner[step]
-    if isinstance(last, str):
-        setattr(owner, _attribute(owner, last), content)
-    else:
-        owner[last] = content
-
-
-def _attribute(model: BaseModel, property: str) -> str:
-    fields = type(model).__pydantic_fields__
-    return next((name for name, field in fields.items() if field.alias == property), property)
+    listed = error.errors(include_url=False, include_input=False)
+    # A number below the minimum is ignored if the property has a default:
+    # https://modelcontextprotocol.io/specification/draft/server/utilities/caching
+    ignored = {item["loc"][0] for item in listed if len(item["loc"]) == 1 and item["type"] == _TOO_LOW}
+    ignored |= {name for name in defaults if value[name] is None}
+    if ignored & defaults.keys():
+        value = {name: item for name, item in value.items() if name not in ignored & defaults.keys()}
+        return read_result(shape, value)
+    if all(item["type"] != _UNKNOWN_TAG for item in listed):
+        raise error
+    try:
+        return read_with_unknown_content(shape, value)
+    except ValidationError:
+        raise error from None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
 from ..errors import LocalError
@@ -18,12 +18,15 @@ from .result_types import read_result
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from .lenient import LeftOut
+
 Direction = Literal["client_to_server", "server_to_client"]
 ResultT = TypeVar("ResultT", bound="BaseModel")
 RecordT = TypeVar("RecordT")
 
 # The prefix of the protocol's reserved keys in `_meta`.
 META: Final = "io.modelcontextprotocol/"
+INPUT_RESPONSES: Final = "inputResponses"  # The property of params with the results of input requests.
 
 OPPOSITE: Final[Mapping[Direction, Direction]] = {
     "client_to_server": "server_to_client",
@@ -136,10 +139,11 @@ class Request(_Message, Generic[ResultT]):
     cacheable: bool = field(init=False)
     input_required: InterimResult | None = field(init=False)
 
-    def read_result(self, value: object, params: object = None) -> BaseModel:
+    def read_result(self, value: object, params: object = None, left_out: list[LeftOut] | None = None) -> BaseModel:
         """Validate the result of a request with these params as the matching result type.
 
-        Properties with a default may be absent. Raises ValidationError.
+        Properties with a default may be absent. With `left_out`, the parts that cannot be read are left out, and added
+        to it. Raises ValidationError.
         """
         for interim in self.interim:
             holder = value if interim.value is not None else params
@@ -149,7 +153,11 @@ class Request(_Message, Generic[ResultT]):
                 break
         else:
             shape = self.result
-        result: BaseModel = read_result(shape, value) if shape is self.result else validator(shape)(value)
+        result: BaseModel
+        if shape is self.result:
+            result = read_result(shape, value, left_out)
+        else:
+            result = validator(shape)(value) if left_out is None else _read_leniently(shape, value, left_out)
         return result
 
 
@@ -170,6 +178,20 @@ class InputRequest(_Message, Generic[ResultT]):
     """
 
     result: type[ResultT] = field(kw_only=False)
+
+    def read_result(self, value: object, params: object = None, left_out: list[LeftOut] | None = None) -> BaseModel:
+        """Validate the result; with `left_out`, the parts that cannot be read are left out, and added to it.
+
+        Raises ValidationError.
+        """
+        read = validator(self.result) if left_out is None else partial(_read_leniently, self.result, left_out=left_out)
+        return cast("BaseModel", read(value))
+
+
+def _read_leniently(shape: Any, value: object, left_out: list[LeftOut]) -> Any:
+    from .lenient import read_leniently  # Most messages are valid.
+
+    return read_leniently(shape, value, left_out)
 
 
 Sent = Request[Any] | Notification

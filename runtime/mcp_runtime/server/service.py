@@ -13,6 +13,7 @@ from ..protocol.capabilities import Capabilities
 from ..protocol.connection import Connection
 from ..protocol.revision import Revision
 from ..session.interfaces import Candidate, Dispatcher, Service
+from ..session.left_out import report_left_out
 from ..session.negotiation import LazyCandidate
 from ..session.serving import RunsInThread
 from ..session.tracing import OPENTELEMETRY, metrics_module
@@ -59,6 +60,7 @@ class ServerService:
         """Return the server's side of a new connection."""
         connection = Connection(self.revision, "server", local_capabilities=self.capabilities)
         connection.read_params = type(self._server)._read_params  # pyright: ignore[reportPrivateUsage]
+        connection.report_left_out = report_left_out
         return connection
 
     def dispatcher(self, state: Any) -> Dispatcher:

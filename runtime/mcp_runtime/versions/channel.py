@@ -66,9 +66,7 @@ class ConvertingChannel(ChannelProxy):
         value = self._validated_params(row, params)
         result = await self.send_wire_request(row, value, options)
         try:
-            return (
-                row.read_result(result, value) if isinstance(row, Request) else validator(cast(Any, row).result)(result)
-            )
+            return cast("BaseModel", self._channel.connection.read_result(row, result, value))
         except ValidationError as error:
             revision_id = self._converter.handler_revision.id
             raise InvalidResponseError(

@@ -35,6 +35,7 @@ class ClientAdapter(ClientCore):
             ping_interval=client._ping_interval,  # pyright: ignore[reportPrivateUsage]
             cache=client._cache or False,  # pyright: ignore[reportPrivateUsage]
             timeout=client._options.timeout,  # pyright: ignore[reportPrivateUsage]
+            strict=client._strict,  # pyright: ignore[reportPrivateUsage]
         )
         self._file_roots = client._file_roots  # pyright: ignore[reportPrivateUsage]
         self._observer = client._observer  # pyright: ignore[reportPrivateUsage]

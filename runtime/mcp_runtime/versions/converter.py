@@ -173,6 +173,7 @@ class MessageConverter:
         """Return the connection as handlers see it: in their version, with the converted capabilities of the peer."""
         connection = self._connection.copy_for_new_connection()
         connection.remote_capabilities = self.handler_capabilities(wire_connection.remote_capabilities)
+        connection.report_left_out = wire_connection.report_left_out
         return connection
 
     def convert_incoming(self, row: Notification, params: dict[str, Any]) -> dict[str, Any] | None:

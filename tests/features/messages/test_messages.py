@@ -65,7 +65,7 @@ def call(rev: Rev, id: Any, name: str) -> dict[str, Any]:
         ({"jsonrpc": "2.0"}, MalformedMessage),
         ({"jsonrpc": "2.0", "id": 1, "method": 5}, MalformedMessage),
         ({"jsonrpc": "2.0", "id": 1, "method": "m", "params": 5}, MalformedMessage),
-        ({"jsonrpc": "2.0", "id": 1, "method": "m", "params": None}, MalformedMessage),
+        ({"jsonrpc": "2.0", "id": 1, "method": "m", "params": None}, RequestMessage),
         ("text", MalformedMessage),
         (5, MalformedMessage),
         (None, MalformedMessage),

@@ -3,7 +3,7 @@
 
 from typing import Annotated, Any
 
-from mcp_runtime.protocol.wire.wire_models import Int, Opt, Uri, WireModel
+from mcp_runtime.protocol.wire.wire_models import Essential, Int, Opt, Uri, WireModel
 from pydantic import Field
 
 from .common_types import Annotations, Cursor, Result
@@ -20,7 +20,7 @@ class PaginatedRequestParams(WireModel):
 class PaginatedResult(Result):
     """The base of results with one page of a list."""
 
-    next_cursor: Annotated[Opt[Cursor], Field(alias="nextCursor")] = None
+    next_cursor: Annotated[Essential[Cursor], Field(alias="nextCursor")] = None
     """The cursor of the next page; absent on the last page."""
 
 

@@ -4,7 +4,7 @@
 from typing import Annotated, Any, Literal
 
 from mcp_runtime.protocol.model_methods import ToolListMethods, ToolMethods
-from mcp_runtime.protocol.wire.wire_models import Opt, WireModel, const
+from mcp_runtime.protocol.wire.wire_models import Essential, Opt, WireModel, const
 from pydantic import Field
 
 from .initialize import BaseMetadata
@@ -33,9 +33,9 @@ class ToolInputSchema(WireModel):
     """The JSON Schema of a tool's arguments, which are an object."""
 
     type: Literal["object"] = const("object")
-    properties: Opt[dict[str, dict[str, Any]]] = None
+    properties: Essential[dict[str, dict[str, Any]]] = None
     """The schema of each property, by name."""
-    required: Opt[list[str]] = None
+    required: Essential[list[str]] = None
     """The names of the required properties."""
 
 
@@ -43,9 +43,9 @@ class ToolOutputSchema(WireModel):
     """The JSON Schema of a tool's structured content."""
 
     type: Literal["object"] = const("object")
-    properties: Opt[dict[str, dict[str, Any]]] = None
+    properties: Essential[dict[str, dict[str, Any]]] = None
     """The schema of each property, by name."""
-    required: Opt[list[str]] = None
+    required: Essential[list[str]] = None
     """The names of the required properties."""
 
 

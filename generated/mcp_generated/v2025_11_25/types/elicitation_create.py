@@ -3,7 +3,7 @@
 
 from typing import Annotated, Literal
 
-from mcp_runtime.protocol.wire.wire_models import Int, Number, Opt, Uri, WireModel, const
+from mcp_runtime.protocol.wire.wire_models import Essential, Int, Number, Opt, Uri, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -276,5 +276,5 @@ class ElicitResult(Result):
 
     action: Literal["accept", "decline", "cancel"]
     """`accept`: the user agreed; `decline`: the user refused; `cancel`: the user dismissed the request."""
-    content: Opt[dict[str, str | Number | bool | list[str]]] = None
+    content: Essential[dict[str, str | Number | bool | list[str]]] = None
     """The values by field name; only for an accepted form."""

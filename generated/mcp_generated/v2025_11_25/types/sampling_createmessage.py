@@ -4,7 +4,7 @@
 from typing import Annotated, Any, Literal
 
 from mcp_runtime.protocol.model_methods import ToolListMethods
-from mcp_runtime.protocol.wire.wire_models import Int, Number, Opt, WireModel, const
+from mcp_runtime.protocol.wire.wire_models import Essential, Int, Number, Opt, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -53,7 +53,7 @@ class ToolResultContent(WireModel):
     """The result, in the form of the `content` of a tool call."""
     structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
     """The result for a program, valid against the tool's `outputSchema`."""
-    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
+    is_error: Annotated[Essential[bool], Field(alias="isError")] = None
     """True if the tool failed; `content` describes the error. False if absent."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
     """Metadata; repeat it when the content is sent again, so that caches match."""

@@ -3,7 +3,7 @@
 
 from typing import Annotated, Any
 
-from mcp_runtime.protocol.wire.wire_models import Opt
+from mcp_runtime.protocol.wire.wire_models import Essential, Opt
 from pydantic import Field
 
 from .common_types import Result, TaskAugmentedRequestParams
@@ -20,7 +20,7 @@ class CallToolResult(Result):
     """The result for a model, or a description of the error if `isError` is true."""
     structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
     """The result for a program, valid against the tool's `outputSchema`."""
-    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
+    is_error: Annotated[Essential[bool], Field(alias="isError")] = None
     """True if the tool failed; `content` describes the error. False if absent."""
 
 

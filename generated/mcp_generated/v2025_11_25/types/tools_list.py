@@ -4,7 +4,7 @@
 from typing import Annotated, Any, Literal
 
 from mcp_runtime.protocol.model_methods import ToolListMethods, ToolMethods
-from mcp_runtime.protocol.wire.wire_models import Opt, WireModel, const
+from mcp_runtime.protocol.wire.wire_models import Essential, Opt, WireModel, const
 from pydantic import Field
 
 from .initialize import BaseMetadata, Icons
@@ -45,9 +45,9 @@ class ToolInputSchema(WireModel):
     schema_: Annotated[Opt[str], Field(alias="$schema")] = None
     """The URI of the JSON Schema dialect; 2020-12 if absent."""
     type: Literal["object"] = const("object")
-    properties: Opt[dict[str, dict[str, Any]]] = None
+    properties: Essential[dict[str, dict[str, Any]]] = None
     """The schema of each property, by name."""
-    required: Opt[list[str]] = None
+    required: Essential[list[str]] = None
     """The names of the required properties."""
 
 
@@ -57,9 +57,9 @@ class ToolOutputSchema(WireModel):
     schema_: Annotated[Opt[str], Field(alias="$schema")] = None
     """The URI of the JSON Schema dialect; 2020-12 if absent."""
     type: Literal["object"] = const("object")
-    properties: Opt[dict[str, dict[str, Any]]] = None
+    properties: Essential[dict[str, dict[str, Any]]] = None
     """The schema of each property, by name."""
-    required: Opt[list[str]] = None
+    required: Essential[list[str]] = None
     """The names of the required properties."""
 
 

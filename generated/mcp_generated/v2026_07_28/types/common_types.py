@@ -7,7 +7,7 @@
 from typing import Annotated, Any, Literal, Optional, Union
 
 from mcp_runtime.protocol.model_methods import ServerDetails
-from mcp_runtime.protocol.wire.wire_models import Int, Number, Opt, Uri, WireModel, default_to, deprecated
+from mcp_runtime.protocol.wire.wire_models import Essential, Int, Number, Opt, Uri, WireModel, default_to, deprecated
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -268,7 +268,7 @@ class Annotations(WireModel):
 class PaginatedResult(Result):
     """The base of results with one page of a list."""
 
-    next_cursor: Annotated[Opt[Cursor], Field(alias="nextCursor")] = None
+    next_cursor: Annotated[Essential[Cursor], Field(alias="nextCursor")] = None
     """The cursor of the next page; absent on the last page."""
 
 

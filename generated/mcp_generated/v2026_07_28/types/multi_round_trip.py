@@ -4,7 +4,7 @@
 
 from typing import Annotated
 
-from mcp_runtime.protocol.wire.wire_models import Opt, WireModel, default_to
+from mcp_runtime.protocol.wire.wire_models import Essential, Opt, WireModel, default_to
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -47,7 +47,7 @@ class InputRequiredResult(WireModel):
     """Metadata of either side; the specification reserves some of the keys."""
     result_type: Annotated[ResultType, Field(alias="resultType")] = default_to("input_required")
     """`complete`, or `input_required` for an interim result; `complete` if an older server omits it."""
-    input_requests: Annotated[Opt[InputRequests], Field(alias="inputRequests")] = None
+    input_requests: Annotated[Essential[InputRequests], Field(alias="inputRequests")] = None
     """The input requests that the client has to fulfil before it sends the request again, by key."""
-    request_state: Annotated[Opt[str], Field(alias="requestState")] = None
+    request_state: Annotated[Essential[str], Field(alias="requestState")] = None
     """Opaque state, which the client returns when it sends the request again."""

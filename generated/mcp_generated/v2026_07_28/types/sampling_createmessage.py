@@ -5,7 +5,7 @@
 from typing import Annotated, Any, Literal
 
 from mcp_runtime.protocol.model_methods import ToolListMethods
-from mcp_runtime.protocol.wire.wire_models import MISSING, Int, Number, Opt, WireModel, const, deprecated
+from mcp_runtime.protocol.wire.wire_models import MISSING, Essential, Int, Number, Opt, WireModel, const, deprecated
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -57,7 +57,7 @@ class ToolResultContent(WireModel):
     """The result, in the form of the `content` of a tool call."""
     structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
     """The result for a program, valid against the tool's `outputSchema`."""
-    is_error: Annotated[Opt[bool], Field(alias="isError")] = None
+    is_error: Annotated[Essential[bool], Field(alias="isError")] = None
     """True if the tool failed; `content` describes the error. False if absent."""
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
     """Metadata; repeat it when the content is sent again, so that caches match."""

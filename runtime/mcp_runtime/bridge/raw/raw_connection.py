@@ -39,7 +39,7 @@ class RawRequest(Request[RawResult]):
     as_bytes: bool = False
     encoded_method: bytes = b""
 
-    def read_result(self, value: object, params: object = None) -> BaseModel:
+    def read_result(self, value: object, params: object = None, left_out: object = None) -> BaseModel:
         """Return the result as it is."""
         return RawResult.model_construct(value=value)
 

@@ -27,7 +27,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, SchemaValidator
 
-from ..models import check_integer, is_object, untrusted_input_schema
+from ..models import ESSENTIAL, check_integer, is_object, untrusted_input_schema
 
 if TYPE_CHECKING:
     from pydantic.experimental.missing_sentinel import MISSING as MISSING
@@ -41,6 +41,8 @@ T = TypeVar("T")
 
 
 Opt = Annotated[T | None, Field(exclude_if=partial(is_, None))]
+# An optional property without which its object would mean something else, so that a wrong one is not left out.
+Essential = Annotated[T | None, Field(exclude_if=partial(is_, None)), ESSENTIAL]
 # Texts in a format, which is an annotation in the JSON Schema: it is not validated.
 EncodedBytes = Annotated[str, WithJsonSchema({"type": "string", "format": "byte"})]
 Uri = Annotated[str, WithJsonSchema({"type": "string", "format": "uri"})]

@@ -137,11 +137,12 @@ class Operations:
             if renamed and not renamed.keys().isdisjoint(result):
                 result = self._with_other_names(result, renamed, path, context)
             for wire, default in defaults:
-                if wire not in result and (added := default(before, (path, wire), context)) is not REMOVED:
+                # Null is as absent.
+                if result.get(wire) is None and (added := default(before, (path, wire), context)) is not REMOVED:
                     result = dict(before) if result is before else result
                     result[wire] = added
             for wire, rule in required:
-                if wire not in result:
+                if result.get(wire) is None:
                     raise self.refuse(rule, path)
             for rule, names in closed:
                 if not names.issuperset(result):

@@ -78,8 +78,17 @@ async def test_it_arrives_in_a_message_of_a_prompt(tmp_path: Path, revision: str
     assert [message.content.type for message in result.messages] == ["hologram", "text"]
 
 
+async def test_any_number_of_unknown_blocks_arrives_each_in_its_place(tmp_path: Path, revision: str) -> None:
+    package = import_module(f"mcp_generated.{REVISIONS[revision]}")
+    content = [text("0") if number % 7 == 0 else {"type": f"kind{number}", "n": number} for number in range(500)]
+    async with package.Client.stdio(*command(tmp_path, revision, {"content": content}), strict=True) as client:
+        result = await client.call_tool("show")
+    assert [block.type for block in result.content] == [block["type"] for block in content]
+    assert [block.n for block in result.content if block.type != "text"] == [n for n in range(500) if n % 7]
+
+
 @pytest.mark.parametrize("content", [[HOLOGRAM, {"type": "text"}], [HOLOGRAM, {"type": 3}], [{"data": "x"}]])
-async def test_content_that_is_wrong_otherwise_is_refused_as_before(tmp_path: Path, content: list[Any]) -> None:
-    async with connect(command(tmp_path, "2025-11-25", {"content": content})) as client:
+async def test_content_that_is_wrong_otherwise_is_refused_if_strict(tmp_path: Path, content: list[Any]) -> None:
+    async with connect(command(tmp_path, "2025-11-25", {"content": content}), strict=True) as client:
         with pytest.raises(InvalidResponseError, match="content"):
             await client.call_tool("show")

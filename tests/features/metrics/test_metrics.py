@@ -18,7 +18,7 @@ from opentelemetry.metrics import _internal
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
-from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, client_of, server_of
 from support.http.asgi_client import Web, web
 from support.stores.failing import FailingStore
 from support.stores.homes import place_of
@@ -27,7 +27,7 @@ from support.stores.shared_workers import workers
 from mcp_generated import App, Context, JSONLogFormatter, JSONRPCError, LocalError, MCPError, ToolError, connect
 from mcp_generated.http import StoreUnavailableError
 from mcp_runtime.session import tracing
-from mcp_runtime.session.metrics import endpoint_gauges, metered_store, timed_operations
+from mcp_runtime.session.metrics import endpoint_gauges, left_out_counter, metered_store, timed_operations
 from mcp_runtime.stores.primitives import Store
 from mcp_runtime.stores.retrying_store import RetryingStore
 
@@ -274,3 +274,19 @@ def test_a_line_of_json_has_the_exception_and_no_trace_without_one() -> None:
     members = json.loads(JSONLogFormatter().format(record))
     assert members["exception"].endswith("ValueError: wrong") and members["message"] == "failed: x"
     assert "trace_id" not in members
+
+
+@among(ALL_REVISIONS)
+async def test_parts_of_messages_that_are_left_out_are_counted(rev: Rev, metrics: Metrics) -> None:
+    left_out_counter._counter.cache_clear()
+    tools = [{"name": "bad"}, {"inputSchema": {"type": "object"}}]
+
+    async def list_tools(ctx: Any, params: Any) -> Any:
+        return rev.t.ListToolsResult(tools=[]).model_copy(update={"tools": tools})
+
+    with pytest.warns(UserWarning, match="serializer"):
+        async with client_of(rev, server_of(rev, list_tools=list_tools)) as client:
+            assert (await client.list_tools()).tools == []
+    left_out_counter._counter.cache_clear()
+    attributes = {"mcp.method.name": "tools/list", "mcp.protocol.version": rev.id}
+    assert metrics.points("mcp_runtime.left_out") == [(attributes, 2)]

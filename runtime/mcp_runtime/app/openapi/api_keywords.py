@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ..serving.typed_keywords import NamedKeywords
 from .route_maps import RouteMap, RouteMapFunction
@@ -16,3 +16,4 @@ class OpenAPIKeywords(NamedKeywords, total=False):
     mcp_names: Mapping[str, str] | None
     tags: set[str] | None
     validate_output: bool
+    encoded_slashes: Mapping[str, Collection[str]] | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
 from pydantic_core import to_json
 
@@ -12,7 +13,7 @@ from ...errors import ToolError
 from ...protocol.models import is_object
 from .component_schemas import SchemaConverter, usable
 from .openapi_document import OpenAPIParameter, Operation, RequestBody, is_json_type
-from .parameter_styles import EncodedItems, header_text, path_text, query_items, scalar
+from .parameter_styles import EncodedItems, cookie_items, header_text, path_text, query_items, scalar
 
 _FORM: Final = "application/x-www-form-urlencoded"
 _MULTIPART: Final = "multipart/form-data"
@@ -61,11 +62,11 @@ class OperationArguments:
             if parameter.location == "path":
                 path = path.replace(f"{{{parameter.name}}}", path_text(parameter, value).replace("{", "%7B"))
             elif parameter.location == "query":
-                query += query_items(parameter, value)
+                query += self._own(parameter, query_items(parameter, value))
             elif parameter.location == "header":
                 headers[parameter.name] = header_text(parameter, value)
             elif parameter.location == "cookie":
-                cookies += [f"{name}={text}" for name, text in query_items(parameter, value)]
+                cookies += [f"{name}={text}" for name, text in self._own(parameter, cookie_items(parameter, value))]
         if cookies:
             headers["Cookie"] = "; ".join(cookies)
         if any(segment in (".", "..") for segment in path.split("/")):
@@ -73,6 +74,14 @@ class OperationArguments:
         target = path + "".join(("?", "&".join(f"{name}={value}" for name, value in query))) if query else path
         content, files = self._content(arguments, headers)
         return APIRequest(operation.method, target, headers, content, files)
+
+    def _own(self, parameter: OpenAPIParameter, items: EncodedItems) -> EncodedItems:
+        """Return the items of a parameter. Raises ToolError if a key of an object is the name of another parameter."""
+        for other in self._operation.parameters if parameter.explode else ():
+            if other.location == parameter.location and other.name != parameter.name:
+                if any(unquote(name) == other.name for name, _ in items):
+                    raise ToolError(f"{parameter.name!r} cannot have the key {other.name!r}: it is another parameter")
+        return items
 
     def _content(
         self, arguments: Mapping[str, Any], headers: dict[str, str]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from ...errors import LocalError
+from ...json_schema.validator import compile_schema
 from ...protocol.models import is_object
+from ...server.visibility import text_set
 from .api_requests import OperationArguments
 from .component_schemas import SchemaConverter, usable
-from .openapi_document import OpenAPIDocument, Operation, is_json_type
+from .openapi_document import OpenAPIDocument, OpenAPIParameter, Operation, is_json_type
 from .openapi_document import load_document as load_document
 from .operation_calls import APIClient, OperationCall
 from .route_maps import MCPType, RouteMap, RouteMapFunction, choose_type
@@ -30,6 +33,7 @@ def add_operations(
     mcp_names: Mapping[str, str] | None = None,
     tags: set[str] | None = None,
     validate_output: bool = True,
+    encoded_slashes: Mapping[str, Collection[str]] | None = None,
 ) -> None:
     """Add the operations of an OpenAPI document, as `load_document` returns it, to an app.
 
@@ -40,7 +44,12 @@ def add_operations(
     api = APIClient(_default_client(document, location) if client is None else client)
     converter = SchemaConverter(document)
     names: set[str] = set()
-    for operation in document.operations():
+    slashes: dict[str, frozenset[str]] = {}
+    for key, parameters in (encoded_slashes or {}).items():
+        slashes[key] = text_set("from_openapi()", "encoded_slashes", parameters)
+    unused = {(key, name) for key, names in slashes.items() for name in names}
+    for described in document.operations():
+        operation = _with_encoded_slashes(described, slashes, unused) if slashes else described
         kind, mcp_tags = choose_type(operation, route_maps, route_map_fn)
         if kind is MCPType.EXCLUDE:
             continue
@@ -53,6 +62,11 @@ def add_operations(
             _add_tool(app, name, operation, call, arguments, converter if validate_output else None, settings)
         else:
             _add_resource(app, name, operation, call, arguments, settings)
+    for key, parameter in sorted(unused):
+        raise LocalError(
+            f"from_openapi(): encoded_slashes has {parameter!r} of {key!r}, and there is no such path parameter: write "
+            "its name, and an operationId, a line such as 'GET /projects/{id}', or '*'"
+        )
 
 
 def title_of(document: Mapping[str, Any]) -> str:
@@ -150,18 +164,62 @@ def _add_tool(
     converter: SchemaConverter | None,
     settings: dict[str, Any],
 ) -> None:
-    output = None
-    if converter is not None and operation.response is not None and is_json_type(operation.response[0]):
-        output = converter.convert(operation.response[1], "writeOnly", _MAX_DEFINITIONS)
-        call.wraps = _is_no_object(output)
-        if call.wraps:
-            definitions = output.pop("$defs", None)
-            output = {"type": "object", "properties": {"result": output}, "required": ["result"]}
-            output |= {} if definitions is None else {"$defs": definitions}
-        output = usable({"type": "object", **output})
-    call.has_output = output is not None
+    output = None if converter is None else _output_schema(operation, converter, call)
+    call.output = None if output is None else compile_schema(output)
     hints = {"readOnlyHint": operation.method in ("GET", "HEAD"), "openWorldHint": True}
     app.add_tool(call.call, name, input_schema=arguments.schema, output_schema=output, annotations=hints, **settings)
+
+
+def _output_schema(operation: Operation, converter: SchemaConverter, call: OperationCall) -> dict[str, Any] | None:
+    """Return the output schema of a tool: the schemas of all successful responses in JSON, or an empty object.
+
+    Any response may come without content, and a client requires structured content if a tool has an output schema.
+    """
+    schemas: list[Any] = []
+    for response in operation.responses:
+        if response.content_type is not None and is_json_type(response.content_type) and response.schema not in schemas:
+            schemas.append(response.schema)
+    if not schemas or operation.method == "HEAD":
+        return None
+    output = converter.convert(schemas[0] if len(schemas) == 1 else {"anyOf": schemas}, "writeOnly", _MAX_DEFINITIONS)
+    call.wraps = _is_no_object(output)
+    if call.wraps:
+        definitions = output.pop("$defs", None)
+        output = {"type": "object", "properties": {"result": output}}
+        return usable(output if definitions is None else {**output, "$defs": definitions})
+    return _with_empty_object(usable({"type": "object", **output}))
+
+
+def _with_empty_object(output: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object, which may be empty as well."""
+
+    def allows_empty(schema: dict[str, Any]) -> bool:
+        return compile_schema(schema).first_error({}) is None
+
+    if allows_empty(output):
+        return output
+    without = {key: value for key, value in output.items() if key != "required"}
+    if "anyOf" not in output and allows_empty(without):  # The properties stay where readers of schemas look for them.
+        return {**without, "anyOf": [{"required": output["required"]}, {"maxProperties": 0}]}
+    inner = {key: value for key, value in output.items() if key != "$defs"}
+    definitions = {"$defs": output["$defs"]} if "$defs" in output else {}
+    return {"type": "object", "anyOf": [inner, {"maxProperties": 0}], **definitions}
+
+
+def _with_encoded_slashes(
+    operation: Operation, slashes: Mapping[str, Collection[str]], unused: set[tuple[str, str]]
+) -> Operation:
+    """Return an operation in which the parameters that `encoded_slashes` names send a slash as `%2F`."""
+    changed: list[OpenAPIParameter] = []
+    for parameter in operation.parameters:
+        keys = [
+            key for key in ("*", operation.operation_id, str(operation)) if parameter.name in slashes.get(key or "", ())
+        ]
+        if keys and parameter.location == "path":
+            unused -= {(key or "", parameter.name) for key in keys}
+            parameter = replace(parameter, encodes_slashes=True)
+        changed.append(parameter)
+    return replace(operation, parameters=tuple(changed))
 
 
 def _is_no_object(schema: Mapping[str, Any]) -> bool:

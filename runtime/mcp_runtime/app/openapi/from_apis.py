@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from ..._lazy import load
@@ -30,6 +30,7 @@ class FromAPIs:
         mcp_names: Mapping[str, str] | None = None,
         tags: set[str] | None = None,
         validate_output: bool = True,
+        encoded_slashes: Mapping[str, Collection[str]] | None = None,
         **settings: Unpack[NamedKeywords],
     ) -> Self:
         """Create an app whose tools and resources are the operations of an HTTP API. It reads the document, and blocks.
@@ -47,6 +48,9 @@ class FromAPIs:
             mcp_names: Names of tools and resources by operationId.
             tags: Tags of all tools and resources.
             validate_output: Whether responses are validated against the schemas of the document.
+            encoded_slashes: The path parameters whose values may have slashes, which are sent as `%2F`: names by
+                operationId, by a line such as "GET /projects/{id}", or by "*" for all operations. By default a slash is
+                refused, because many servers and proxies read `%2F` as a slash.
             settings: The other keywords of `App`.
 
         Raises LocalError for an invalid document or client, and TypeError for an unknown keyword.
@@ -64,6 +68,7 @@ class FromAPIs:
             mcp_names=mcp_names,
             tags=tags,
             validate_output=validate_output,
+            encoded_slashes=encoded_slashes,
         )
         return cast(Self, app)
 

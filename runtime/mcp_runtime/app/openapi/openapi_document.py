@@ -6,6 +6,8 @@ https://spec.openapis.org/oas/latest.html
 from __future__ import annotations
 
 import json
+import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +17,17 @@ from urllib.parse import unquote, urljoin
 from ...errors import LocalError
 from ...protocol.models import is_list, is_object
 
+_log: Final = logging.getLogger(__name__)
 _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _MAX_REFERENCES: Final = 100  # References to references.
 _IGNORED_HEADERS: Final = ("accept", "content-type", "authorization")  # As OpenAPI specifies.
+# Headers that say where a request goes and where it ends: no argument may set them.
+_FRAMING_HEADERS: Final = frozenset(
+    ("host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade", "expect",
+     "proxy-authorization", "proxy-connection")
+)  # fmt: skip
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, section 5.6.2.
+_MEDIA_TYPE: Final = re.compile(r"[ -~]+")
 
 Object = Mapping[str, Any]
 
@@ -36,6 +46,22 @@ class OpenAPIParameter:
     allow_reserved: bool = False
     content_type: str | None = None
     multi_segment: bool = False
+    """True if a slash in a value of the path stays one, so that the value may span several segments."""
+    encodes_slashes: bool = False
+    """True if a slash in a value of the path is sent as `%2F`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class APIResponse:
+    """What a successful response has, if its status is this one: a media type and a schema, or no content."""
+
+    status: str
+    content_type: str | None
+    schema: Object | bool
+
+    def describes(self, status: int) -> bool:
+        """Return True if this is about responses with a status."""
+        return self.status == str(status) or self.status.upper() == f"{status // 100}XX"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +89,8 @@ class Operation:
     body: RequestBody | None
     response: tuple[str, Object | bool] | None
     """The media type and the schema of a successful response, if the document has one."""
+    responses: Sequence[APIResponse] = ()
+    """All successful responses, each media type on its own."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -164,6 +192,7 @@ class OpenAPIDocument:
             parameters=tuple(parameters.values()),
             body=self._body(self.resolve(operation.get("requestBody"))),
             response=self._response(operation.get("responses")),
+            responses=tuple(self._responses(operation.get("responses"))),
         )
 
     def _parameter(self, source: Object, path: str) -> OpenAPIParameter | None:
@@ -172,6 +201,13 @@ class OpenAPIDocument:
             return None
         if location == "path" and f"{{{name}}}" not in path:
             return None
+        if location == "header" and name.lower() in _FRAMING_HEADERS:
+            _log.warning("from_openapi(): the header parameter %r of %s is left out: HTTP clients set it", name, path)
+            return None
+        if location == "header" and not _TOKEN.fullmatch(name):
+            raise LocalError(
+                f"from_openapi(): {name[:100]!r} of {path} is not the name of a header (RFC 9110): rename it"
+            )
         style = source.get("style") or ("form" if location in ("query", "cookie") else "simple")
         content: Object = source.get("content") or {}
         content_type: str | None = next(iter(content), None)
@@ -181,12 +217,13 @@ class OpenAPIDocument:
             location=location,
             required=location == "path" or source.get("required") is True,
             style=style,
-            explode=bool(source.get("explode", style in ("form", "deepObject"))),
+            explode=bool(source.get("explode", style in ("form", "deepObject", "cookie"))),
             schema=self.resolve(schema).get("schema", {}),
             description=source.get("description"),
             allow_reserved=source.get("allowReserved") is True,
             content_type=content_type,
             multi_segment=source.get("x-multi-segment") is True,
+            encodes_slashes=source.get("x-encoded-slash") is True,
         )
 
     def _body(self, source: Object) -> RequestBody | None:
@@ -194,6 +231,8 @@ class OpenAPIDocument:
         chosen = choose_media_type(content) if is_object(content) else None
         if chosen is None or not is_object(content):
             return None
+        if not _MEDIA_TYPE.fullmatch(chosen):
+            raise LocalError(f"from_openapi(): {chosen[:100]!r} is not a media type: correct the body of the operation")
         media = self.resolve(content[chosen])
         encoding = media.get("encoding")
         return RequestBody(
@@ -213,6 +252,17 @@ class OpenAPIDocument:
             if is_object(content) and (chosen := choose_media_type(content)) is not None:
                 return chosen, self.resolve(content[chosen]).get("schema", {})
         return None
+
+    def _responses(self, responses: object) -> Iterator[APIResponse]:
+        for status in sorted(map(str, responses)) if is_object(responses) else ():
+            if not status.startswith("2"):
+                continue
+            content = self.resolve(responses.get(status)).get("content")  # type: ignore[attr-defined]
+            if not is_object(content) or not content:
+                yield APIResponse(status=status, content_type=None, schema=True)
+                continue
+            for name, media in content.items():
+                yield APIResponse(status=status, content_type=str(name), schema=self.resolve(media).get("schema", {}))
 
 
 def is_json_type(content_type: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ...errors import LocalError, ToolError
+from ...json_schema.validator import CompiledSchema
 from ...protocol.models import is_object
 from .api_requests import APIRequest, OperationArguments
 from .openapi_document import Operation, is_json_type
@@ -64,24 +65,45 @@ class OperationCall:
     """An operation as the function of a tool or a resource."""
 
     def __init__(self, operation: Operation, arguments: OperationArguments, client: APIClient, t: ModuleType) -> None:
-        self._arguments, self._client, self._t = arguments, client, t
-        self.has_output = operation.response is not None and is_json_type(operation.response[0])
+        self._arguments = arguments
+        self._client = client
+        self._t = t
+        self._operation = operation
+        self.output: CompiledSchema | None = None
+        """Checks structured content; None for a tool without an output schema."""
         self.wraps = False
+        """True if the structured content is an object with the value as `result`."""
 
     async def call(self, arguments: dict[str, Any]) -> Any:
-        """Return the result of a tool: the JSON object of the response, or its text or other content."""
+        """Return the result of a tool: the JSON object of the response, or its text or other content.
+
+        What the document describes is structured content. A response without content, with another media type, or with
+        a status that the document does not describe is a success as well: the API has carried out the request. Raises
+        ToolError for a response that contradicts the document.
+        """
         response = await self._client.send(self._arguments.request(arguments))
         kind, value = read_response(response)
-        if kind == "json":
-            structured = value if is_object(value) and not self.wraps else {"result": value}
-            if self.has_output:
-                return structured
-            text = self._t.TextContent(text=json.dumps(value, ensure_ascii=False))
-            return self._t.CallToolResult(content=[text], structured_content=structured)
         if kind == "bytes":
-            content = self._media(response, value)
-            return self._t.CallToolResult(content=[content])
-        return self._t.CallToolResult(content=[self._t.TextContent(text=value)] if value else [])
+            return self._success([self._media(response, value)])
+        if kind == "text":
+            return self._success([self._t.TextContent(text=value)] if value.strip() else [])
+        if value is None and self.output is not None and not self.wraps:
+            return self._success([])
+        structured = value if is_object(value) and not self.wraps else {"result": value}
+        text = self._t.TextContent(text=json.dumps(value, ensure_ascii=False))
+        if self.output is None or (mismatch := self.output.first_error(structured)) is None:
+            return self._t.CallToolResult(content=[text], structured_content=structured)
+        if not any(known.describes(response.status_code) for known in self._operation.responses):
+            return self._success([text])
+        request = f"{self._operation.method} {response.request.url.path}: HTTP {response.status_code}"
+        raise ToolError(
+            f"{request}: the API has carried out the request, but its response does not match the document: {mismatch}"
+        )
+
+    def _success(self, content: list[Any]) -> Any:
+        """Return a result without what the document describes; clients require structured content all the same."""
+        structured = None if self.output is None else dict[str, Any]()
+        return self._t.CallToolResult(content=content, structured_content=structured)
 
     async def read(self, arguments: Mapping[str, Any]) -> Any:
         """Return the content of a resource: text, bytes, or a JSON value."""
@@ -112,6 +134,4 @@ def read_response(response: Any) -> tuple[str, Any]:
 
 def _is_transport_error(error: Exception) -> bool:
     """Return True for the errors of httpx, whichever of its packages the client is of."""
-    return any(
-        kind.__name__ in ("TransportError", "TimeoutException", "TooManyRedirects") for kind in type(error).__mro__
-    )
+    return any(kind.__name__ == "RequestError" for kind in type(error).__mro__)

@@ -22,6 +22,7 @@ from .typescript import parse
 
 SOURCE: Final = "https://github.com/modelcontextprotocol/modelcontextprotocol"
 _FILES: Final = ("schema.ts", "schema.json")
+_REMEDY: Final = "correct one of the two files"
 _MAX_BYTES: Final = 16 << 20  # The official files have less than one MiB.
 
 
@@ -52,14 +53,17 @@ def _import(folder: Path, revision: str, follows: str, commit: str, like: str) -
     official = published(_json(files["schema.json"], folder / "schema.json"), generic_names(normalized))
     if lines := differences(as_official(normalized), official):
         findings = [
-            Finding("agreement", line.split(":")[0], f"schema.ts and schema.json disagree: {line}") for line in lines
+            Finding("agreement", line.split(":")[0], f"schema.ts and schema.json disagree: {line}; {_REMEDY}")
+            for line in lines
         ]
         first = findings[0]
         raise SchemaError(f"{revision}: {first.text}", rule="agreement", at=first.at, more=findings[1:])
     try:
         Draft202012Validator.check_schema(normalized)
     except jsonschema.SchemaError as error:
-        raise SchemaError(f"{revision}: schema.ts does not give valid JSON Schema: {error.message}") from error
+        place = ".".join(map(str, list(error.absolute_path)[1:]))
+        text = f"{revision}: schema.ts does not give valid JSON Schema: {place}: {error.message}"
+        raise SchemaError(f"{text}; correct its tags and types", at=place) from error
     pins = Pins(revision, follows, SOURCE, commit, {name: digest(data) for name, data in files.items()}, like)
     return ImportResult(schema_text(normalized), pins, len(official))
 
@@ -138,7 +142,7 @@ def _read(path: Path) -> bytes:
     try:
         return read_file(path, _MAX_BYTES)
     except OSError as error:
-        raise SchemaError(f"{path}: cannot be read: {error.strerror}") from error
+        raise SchemaError(f"{path}: cannot be read: {error.strerror}; pass a folder with the official files") from error
 
 
 def _json(data: bytes, path: Path) -> Schema:

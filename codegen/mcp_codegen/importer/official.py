@@ -89,7 +89,7 @@ def differences(normalized: Schema, official: Schema) -> list[str]:
     for name in sorted(normalized.keys() & official.keys()):
         alias = str(normalized[name].get("$ref")).removeprefix(REF) if is_object(normalized[name]) else ""
         # The official tool writes an alias of a single message as a copy of that message.
-        if official[name] not in (normalized[name], normalized.get(alias)):
+        if official[name] not in (normalized[name], normalized.get(alias, normalized[name])):
             lines.append(_first_difference(normalized[name], official[name], name))
     return lines
 

@@ -12,7 +12,7 @@ The rules, in the order they are applied to each member of a role union (ClientR
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from ..errors import RuleError, combine
@@ -81,6 +81,7 @@ class MethodRules:
                 tried=list(ROLES),
             )
         errors += self._without_direction(covered)
+        errors += self._with_the_same_method(rows)
         errors += [error for row in rows for error in self._without_metadata(row)]
         if not errors and not are_carried(rows):
             text = "there are input requests, but no request has an interim result that could carry them"
@@ -89,6 +90,17 @@ class MethodRules:
         if errors:
             raise combine(errors)
         return tuple(rows)
+
+    def _with_the_same_method(self, rows: Sequence[Method]) -> list[RuleError]:
+        """Return an error for each message that has the method of another one of its direction."""
+        first: dict[tuple[str, str], str] = {}
+        errors: list[RuleError] = []
+        for row in rows:
+            name = first.setdefault((row.direction, row.method), row.type)
+            if name != row.type:
+                text = f"{self._revision}: {name} and {row.type} have the same method {row.method!r}; give each its own"
+                errors.append(RuleError(text, rule="message", at=row.type))
+        return errors
 
     def _without_metadata(self, row: Method) -> list[RuleError]:
         """Return an error for a request without a place for `_meta`, if the revision requires it or parts of it in all

@@ -63,7 +63,7 @@ class TypeReader:
     def _define(self, python: str, schema: Any, place: SchemaPath) -> None:
         """Read a definition or an inline object and record it under its name."""
         if not is_object(schema):
-            raise self._error(place, f"is {type(schema).__name__}, not a schema")
+            raise self._error(place, f"is {type(schema).__name__}, not a schema; write an object with a type")
         category = str(schema.get("x-category", ""))
         doc, deprecated = self._docs.of_type(python) or str(schema.get("x-doc", "")), bool(schema.get("deprecated"))
         since = str(schema.get("x-since", ""))
@@ -173,7 +173,7 @@ class TypeReader:
 
     def _type(self, schema: Any, place: SchemaPath) -> Type:
         if not is_object(schema):
-            raise self._error(place, f"is {type(schema).__name__}, not a schema")
+            raise self._error(place, f"is {type(schema).__name__}, not a schema; write an object with a type")
         if "$ref" in schema:
             self._resolve(schema, place)
             return Ref(self._python[self._target(str(schema["$ref"]).removeprefix(REF), place)])
@@ -187,9 +187,8 @@ class TypeReader:
         if "const" in schema or "enum" in schema:
             values = schema["enum"] if "enum" in schema else [schema["const"]]
             if not values or not all(isinstance(value, (str, int)) for value in values):
-                raise self._error(
-                    place, f"has values other than strings and integers, which is not supported: {values!r}"
-                )
+                text = f"has values other than strings and integers, which is not supported: {values!r}"
+                raise self._error(place, f"{text}; write each value as one of these")
             return Values(tuple(values))
         if "anyOf" in schema:
             return self._union(schema["anyOf"], place)
@@ -264,7 +263,8 @@ class TypeReader:
             return self._bounded(schema, kind, place)
         if kind is None and not schema.keys() & {"allOf", "oneOf", "not"}:
             return Plain("any")
-        raise self._error(place, f"has a form that is not supported, with the keywords {', '.join(sorted(schema))}")
+        text = f"has a form that is not supported, with the keywords {', '.join(sorted(schema))}"
+        raise self._error(place, f"{text}; write it with a type, an anyOf or a reference")
 
     def _bounded(self, schema: Schema, kind: Any, place: SchemaPath) -> Plain:
         """Return a plain type with its bounds, or raise SchemaError for a pattern that needs backtracking."""

@@ -60,6 +60,16 @@ class MessageFactory:
         the first valid object."""
         violation = self.first_violation(name, capabilities)
         while violation is not None:
+            missing = [
+                wire
+                for required in self._required_sets(violation.schema)
+                for wire in required
+                if not violation.path and wire not in capabilities
+            ]
+            if missing:
+                capabilities |= {wire: {} for wire in missing}
+                violation = self.first_violation(name, capabilities)
+                continue
             if not violation.path:
                 raise CodegenError(
                     f"{self.revision.id}: no valid {name} is known: {violation.describe}; correct the type"

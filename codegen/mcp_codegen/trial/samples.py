@@ -83,7 +83,9 @@ class Samples:
 
     def _named(self, name: str, wire: str, depth: int) -> Json:
         if name not in self._heights:
-            raise NoSampleError(f"{name} has no finite value: it always contains itself")
+            raise NoSampleError(
+                f"{name} has no finite value: it always contains itself; make one of the properties inside optional"
+            )
         defined = self._types[name]
         if isinstance(defined, Alias):
             return self._make(defined.type, wire, depth)
@@ -139,7 +141,7 @@ def _plain(plain: Plain, wire: str) -> Json:
 
 def _number(plain: Plain) -> int | float:
     if plain.minimum is not None and plain.maximum is not None and plain.minimum > plain.maximum:
-        raise NoSampleError(f"no number is at least {plain.minimum} and at most {plain.maximum}")
+        raise NoSampleError(f"no number is at least {plain.minimum} and at most {plain.maximum}; correct the bounds")
     number = max(1, plain.minimum) if plain.minimum is not None else 1
     return min(number, plain.maximum) if plain.maximum is not None else number
 
@@ -148,10 +150,12 @@ def _text(plain: Plain, wire: str) -> str:
     texts = _TEXTS[1:] if wire.lower().endswith(_ADDRESSES) else _TEXTS
     least, maximum_length = plain.min_length or 0, plain.max_length
     if maximum_length is not None and least > maximum_length:
-        raise NoSampleError(f"no text has at least {least} and at most {maximum_length} characters")
+        text = f"no text has at least {least} and at most {maximum_length} characters; correct the lengths"
+        raise NoSampleError(text)
     matching = () if plain.pattern is None else (matching_text(plain.pattern) or "",)
     sized = (text[:maximum_length].ljust(least, "x") for text in (*plain.open_values, *texts, *matching))
     fitting: Any = next((text for text in sized if plain.pattern is None or re.search(plain.pattern, text)), None)
     if fitting is None:
-        raise NoSampleError(f"no sample for the pattern {plain.pattern!r}")
+        text = f"no text is known that matches the pattern {plain.pattern!r} with these lengths; write a simpler one"
+        raise NoSampleError(text)
     return str(fitting)

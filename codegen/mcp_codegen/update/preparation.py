@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -170,8 +170,13 @@ class _Preparation:
                 return None
             item.findings = try_revision(catalog, revision, type_check=self._settings.type_check)
         except CodegenError as error:
-            item.findings = error.findings
+            item.findings = [self._named(finding) for finding in error.findings]
         return item
+
+    def _named(self, finding: Finding) -> Finding:
+        """Return a finding with the names that files have in the repository, instead of those of a temporary folder."""
+        folder = str(self._snapshot.folder)
+        return replace(finding, text=finding.text.replace(folder, self._snapshot.folder.name))
 
     def _compare(self, catalog: SchemaCatalog, item: RevisionUpdate) -> None:
         revision = catalog.revision(item.revision)

@@ -14,7 +14,7 @@ from typing import Final
 from .conversion.derive import derive_step
 from .conversion.rules import Conversions, read_conversions
 from .conversion.steps import Step
-from .errors import CodegenError, SchemaError
+from .errors import CodegenError, OverlayError, SchemaError
 from .importer.pins import Pins, digest, read_pins
 from .importer.schema_references import Schema
 from .json_types import is_object
@@ -30,6 +30,7 @@ from .model.types import NamedTypes, read_types
 # The folder of the revisions that were imported with findings: nothing is generated for them.
 UNCLEAR: Final = "unclear"
 _RESERVED: Final = frozenset({UNCLEAR, "extensions"})
+_APP: Final = "App"  # The part of the runtime that has names of one revision.
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
@@ -203,8 +204,24 @@ class SchemaCatalog:
     def _types(self, revision: str, schema: Schema) -> NamedTypes:
         return read_types(schema, revision, self.overlay, self.docs)
 
+    @property
+    def app_form(self) -> str:
+        """Return the revision in which the app is written; an empty text if the overlay has no row for it. Raises
+        OverlayError if it is none of the folder."""
+        rows = self.overlay.table("form", "")
+        if _APP not in rows:
+            return ""
+        form = str(rows.use(_APP))
+        if form not in self.pins:
+            raise OverlayError(
+                f"{rows.rows[_APP]} names {form!r}, which is not a revision in {self.root}; name one that is: "
+                f"{', '.join(self.pins)}"
+            )
+        return form
+
     def check_overlay(self) -> None:
         """Read every revision, and raise OverlayError for an unused row of the overlay."""
+        _ = self.app_form
         check_http([self.revision(revision) for revision in self.pins], self.overlay)
         self.overlay.check_all_used(self.pins)
 

@@ -127,17 +127,27 @@ def _other_modules(
     if neighbours:
         files[output / "converters" / "__init__.py"] = render_converters_package(templates)
     files |= {output / name: text for name, text in render_areas(templates).items()}
-    app_revision = next((revision for revision in reversed(all_revisions) if supports_apps(revision)), None)
-    app = render_app(app_revision, templates) if app_revision is not None and app_revision in indexed else None
-    if app_revision is not None and app is not None:
-        files[output / "app.py"] = app
+    app_revision = _app_revision(schemas, all_revisions)
+    if app_revision not in indexed:
+        app_revision = None
+    if app_revision is not None:
+        files[output / "app.py"] = render_app(app_revision, templates)
         handshakes = [revision for revision in indexed if revision.lifecycle.style == "handshake"]
         if handshakes:
             compat = render_compat(app_revision, handshakes[-1], templates)
             files |= {output / name: text for name, text in compat.items()}
         files[output / "multi.py"] = render_multi(app_revision, templates)
-    index = render_index(indexed, neighbours, templates, app is not None)
+    index = render_index(indexed, neighbours, templates, app_revision)
     return tidy_modules(files | {output / "__init__.py": index, output / "py.typed": ""}, output)
+
+
+def _app_revision(schemas: SchemaCatalog, revisions: list[Revision]) -> Revision | None:
+    """Return the revision in which the app is written: that of the overlay, or the newest that has all that apps
+    offer."""
+    form = schemas.app_form
+    if form:
+        return schemas.revision(form)
+    return next((revision for revision in reversed(revisions) if supports_apps(revision)), None)
 
 
 def _neighbours(all_revisions: list[Revision], indexed: list[Revision]) -> list[tuple[Revision, Revision]]:

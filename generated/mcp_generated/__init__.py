@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONVERSIONS",
+    "DEFAULT_REVISION",
     "LIFECYCLES",
     "REVISIONS",
     "App",
@@ -55,6 +56,9 @@ LIFECYCLES: Final = {
 }
 """The lifecycle of each revision: `handshake` with `initialize`, or `stateless`."""
 
+DEFAULT_REVISION: Final = "2026-07-28"
+"""The revision of `App`, and of the client that `connect` returns. Peers of all others are reached by conversion."""
+
 CONVERSIONS: Final[tuple[tuple[str, str, str], ...]] = (
     ("2024-11-05", "2025-03-26", "v2024_11_05_v2025_03_26"),
     ("2025-03-26", "2025-06-18", "v2025_03_26_v2025_06_18"),
@@ -81,7 +85,7 @@ def connect(target: Any, *, client: Any = None, revisions: Any = "all", **settin
 
     Args:
         target: The URL of a server, the words of a command that starts one, or a server object of this process.
-        client: The class of the client; by default that of the newest revision. Override its `on_…` methods to answer
+        client: The class of the client; by default that of `DEFAULT_REVISION`. Override its `on_…` methods to answer
             the server.
         revisions: The protocol versions that the client may negotiate: "all", or their ids.
         http: With a URL: an `HTTPOptions` with headers, credentials, proxy, TLS and limits.
@@ -92,9 +96,9 @@ def connect(target: Any, *, client: Any = None, revisions: Any = "all", **settin
 
     Raises LocalError for a target of another kind, and TypeError for an unknown keyword.
     """
-    from mcp_runtime.bindings.connect import connect, newest_client
+    from mcp_runtime.bindings.connect import connect, default_client
 
-    return connect(client or newest_client(__name__), target, revisions, settings)
+    return connect(client or default_client(__name__), target, revisions, settings)
 
 
 def converter(source: str, target: str) -> Chain:

@@ -17,6 +17,7 @@ Generation fails for a row that nothing uses, and for one that does not fit a re
 | `lifecycle`    | `style`      | `roles`: the methods that the runtime must know, by role                        |
 | `http`         | `style`      | how messages of this style of lifecycle are sent over HTTP                      |
 | `http_without` | `feature`    | false: a feature of the `http` row that some revisions do not have              |
+| `form`         | `of`         | the revision in which a part of the runtime is written: the names that it has by hand     |
 | `codes`        | `style`      | the error codes that this style of lifecycle reserves, and the one sent instead |
 """
 
@@ -44,6 +45,7 @@ _TABLES: Final = {
     "http": "style",
     "http_without": "feature",
     "codes": "style",
+    "form": "of",
 }
 
 

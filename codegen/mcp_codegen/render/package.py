@@ -24,7 +24,7 @@ _TEMPLATES: Final = {
 }
 # What the table of a revision says of its place: that it is there.
 _HERE: Final = "__name__"
-# What the modules of the newest revision give to the index, and the calls that an app answers.
+# What the modules of the app give to the index, and the calls that an app answers.
 _APP: Final = {"App": "app", "Context": "app", "MultiClient": "multi"}
 _APP_METHODS: Final = frozenset(
     {"call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"}
@@ -118,19 +118,22 @@ def _context(revision: Revision, module: str, own: frozenset[str] | None, added:
 
 
 def render_index(
-    revisions: list[Revision], neighbours: list[tuple[Revision, Revision]], templates: Templates, app: bool
+    revisions: list[Revision], neighbours: list[tuple[Revision, Revision]], templates: Templates, app: Revision | None
 ) -> str:
-    """Return the `__init__.py` of the package that holds the revisions, with or without the names of the app."""
+    """Return the `__init__.py` of the package that holds the revisions, with the names of the app in one of them, or
+    without them. `connect` returns a client of that revision, or of the newest."""
+    default = app or revisions[-1]
     context: dict[str, Any] = {
         "revisions": [
             (literal(revision.id), revision.module, literal(revision.lifecycle.style)) for revision in revisions
         ],
-        "newest": revisions[-1].module,
+        "default": default,
+        "default_id": literal(default.id),
         "conversions": [
             (literal(older.id), literal(newer.id), converter_module(older, newer)) for older, newer in neighbours
         ],
         "generator": GENERATOR,
-        "app": _APP if app else {},
+        "app": _APP if app is not None else {},
     }
     return print_template("index.py.jinja2", context, templates)
 
@@ -186,7 +189,7 @@ def supports_apps(revision: Revision) -> bool:
 
 
 def render_app(revision: Revision, templates: Templates) -> str:
-    """Return the module of the app, which is made for the newest revision that has all that apps offer."""
+    """Return the module of the app."""
     views = method_views(revision)
     table = views["FromClient"]
     context = {
@@ -200,7 +203,7 @@ def render_app(revision: Revision, templates: Templates) -> str:
 
 
 def render_multi(revision: Revision, templates: Templates) -> str:
-    """Return the module of the client of several servers, which is made for the newest revision."""
+    """Return the module of the client of several servers, which is made for the revision of the app."""
     context = {"revision": revision, "calls": method_views(revision)["FromClient"], "generator": GENERATOR}
     return print_template("multi.py.jinja2", context, templates)
 

@@ -61,10 +61,10 @@ def connect(
     return client_class.memory(*cast("list[BaseServer]", items), revisions=revisions, **settings)
 
 
-def newest_client(package: str) -> type[BaseClient]:
-    """Return the client class of the newest protocol version of a generated package."""
-    revisions: dict[str, str] = import_module(package).REVISIONS
-    client: type[BaseClient] = import_module(f"{package}.{list(revisions.values())[-1]}").Client
+def default_client(package: str) -> type[BaseClient]:
+    """Return the client class of the protocol version in which a generated package has its app."""
+    index = import_module(package)
+    client: type[BaseClient] = import_module(f"{package}.{index.REVISIONS[index.DEFAULT_REVISION]}").Client
     return client
 
 

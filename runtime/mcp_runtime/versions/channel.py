@@ -87,11 +87,11 @@ class ConvertingChannel(ChannelProxy):
         try:
             result = await self._send_converted(wire_row, wire_params, options)
         except RemoteJSONRPCError as error:
-            code = converter.to_handler.error(row.direction, row.method, error.code)
+            code = converter.to_handler.error(row.direction, wire_row.method, error.code)
             raise RemoteJSONRPCError(code, error.message, error.data, error.status) from error
         interim = "" if type(result) is wire_row.result else type(result).__name__
         fields = result.model_dump(warnings=False)  # It may have content of an unknown type.
-        return converter.to_handler.result(row.direction, row.method, fields, interim=interim)
+        return converter.to_handler.result(row.direction, wire_row.method, fields, interim=interim)
 
     async def _send_converted(self, wire_row: Any, params: Any, options: RequestOptions) -> Any:
         return await self._channel.send_request(wire_row, params, options)
@@ -110,10 +110,11 @@ class ConvertingChannel(ChannelProxy):
         """Return the row of a request in the connection's version. Raises ProtocolViolationError if it has none."""
         converter = self._converter
         revision = converter.wire_revision
-        wire_row: Any = revision.table(row.direction).get(row.method)
+        method = converter.to_wire.method(row.direction, row.method)
+        wire_row: Any = revision.table(row.direction).get(method)
         if wire_row is None and isinstance(revision.lifecycle, Stateless):
             input_rows = (wire_row for wire_row in revision.rows if isinstance(wire_row, InputRequest))
-            wire_row = next((input_row for input_row in input_rows if input_row.method == row.method), None)
+            wire_row = next((input_row for input_row in input_rows if input_row.method == method), None)
         if not isinstance(wire_row, (Request, InputRequest)):
             removal = converter.to_wire.removed_method(row.direction, row.method)
             reason = "only results can request it" if removal is None else removal.reason

@@ -101,7 +101,8 @@ def convert_server_info(converter: MessageConverter, server: BaseModel) -> BaseM
     handler_lifecycle, wire_lifecycle = converter.handler_revision.lifecycle, converter.wire_revision.lifecycle
     if isinstance(handler_lifecycle, Handshake) and isinstance(wire_lifecycle, Handshake):
         row = handler_lifecycle.initialize_request
-        fields = converter.to_handler.result(row.direction, row.method, fields)
+        method = wire_lifecycle.initialize_request.method
+        fields = converter.to_handler.result(row.direction, method, fields)
         return row.read_result({**fields, "protocolVersion": converter.handler_revision.id})
     if isinstance(handler_lifecycle, Stateless) and isinstance(wire_lifecycle, Stateless):
         discover = wire_lifecycle.discover

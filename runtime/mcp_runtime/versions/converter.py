@@ -125,18 +125,23 @@ class MessageConverter:
 
     # ---- to the handlers ---------------------------------------------------------------------------------------------
 
-    def handler_params(self, handler_row: Row, params: Any, remote_capabilities: Capabilities) -> Any:
+    def handler_row(self, row: Row) -> Row | None:
+        """Return the row in the handlers' version of a message of the connection; None if it has no such message."""
+        return self.rows.get((row.direction, self.to_handler.method(row.direction, row.method)))
+
+    def handler_params(self, row: Row, handler_row: Row, params: Any, remote_capabilities: Capabilities) -> Any:
         """Return the params for a handler.
 
         Args:
-            handler_row: The row of the message in the handlers' version.
+            row: The row of the message in the connection's version.
+            handler_row: Its row in the handlers' version.
             params: The params of the message.
             remote_capabilities: The capabilities that the peer has declared.
 
         Raises JSONRPCError if the handlers' version cannot represent the params.
         """
         capabilities = self.handler_capabilities(remote_capabilities)
-        method = handler_row.method
+        method = row.method
         same = self._same_params.get(method)
         if same is not None and (record := same.record(params, capabilities)) is not None:
             return record
@@ -181,7 +186,7 @@ class MessageConverter:
 
         Raises ConversionError.
         """
-        if (row.direction, row.method) not in self.rows:
+        if self.handler_row(row) is None:
             return None
         converted: dict[str, Any] = self.to_handler.params(row.direction, row.method, params)
         return converted
@@ -220,8 +225,8 @@ class MessageConverter:
         interim = self._interim(handler_row, result) if plain is None else ""
         try:
             if isinstance(row, InputRequest):  # It becomes an input response in the params of the next request.
-                return self.to_wire.result(self.receives, row.method, to_plain(model))
-            changes = self.to_wire.result_changes(self.receives, row.method, interim)
+                return self.to_wire.result(self.receives, handler_row.method, to_plain(model))
+            changes = self.to_wire.result_changes(self.receives, handler_row.method, interim)
             if not interim and not changes:
                 return result if plain is not None else PreSerialized(result)
             fields = to_plain(model) if plain is None else plain
@@ -248,7 +253,7 @@ class MessageConverter:
     ) -> tuple[Notification, dict[str, Any]] | None:
         """Return the row and the params of a notification in the connection's version; None if that does not have
         it."""
-        wire_row = self.wire_revision.table(row.direction).get(row.method)
+        wire_row = self.wire_revision.table(row.direction).get(self.to_wire.method(row.direction, row.method))
         if not isinstance(wire_row, Notification):
             _log.debug("%r is dropped: %s has no such notification", row.method, self.wire_revision.id)
             return None

@@ -38,29 +38,32 @@ def convert_handlers(
     revision, receives = converter.wire_revision, converter.receives
     input_rows = (row for row in revision.rows if isinstance(row, InputRequest) and row.direction == receives)
     rows: list[Row] = [*revision.table(receives).values(), *input_rows]
+    pairs = [(row, handler_row) for row in rows if (handler_row := converter.handler_row(row)) is not None]
     return {
-        row.method: _convert_handler(converter, row, handlers[row.method], make_context)
-        for row in rows
-        if row.method in handlers
+        row.method: _convert_handler(converter, row, handler_row, handlers[handler_row.method], make_context)
+        for row, handler_row in pairs
+        if handler_row.method in handlers
     }
 
 
-def _convert_handler(converter: MessageConverter, row: Row, handler: Handler, make_context: MakeContext) -> Handler:
-    handler_row = converter.rows[converter.receives, row.method]
+def _convert_handler(
+    converter: MessageConverter, row: Row, handler_row: Row, handler: Handler, make_context: MakeContext
+) -> Handler:
     if isinstance(handler_row, Notification):
-        return _convert_notification_handler(converter, handler_row, handler, make_context)
+        return _convert_notification_handler(converter, row, handler_row, handler, make_context)
+    method = handler_row.method
 
     async def handle_request(ctx: Context, params: Any) -> Any:
         wire_channel = ctx._channel  # pyright: ignore[reportPrivateUsage]
         message = cast(RequestReceived, ctx._message)  # pyright: ignore[reportPrivateUsage]
         channel = ConvertingChannel(converter, wire_channel, message)
 
-        first = converter.handler_params(handler_row, params, wire_channel.connection.remote_capabilities)
+        first = converter.handler_params(row, handler_row, params, wire_channel.connection.remote_capabilities)
         request = RequestReceived(message.id, cast(Any, handler_row), first)
         try:
             result = await handler(make_context(channel, request, ctx), first)
         except JSONRPCError as error:
-            error.code = converter.to_wire.error(converter.receives, row.method, error.code)
+            error.code = converter.to_wire.error(converter.receives, method, error.code)
             raise
         if type(result) is not PreSerialized and isinstance(result, _input_required_types(converter, handler_row)):
 
@@ -69,7 +72,7 @@ def _convert_handler(converter: MessageConverter, row: Row, handler: Handler, ma
                 try:
                     return await handler(make_context(channel, request, ctx), handler_params)
                 except JSONRPCError as error:
-                    error.code = converter.to_wire.error(converter.receives, row.method, error.code)
+                    error.code = converter.to_wire.error(converter.receives, method, error.code)
                     raise
 
             result = await _resolve_input_required(converter, handler_row, first, result, channel, run)
@@ -79,11 +82,11 @@ def _convert_handler(converter: MessageConverter, row: Row, handler: Handler, ma
 
 
 def _convert_notification_handler(
-    converter: MessageConverter, handler_row: Notification, handler: Handler, make_context: MakeContext
+    converter: MessageConverter, row: Row, handler_row: Notification, handler: Handler, make_context: MakeContext
 ) -> Handler:
     async def handle_notification(ctx: Context, params: Any) -> None:
         channel, message = ctx._channel, ctx._message  # pyright: ignore[reportPrivateUsage]
-        handler_params = converter.handler_params(handler_row, params, channel.connection.remote_capabilities)
+        handler_params = converter.handler_params(row, handler_row, params, channel.connection.remote_capabilities)
         notification = NotificationReceived(handler_row, handler_params)
         converting = ConvertingChannel(converter, channel, message)
         await handler(make_context(converting, notification, ctx), notification.params)

@@ -64,7 +64,9 @@ async def request_of_upstream(
     translation.require(FROM_SERVER, method)
     converted = translation.params(FROM_SERVER, method, params)
     try:
-        result = await channel.send_request(raw_request(method, FROM_SERVER), converted, _NO_TIMEOUT)
+        result = await channel.send_request(
+            raw_request(translation.method(FROM_SERVER, method), FROM_SERVER), converted, _NO_TIMEOUT
+        )
     except RemoteJSONRPCError as error:
         raise translation.error(FROM_SERVER, method, error) from None
     except JSONRPCError:

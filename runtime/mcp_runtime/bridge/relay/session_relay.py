@@ -219,7 +219,8 @@ class SessionRelay(RelayBase):
         params = message.params if is_object(message.params) else message.params.model_dump()
         params = translation.params(FROM_CLIENT, method, params)
         with suppress(MCPError):
-            await link.upstream.session.send_notification(raw_notification(method, FROM_CLIENT), params)
+            row = raw_notification(translation.method(FROM_CLIENT, method), FROM_CLIENT)
+            await link.upstream.session.send_notification(row, params)
 
     # ---- from the upstream -------------------------------------------------------------------------------------------
 

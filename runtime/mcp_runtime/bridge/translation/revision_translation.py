@@ -44,6 +44,10 @@ class Translation:
             self.losses.add(method, removal.reason)
         return removal.response
 
+    def method(self, direction: Direction, method: str) -> str:
+        """Return the name that a method has in the receiver's revision."""
+        return self._towards(direction).method(direction, method)
+
     def require(self, direction: Direction, method: str) -> None:
         """Raise JSONRPCError if the receiver's revision does not have this request."""
         if self.has(direction, method) not in ("", "runtime"):
@@ -72,9 +76,9 @@ class Translation:
         source = self.up if direction == FROM_CLIENT else self.down
         if self.is_same or not is_object(result):
             return result
-        report = ConversionReport()
+        report, name = ConversionReport(), self.method(direction, method)
         try:
-            converted = chain.result(direction, method, result, report, interim_of(source, direction, method, result))
+            converted = chain.result(direction, name, result, report, interim_of(source, direction, name, result))
         except ConversionError as error:
             self.losses.add(f"{method} result: {error.rule}", str(error))
             raise JSONRPCError(INTERNAL_ERROR, str(error)) from None
@@ -84,7 +88,8 @@ class Translation:
     def error(self, direction: Direction, method: str, error: RemoteJSONRPCError) -> JSONRPCError:
         """Return the error of a request of this direction for its sender."""
         chain = self._to_down if direction == FROM_CLIENT else self._to_up
-        return JSONRPCError(chain.error(direction, method, error.code), error.message, error.data)
+        code = chain.error(direction, self.method(direction, method), error.code)
+        return JSONRPCError(code, error.message, error.data)
 
     def _towards(self, direction: Direction) -> Chain:
         return self._to_up if direction == FROM_CLIENT else self._to_down

@@ -121,7 +121,7 @@ class Link:
             params = {**params, "_meta": {**meta, "progressToken": id}}
             self._remember(id, call.token)
         self.running[id] = call
-        row = raw_request(method, FROM_CLIENT, self.translation.is_same)
+        row = raw_request(self.translation.method(FROM_CLIENT, method), FROM_CLIENT, self.translation.is_same)
         options = _NO_TIMEOUT if seconds is None else RequestOptions(timeout=seconds)
         try:
             result: Any = await session.send_request(row, params, options, request_id=id)
@@ -165,8 +165,7 @@ class Link:
         meta = params.get("_meta")
         if is_object(meta) and SUBSCRIPTION in meta and (call := self._subscription(meta[SUBSCRIPTION])) is not None:
             params = {**params, "_meta": {**meta, SUBSCRIPTION: call.id}}
-            await call.channel.send_notification(message.row, params)
-            return None
+            return await self.pass_notification(call.channel, method, params)
         await self.events.notified(self, method, params)
 
     def stream_closed(self, id: Id) -> None:
@@ -196,6 +195,7 @@ class Link:
             if translation.has(FROM_SERVER, method) == IGNORE:
                 return
             params = translation.params(FROM_SERVER, method, params)
+            method = translation.method(FROM_SERVER, method)
         await channel.send_notification(raw_notification(method, FROM_SERVER), params)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -107,9 +107,13 @@ class SchemaCatalog:
     @cached_property
     def overlay(self) -> Overlay:
         """Return the rows of overlay.toml."""
-        return read_overlay(
-            self.root / "overlay.toml", {name: pins.like for name, pins in self.pins.items() if pins.like}
-        )
+        like = {name: pins.like for name, pins in self.pins.items() if pins.like}
+        renamed = {
+            place: f"{place.rpartition('.')[0]}.{row.values['use']}" if kind == "at" else str(row.values["use"])
+            for kind in ("method", "at")
+            for place, row in self.conversions.renames(kind).items()
+        }
+        return replace(read_overlay(self.root / "overlay.toml", like), renames=renamed)
 
     @cached_property
     def conversions(self) -> Conversions:
@@ -192,7 +196,7 @@ class SchemaCatalog:
         methods = derive_methods(types, revision, self.overlay, tags)
         lifecycle = derive_lifecycle(methods, revision, self.overlay)
         constants = schema.get("x-constants", {})
-        http = derive_http(methods, constants, lifecycle.style, revision, self.overlay)
+        http = derive_http(methods, types, constants, lifecycle.style, revision, self.overlay)
         codes = derive_error_codes(constants, lifecycle.style, revision, self.overlay)
         batches, null_ids = has_batches(types), has_null_ids(types)
         return Revision(revision, constants, types, methods, lifecycle, http, codes, batches, null_ids, sha256)

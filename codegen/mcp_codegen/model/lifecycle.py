@@ -14,21 +14,32 @@ def derive_lifecycle(methods: tuple[Method, ...], revision: str, overlay: Overla
     """Return the one lifecycle of the overlay whose roles are all methods of this revision."""
     names = {row.method for row in methods}
     styles = overlay.table("lifecycle", revision)
-    fitting = [style for style, row in styles.rows.items() if set(row.use.values()) <= names]
+    by_style = {
+        style: {role: overlay.present(method, names) for role, method in row.use.items()}
+        for style, row in styles.rows.items()
+    }
+    fitting = [style for style, roles in by_style.items() if set(roles.values()) <= names]
     if len(fitting) != 1:
-        missing = {style: sorted(set(row.use.values()) - names) for style, row in styles.rows.items()}
+        missing = {style: sorted(set(roles.values()) - names) for style, roles in by_style.items()}
         raise RuleError(
             f"{revision}: its methods fit {' and '.join(fitting) or 'no lifecycle'}, but must fit exactly one of "
-            f"{', '.join(styles.rows) or 'the lifecycles (overlay.toml has none)'}; add or correct a [[lifecycle]] row",
+            f"{', '.join(styles.rows) or 'the lifecycles (overlay.toml has none)'}; add or correct a [[lifecycle]] "
+            "row, or a row of [[rename]] in conversions.toml for a method that has another name",
             rule="lifecycle",
             at="methods",
             tried=[f"{style}: missing {', '.join(methods) or 'nothing'}" for style, methods in missing.items()],
         )
-    return Lifecycle(fitting[0], dict(styles.use(fitting[0])))
+    _ = styles.use(fitting[0])
+    return Lifecycle(fitting[0], by_style[fitting[0]])
 
 
 def derive_http(
-    methods: tuple[Method, ...], constants: Mapping[str, object], style: str, revision: str, overlay: Overlay
+    methods: tuple[Method, ...],
+    types: NamedTypes,
+    constants: Mapping[str, object],
+    style: str,
+    revision: str,
+    overlay: Overlay,
 ) -> HTTPProfile:
     """Return the HTTP profile of the lifecycle style: the [[http]] row, limited to the methods and errors of this
     revision, less its [[http_without]] rows."""
@@ -49,12 +60,24 @@ def derive_http(
                 f"{revision}: {without.rows[feature]} is not a key of the [[http]] row of {style!r}; correct the row"
             )
         values[feature] = without.use(feature)
-    names = {row.method for row in methods}
-    values["name_params"] = {method: name for method, name in values["name_params"].items() if method in names}
+    rows = {row.method: row for row in methods}
+    names = rows.keys()
+    params = {overlay.present(method, names): name for method, name in values["name_params"].items()}
+    values["name_params"] = {
+        method: _param_name(rows[method], name, types, overlay) for method, name in params.items() if method in names
+    }
     values["statuses"] = {name: status for name, status in values["statuses"].items() if name in constants}
     for key in ("tool_schemas", "tool_call"):
-        values[key] = values.get(key, "") if values.get(key) in names else ""
+        method = overlay.present(values.get(key, ""), names)
+        values[key] = method if method in names else ""
     return HTTPProfile(**values)
+
+
+def _param_name(row: Method, name: str, types: NamedTypes, overlay: Overlay) -> str:
+    """Return the name that a property of the params of a request has in this revision."""
+    params = types.get(row.params or "")
+    places = {f"{row.params}.{field.wire}": field.wire for field in params.fields} if isinstance(params, Object) else {}
+    return places.get(overlay.present(f"{row.params}.{name}", places), name)
 
 
 def check_http(revisions: Iterable[Revision], overlay: Overlay) -> None:

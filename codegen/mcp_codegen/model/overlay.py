@@ -17,14 +17,14 @@ Generation fails for a row that nothing uses, and for one that does not fit a re
 | `lifecycle`    | `style`      | `roles`: the methods that the runtime must know, by role                        |
 | `http`         | `style`      | how messages of this style of lifecycle are sent over HTTP                      |
 | `http_without` | `feature`    | false: a feature of the `http` row that some revisions do not have              |
-| `form`         | `of`         | the revision in which a part of the runtime is written: the names that it has by hand     |
+| `form`         | `of`         | the revision whose names a part of the runtime, such as the app, has by hand    |
 | `codes`        | `style`      | the error codes that this style of lifecycle reserves, and the one sent instead |
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -116,10 +116,12 @@ class OverlayRows:
 
 @dataclass(frozen=True)
 class Overlay:
-    """All rows of the file. `like` maps a revision to the one it was made from, whose rows apply too."""
+    """All rows of the file. `like` maps a revision to the one it was made from, whose rows apply too. `renames` maps a
+    method or a property to its name in another revision: a row applies under each of the names."""
 
     rows: tuple[OverlayRow, ...] = ()
     like: Mapping[str, str] = field(default_factory=dict[str, str])
+    renames: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def table(self, table: str, revision: str, fits: Callable[[OverlayRow], bool] | None = None) -> OverlayRows:
         """Return the rows of a table that apply to a revision, and that fit it. Of two rows for one place, the one with
@@ -127,7 +129,23 @@ class Overlay:
         revision_id = self.like.get(revision) or revision
         rows = [row for row in self.rows if row.table == table and (not row.only or revision_id in row.only)]
         rows.sort(key=lambda row: (bool(row.only), bool(row.use)))
-        return OverlayRows(revision, {row.place: row for row in rows if fits is None or fits(row)})
+        fitting = {row.place: row for row in rows if fits is None or fits(row)}
+        for place in self.renames.keys() & fitting.keys() if self.renames else ():
+            for other in self._other_names(place):
+                fitting.setdefault(other, fitting[place])
+        return OverlayRows(revision, fitting)
+
+    def present(self, place: str, places: Collection[str]) -> str:
+        """Return the name that a method or a property has among these; its own name if it is none of them."""
+        names = [place, *self._other_names(place)]
+        return next((name for name in names if name in places), place)
+
+    def _other_names(self, place: str) -> list[str]:
+        """Return the names that a method or a property got one after the other."""
+        names = [place]
+        while (other := self.renames.get(names[-1])) is not None and other not in names:
+            names.append(other)
+        return names[1:]
 
     def check_all_used(self, revisions: Iterable[str]) -> None:
         """Raise OverlayError for the first row that no revision, or not every one in its `only`, has used."""

@@ -39,6 +39,14 @@ class PlanMaker:
             "types": {name: self._samples_of(name, name) for name in revision.types},
             "lifecycle": next((row.result or "" for row in revision.methods if row.method == first), first),
             "carrier": self._carrier(views["FromClient"]),
+            "carried": next(
+                (
+                    row.method
+                    for view, row in self._rows(views["FromClient"], "client_to_server")
+                    if view.handler == self._carrier(views["FromClient"])
+                ),
+                "",
+            ),
             "capabilities": {side: self._capabilities(side) for side in _SIDES},
             **{
                 direction: [self._call(view, row) for view, row in self._rows(views[table], direction)]
@@ -74,6 +82,7 @@ class PlanMaker:
         attributes = {literal(field.wire): field.name for field in params.fields} if isinstance(params, Object) else {}
         return {
             "at": row.type,
+            "method": row.method,
             "name": view.name,
             "handler": view.handler,
             "sent": view.sent and row.method != self._revision.lifecycle.roles.get("log"),

@@ -9,7 +9,6 @@ import importlib.util
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,13 +17,14 @@ from typing import Any, Final
 from ..catalog import SchemaCatalog
 from ..errors import CodegenError, Finding
 from ..generate import module_texts
-from ..paths import data_path, runtime_home
+from ..paths import data_path
 from ..temporary_folder import temporary_folder
+from .between import converse_in_pairs, remedy
 from .plan import PlanMaker
+from .programs import last_line, run, run_program
 
 _PACKAGE: Final = "bindings"
-_PROGRAM: Final = Path(__file__).with_name("conversation.py")
-_SECONDS: Final = 300.0  # For a process on a busy machine.
+_PROGRAM: Final = "conversation.py"
 _CONFIGURATION: Final = "[mypy]\nstrict = true\npython_version = 3.11\nno_site_packages = false\n"
 _ERROR: Final = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): error: (?P<text>.*)$", re.MULTILINE)
 _MAX_FINDINGS: Final = 20  # Findings of one step.
@@ -46,7 +46,7 @@ def try_revision(schemas: SchemaCatalog, revision: str, *, type_check: bool = Tr
 def _try(schemas: SchemaCatalog, revision: str, folder: Path, type_check: bool) -> Iterator[Finding]:
     list(schemas.steps)
     package = folder / _PACKAGE
-    files = module_texts(schemas, (data_path("templates"),), package, [revision])
+    files = module_texts(schemas, (data_path("templates"),), package, list(schemas.pins))
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -54,11 +54,19 @@ def _try(schemas: SchemaCatalog, revision: str, folder: Path, type_check: bool) 
     maker = PlanMaker(derived, schemas.normalized(revision)[0])
     plan = maker.plan()
     yield from maker.findings
-    modules = [_module(path.relative_to(folder)) for path in files if path.suffix == ".py"]
-    plan |= {"package": f"{_PACKAGE}.{derived.module}", "modules": modules}
-    if package / "app.py" in files:
+    own = {schemas.revision(name).module for name in schemas.pins} - {derived.module}
+    modules = [path.relative_to(folder) for path in files if path.suffix == ".py"]
+    plan |= {
+        "package": f"{_PACKAGE}.{derived.module}",
+        "modules": [_module(path) for path in modules if path.parts[1] not in own],
+    }
+    has_app = package / "app.py" in files
+    if has_app:
         plan["app"] = _PACKAGE
-    yield from _converse(folder, plan, revision)
+    findings = list(_converse(folder, plan, revision))
+    yield from findings
+    if not findings and len(schemas.pins) > 1:
+        yield from converse_in_pairs(schemas, folder, _PACKAGE, has_app)
     if type_check and importlib.util.find_spec("mypy") is not None:
         yield from _check_types(folder, revision)
 
@@ -71,13 +79,14 @@ def _module(path: Path) -> str:
 def _converse(folder: Path, plan: dict[str, Any], revision: str) -> Iterator[Finding]:
     plan_file = folder / "plan.json"
     plan_file.write_text(json.dumps(plan), encoding="utf-8")
-    done = _run([sys.executable, "-P", "-W", "ignore", str(_PROGRAM), str(plan_file)], folder)
+    done = run_program(_PROGRAM, plan_file, folder)
     if done is None or done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1] if done is not None else "it did not end"
-        yield Finding("conversation", revision, f"{revision}: the conversation of its bindings stopped: {last}")
+        text = f"{revision}: the conversation of its bindings stopped: {last_line(done)}"
+        yield Finding("conversation", revision, text)
         return
     for problem in json.loads(done.stdout)[:_MAX_FINDINGS]:
-        text = f"{revision}: {problem['at']} does not work in the generated bindings: {problem['text']}"
+        advice = f"; {remedy(problem['text'])}" if problem["at"] == "App" else ""
+        text = f"{revision}: {problem['at']} does not work in the generated bindings: {problem['text']}{advice}"
         yield Finding("conversation", problem["at"], text)
 
 
@@ -87,11 +96,9 @@ def _check_types(folder: Path, revision: str) -> Iterator[Finding]:
     # The types of the runtime, which are checked once; in a folder that only this user can write.
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcp-codegen" / "mypy"
     command = ["-m", "mypy", "--config-file", str(configuration), "--cache-dir", str(cache), "--no-error-summary"]
-    done = _run([sys.executable, *command, "-p", _PACKAGE], folder)
+    done = run([sys.executable, *command, "-p", _PACKAGE], folder)
     if done is None or done.returncode not in (0, 1):
-        last = (
-            ((done.stderr or done.stdout).strip().splitlines() or ["no message"])[-1] if done is not None else "no end"
-        )
+        last = last_line(done)
         yield Finding(
             "types", revision, f"{revision}: mypy could not check its bindings: {last}; --no-type-check omits it"
         )
@@ -99,15 +106,3 @@ def _check_types(folder: Path, revision: str) -> Iterator[Finding]:
     for match in list(_ERROR.finditer(done.stdout))[:_MAX_FINDINGS]:
         place = f"{Path(match['file']).name}:{match['line']}"
         yield Finding("types", place, f"{revision}: mypy refuses the generated {place}: {match['text']}")
-
-
-def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str] | None:
-    """Run a program that finds the package and the runtime; None if it does not end."""
-    path = os.pathsep.join([str(folder), str(runtime_home().parent), *filter(None, sys.path)])
-    environment = {**os.environ, "PYTHONPATH": path, "MYPYPATH": str(runtime_home().parent), "PYTHONUTF8": "1"}
-    try:
-        return subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from ..endpoint.checks import Handler
 from ..errors import JSONRPCError
 from ..protocol.jsonrpc import INVALID_PARAMS
-from ..protocol.models import PreSerialized, is_list, is_model
+from ..protocol.models import PreSerialized, is_list, is_model, is_object
 from ..protocol.revision import Request, Sent
 
 if TYPE_CHECKING:
@@ -64,7 +64,9 @@ def _with_order_check(method: str, handler: Handler) -> Handler:
 def _item_names(result: Any) -> _Names:
     """Return the URI or the name of each item of a result's list; empty strings for items that have neither."""
     if type(result) is PreSerialized:
-        values: Iterable[Any] = result.value.values()
+        result = result.value  # JSON, or a model that is the same in the version of the connection.
+    if is_object(result):
+        values: Iterable[Any] = result.values()
         listed: list[Any] = next(filter(is_list, values), list[Any]())
         return tuple([str(item.get("uri") or item.get("uriTemplate") or item.get("name") or "") for item in listed])
     fields: Iterable[Any] = vars(result).values() if is_model(result) else ()

@@ -216,3 +216,13 @@ def test_a_revision_that_is_not_there_cannot_be_served() -> None:
     server = v2025_11_25.Server(name="x", version="1")
     with pytest.raises(Exception, match="there is no protocol version '1999' besides 2025-11-25"):
         server_candidates(server, ["1999"])
+
+
+@pytest.mark.parametrize("own", ALL_REVISIONS, ids=str)
+@among(ALL_REVISIONS)
+async def test_the_list_of_a_class_of_any_revision_reaches_clients_of_any_other(own: Rev, rev: Rev) -> None:
+    async def list_prompts(ctx: Any, params: Any) -> Any:
+        return own.t.ListPromptsResult(prompts=[own.t.Prompt(name="greet")])
+
+    async with client_of(rev, to(server_of(own, list_prompts=list_prompts))) as client:
+        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["greet"]

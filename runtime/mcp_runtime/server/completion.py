@@ -26,7 +26,12 @@ def rank_completions(values: Iterable[str], typed: str, max_values: int = 100) -
         text = value.casefold()
         if text.startswith(prefix):
             return 3.0
-        return 2.0 if prefix in text else SequenceMatcher(None, prefix, text[: len(prefix) + 1]).ratio()
+        if prefix in text:
+            return 2.0
+        beginning = text[: len(prefix) + 1]
+        if 2 * len(beginning) < _MIN_SIMILARITY * (len(prefix) + len(beginning)):
+            return 0.0  # It cannot be similar, and a client chooses how long the comparison of a long text would take.
+        return SequenceMatcher(None, prefix, beginning).ratio()
 
     scored = [(score(value), value) for value in values]
     matches = sorted((match for match in scored if match[0] >= _MIN_SIMILARITY), key=lambda match: -match[0])

@@ -20,6 +20,7 @@ from mcp_generated.transforms import (
     Transform,
 )
 from mcp_generated.v2026_07_28 import types as t
+from mcp_runtime.app.transforms.tool_search import ToolIndex
 
 
 def library() -> App:
@@ -116,6 +117,34 @@ async def test_a_search_ranks_and_shows_only_what_a_client_may_call() -> None:
     assert await result_of(app, "search_tools", query="erase messages") == []
     with pytest.raises(RemoteJSONRPCError, match="unknown tool"):
         await app.call_tool("call_tool", {"name": "erase_disk"})
+
+
+async def test_a_query_is_a_few_words_and_a_longer_one_is_refused_with_the_limit() -> None:
+    app = library()
+    app.add_transform(BM25SearchTransform())
+    refused = await app.call_tool("search_tools", {"query": "erase " * 50_000})
+    [content] = refused.content
+    assert refused.is_error and "1000 characters" in content.text
+    longest = ("erase " * 170)[:1000]
+    assert [tool["name"] for tool in await result_of(app, "search_tools", query=longest)] == ["erase_disk"]
+    [schema] = [tool.input_schema.model_dump() for tool in await app.list_tools() if tool.name == "search_tools"]
+    assert schema["properties"]["query"]["maxLength"] == 1000
+
+
+async def test_a_search_finds_tools_that_were_added_after_another_search() -> None:
+    app = library()
+    app.add_transform(BM25SearchTransform())
+    assert await result_of(app, "search_tools", query="bicycle") == []
+    app.add_tool(lambda: "rides", name="ride", description="Ride a bicycle.")
+    assert [tool["name"] for tool in await result_of(app, "search_tools", query="bicycle")] == ["ride"]
+
+
+def test_a_search_reads_only_the_texts_that_have_its_words() -> None:
+    texts = ["red apple", "green apple apple", "blue sky", ""]
+    index = ToolIndex(texts)
+    assert index.ranked("apple") == [1, 0]
+    assert sorted(index.ranked("SKY, red")) == [0, 2]
+    assert index.ranked("nothing") == index.ranked("") == ToolIndex([]).ranked("apple") == []
 
 
 async def test_a_pattern_of_a_client_takes_linear_time_or_is_an_error() -> None:

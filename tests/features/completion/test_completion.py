@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import SequenceMatcher
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from support.endpoints import (
 )
 
 from mcp_runtime.errors import ProtocolViolationError, RemoteJSONRPCError
+from mcp_runtime.server import completion as ranking
 
 REF = {"type": "ref/prompt", "name": "greet"}
 ARGUMENT = {"name": "who", "value": "w"}
@@ -144,3 +146,23 @@ async def test_the_first_revision_needs_no_capability(rev: Rev) -> None:
     assert "completions" not in rev.t.ServerCapabilities.model_fields
     async with client_of(rev, completing(rev, values=["world"])) as client:
         assert (await complete_argument(rev, client)).values == ["world"]
+
+
+def test_a_long_typed_text_is_compared_with_nothing_that_cannot_be_similar(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+
+    class Counted(SequenceMatcher[str]):
+        def __init__(self, isjunk: Any, a: str, b: str) -> None:
+            compared.append(len(a))
+            super().__init__(isjunk, a, b)
+
+    monkeypatch.setattr(ranking, "SequenceMatcher", Counted)
+    values = ["london", "londres", "paris"]
+    assert ranking.rank_completions(values, "londn") == ["london", "londres"]
+    assert compared
+    compared.clear()
+    assert ranking.rank_completions(values, "london" * 100_000) == [] and compared == []
+    for typed in ("londonlond", "londresse", "l", "", "xyz"):  # What may be similar is found as by comparing all.
+        ratios = {value: SequenceMatcher(None, typed, value[: len(typed) + 1]).ratio() for value in values}
+        found = ranking.rank_completions(values, typed)
+        assert {value for value, ratio in ratios.items() if ratio >= 0.6} <= set(found)

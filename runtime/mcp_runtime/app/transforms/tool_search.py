@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any, Final
 
@@ -20,6 +20,7 @@ from .transform import Transform
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _MAX_PATTERN: Final = 200  # Characters of a pattern.
+_MAX_QUERY: Final = 1000  # Characters of a query, which is a few words.
 _SATURATION: Final = 1.5  # The parameters k1 and b of BM25, with their usual values.
 _LENGTH_WEIGHT: Final = 0.75
 
@@ -97,32 +98,50 @@ class RegexSearchTransform(ToolSearch):
 class BM25SearchTransform(ToolSearch):
     """Replace the list of tools by `search_tools`, which takes words and ranks by BM25, and `call_tool`."""
 
+    _index: ToolIndex | None = None
+
     def _search_function(self) -> Callable[..., Any]:
         async def search_tools(
-            query: Annotated[str, Field(description="What the tool should do, in a few words.")],
+            query: Annotated[str, Field(description="What the tool should do, in a few words.", max_length=_MAX_QUERY)],
             ctx: AppContext[Any, Any, Any],
         ) -> list[dict[str, Any]]:
             """Search the names, descriptions and parameters of tools; the best ones come first."""
-            return await self._results(ctx, lambda tools: ranked(query, tools))
+            return await self._results(ctx, lambda tools: self._ranked(query, tools))
 
         return search_tools
 
+    def _ranked(self, query: str, tools: Sequence[Any]) -> list[Any]:
+        """Return the tools that have words of a query, the best ones first."""
+        texts = [_text_of(tool) for tool in tools]
+        if self._index is None or self._index.texts != texts:
+            self._index = ToolIndex(texts)
+        return [tools[number] for number in self._index.ranked(query)]
 
-def ranked(query: str, tools: Sequence[Any]) -> list[Any]:
-    """Return the tools that have words of a query, the best ones first (Okapi BM25)."""
-    texts = [Counter(_words(_text_of(tool))) for tool in tools]
-    lengths = [sum(text.values()) for text in texts]
-    average = sum(lengths) / len(lengths) if lengths else 1.0
-    scores = [0.0] * len(texts)
-    for word in dict.fromkeys(_words(query)):
-        frequency = sum(word in text for text in texts)
-        weight = math.log(1 + (len(texts) - frequency + 0.5) / (frequency + 0.5))
-        for number, text in enumerate(texts):
-            count = text[word]
-            norm = _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * lengths[number] / average)
-            scores[number] += weight * count * (_SATURATION + 1) / (count + norm)
-    order = sorted(range(len(texts)), key=lambda number: -scores[number])
-    return [tools[number] for number in order if scores[number] > 0]
+
+class ToolIndex:
+    """The words of texts, ranked by Okapi BM25. What a query costs grows with the texts that have its words."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        """Index texts, which are identified by their number."""
+        self.texts = texts
+        words = [Counter(_words(text)) for text in texts]
+        lengths = [counts.total() for counts in words]
+        average = (sum(lengths) / len(lengths) if lengths else 0) or 1.0
+        self._norms = [_SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * length / average) for length in lengths]
+        self._numbers: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        for number, counts in enumerate(words):
+            for word, count in counts.items():
+                self._numbers[word].append((number, count))
+
+    def ranked(self, query: str) -> list[int]:
+        """Return the numbers of the texts that have words of a query, the best ones first."""
+        scores: defaultdict[int, float] = defaultdict(float)
+        for word in dict.fromkeys(_words(query)):
+            found = self._numbers.get(word, ())
+            weight = math.log(1 + (len(self.texts) - len(found) + 0.5) / (len(found) + 0.5))
+            for number, count in found:
+                scores[number] += weight * count * (_SATURATION + 1) / (count + self._norms[number])
+        return sorted(scores, key=lambda number: (-scores[number], number))
 
 
 def _compiled(pattern: str) -> Callable[[str], bool]:

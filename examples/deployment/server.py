@@ -8,7 +8,8 @@ from mcp_generated import App, Context
 from mcp_generated.http import HTTPLimits
 
 ARTICLES = {"pan": 1999, "kettle": 9950, "spoon": 250}
-# Only a proxy reaches the port, so that all connections have its address.
+# Only a proxy reaches the port, so that all connections have its address. Requests have that of their client: the proxy
+# passes it on, and FORWARDED_ALLOW_IPS names the proxies whose header uvicorn reads.
 LIMITS = HTTPLimits(max_connections_per_address=10_000)
 
 app = App("shop")

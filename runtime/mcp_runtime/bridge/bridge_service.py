@@ -9,7 +9,7 @@ from typing import Any
 from ..protocol.capabilities import Capabilities
 from ..protocol.connection import Connection
 from ..protocol.revision import Handshake, Revision
-from ..session.interfaces import Candidate, Dispatcher, Service
+from ..session.interfaces import DEFAULT_STREAM_LIMITS, Candidate, Dispatcher, Service, StreamLimits
 from ..session.negotiation import ready_candidate
 from .raw.raw_connection import RawConnection
 from .relay.bridge_state import BridgeSettings, BridgeState
@@ -63,6 +63,7 @@ class BridgeService:
         """Create the service of a revision; `revisions` are all of the bridge."""
         self._bridge = bridge
         self.revision = revision
+        self.stream_limits: StreamLimits = DEFAULT_STREAM_LIMITS
         self.capabilities: Capabilities = {}  # Those of the upstream pass in its results.
         self._stateful = [item for item in revisions if isinstance(item.lifecycle, Handshake)]
         self._stateless = [item.id for item in revisions if not isinstance(item.lifecycle, Handshake)]
@@ -84,4 +85,4 @@ class BridgeService:
         """Return the relay of a new connection."""
         if isinstance(self.revision.lifecycle, Handshake):
             return SessionRelay(self._bridge.state, self._stateful)
-        return RequestRelay(self._bridge.state, self.revision, self._stateless)
+        return RequestRelay(self._bridge.state, self.revision, self._stateless, self.stream_limits)

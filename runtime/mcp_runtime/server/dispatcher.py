@@ -20,7 +20,7 @@ from ..protocol.models import PreSerialized, is_object, plain_of
 from ..protocol.revision import META, Handshake, Notification, Request, Sent, Stateless
 from ..protocol.wire.core_records import make_result, may_require_input, pre_serialized, property_names, result_type
 from ..session.current_request import FORWARDING, set_current_request
-from ..session.interfaces import Candidate, Channel
+from ..session.interfaces import DEFAULT_STREAM_LIMITS, Candidate, Channel, StreamLimits
 from ..session.tracing import OPENTELEMETRY, handle_in_trace, is_traced
 from .context import ConnectionState, ServerContext, bucket_key
 from .core import ServerCore
@@ -40,15 +40,23 @@ class ServerDispatcher(ConnectionState):
 
     __slots__ = (
         "_candidates", "_server", "_session", "_resource_subscriptions", "_listen_streams", "_initialize_result",
+        "_stream_limits",
     )  # fmt: skip
 
-    def __init__(self, candidates: Sequence[Candidate[ServerCore]], server: ServerCore, state: Any) -> None:
+    def __init__(
+        self,
+        candidates: Sequence[Candidate[ServerCore]],
+        server: ServerCore,
+        state: Any,
+        stream_limits: StreamLimits = DEFAULT_STREAM_LIMITS,
+    ) -> None:
         """Create the dispatcher of a new connection.
 
         Args:
             candidates: The servers of all protocol versions that the client may negotiate.
             server: The server that handles messages until a version is negotiated.
             state: The value that the server's `lifespan` yielded.
+            stream_limits: How many streams of subscriptions a client may have open.
         """
         super().__init__(state, LEVELS[0] if isinstance(server.revision.lifecycle, Handshake) else None)
         self._candidates = candidates
@@ -57,6 +65,7 @@ class ServerDispatcher(ConnectionState):
         self._session: Channel | None = None
         self._resource_subscriptions: ResourceSubscriptions | None = None
         self._listen_streams: ListenStreams | None = None
+        self._stream_limits = stream_limits
         self._initialize_result: Any = None
 
     def attach(self, channel: Channel) -> None:
@@ -237,7 +246,7 @@ class ServerDispatcher(ConnectionState):
         check_scopes(ctx, self.origin.scopes, request)
         stream = ListenStream(channel, request, await accept_filter(server, ctx, request))
         request.params = None  # A stream may be open for days, and the filter is all it needs of the params.
-        streams = self._listen_streams = self._listen_streams or ListenStreams()
+        streams = self._listen_streams = self._listen_streams or ListenStreams(self._stream_limits)
         streams.add(stream, bucket_key(ctx))
         bus = server._subscription_bus  # pyright: ignore[reportPrivateUsage]
         try:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from ..protocol.capabilities import Capabilities
 from ..protocol.connection import Connection
 from ..protocol.revision import Revision
-from ..session.interfaces import Candidate, Dispatcher, Service
+from ..session.interfaces import DEFAULT_STREAM_LIMITS, Candidate, Dispatcher, Service, StreamLimits
 from ..session.left_out import report_left_out
 from ..session.negotiation import LazyCandidate
 from ..session.serving import RunsInThread
@@ -31,6 +31,7 @@ class ServerService:
         negotiate."""
         self._server = server
         self._candidates = candidates
+        self.stream_limits: StreamLimits = DEFAULT_STREAM_LIMITS
 
     @property
     def revision(self) -> Revision:
@@ -65,7 +66,7 @@ class ServerService:
 
     def dispatcher(self, state: Any) -> Dispatcher:
         """Return the dispatcher of a new connection; `state` is the value that the lifespan yielded."""
-        dispatcher: Dispatcher = ServerDispatcher(self._candidates, self._server, state)
+        dispatcher: Dispatcher = ServerDispatcher(self._candidates, self._server, state, self.stream_limits)
         if OPENTELEMETRY in sys.modules and (metrics := metrics_module("timed_operations")) is not None:
             origin = self._server._origin  # pyright: ignore[reportPrivateUsage]
             has_sessions = origin._shared_store is None  # pyright: ignore[reportPrivateUsage]

@@ -15,15 +15,14 @@ from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from ..protocol.models import is_list
 from ..protocol.revision import META, Notification, Stateless
 from ..protocol.uris import uri_key
-from ..session.interfaces import Channel
+from ..session.interfaces import Channel, StreamLimits
 from .context import ServerContext
 
 _log: Final = logging.getLogger(__name__)
 
 MAX_SUBSCRIBED_RESOURCES: Final = 10_000  # Resources that one session or stream may subscribe to.
 _MAX_SUBSCRIBED_BYTES: Final = 1024 * 1024  # Characters of their URIs.
-_MAX_STREAMS_OF_USER: Final = 100  # Open streams of one user or session.
-_MAX_STREAMS_OF_ADDRESS: Final = 1000  # The same of one address without a user.
+_RETRY_SECONDS: Final = 10  # After which a client that has too many streams may try again.
 
 
 class Subscriber(Protocol):
@@ -138,18 +137,40 @@ def _check_limits(number: int, size: int) -> None:
         raise JSONRPCError(INVALID_PARAMS, f"a client subscribes to at most {limits}")
 
 
-class ListenStreams:
-    """The open `listen` requests of a server, at most 100 of one user and 1,000 of one address."""
+class StreamCounts:
+    """How many streams of subscriptions each client has open."""
 
-    def __init__(self) -> None:
-        """Create an empty set of streams."""
+    def __init__(self, limits: StreamLimits) -> None:
+        """Create counts of 0."""
+        self._limits = limits
+        self._counts = ClientCounts(*limits)
+
+    def add(self, client: Hashable) -> None:
+        """Count one more of a client. Raises JSONRPCError if the client has too many."""
+        if self._counts.is_full(client):
+            raise JSONRPCError(
+                INTERNAL_ERROR,
+                f"this client has too many open streams of subscriptions: end one first; a user or a session may have "
+                f"{self._limits.of_user}, an address {self._limits.of_address}",
+                {"retryAfter": _RETRY_SECONDS},
+            )
+        self._counts.add(client)
+
+    def remove(self, client: Hashable) -> None:
+        """Count one less of a client."""
+        self._counts.remove(client)
+
+
+class ListenStreams:
+    """The open `listen` requests of a server."""
+
+    def __init__(self, limits: StreamLimits) -> None:
+        """Create an empty set of streams; `limits` are those of each client."""
         self._streams: dict[ListenStream, Hashable] = {}
-        self._counts = ClientCounts(_MAX_STREAMS_OF_USER, _MAX_STREAMS_OF_ADDRESS)
+        self._counts = StreamCounts(limits)
 
     def add(self, stream: ListenStream, client: Hashable) -> None:
         """Add a stream of a client. Raises JSONRPCError if the client has too many."""
-        if self._counts.is_full(client):
-            raise JSONRPCError(INTERNAL_ERROR, "this client has too many open streams of subscriptions: end one first")
         self._counts.add(client)
         self._streams[stream] = client
 

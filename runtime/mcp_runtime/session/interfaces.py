@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ..aio.background import BackgroundTasks
 from ..errors import MCPError
@@ -273,9 +273,22 @@ class TaskQueue(Protocol):
         ...
 
 
+class StreamLimits(NamedTuple):
+    """How many streams of subscriptions one client may have open: a user or a session, or an address without a user."""
+
+    of_user: int = 100
+    of_address: int = 1000
+
+
+DEFAULT_STREAM_LIMITS: Final = StreamLimits()
+
+
 class Service(Protocol):
     """A server of one protocol version, as transports drive it. Services that adapt the same server have the same
     `origin`, and share its lifespan."""
+
+    stream_limits: StreamLimits
+    """What the endpoint that serves it allows; set before the first connection."""
 
     @property
     def revision(self) -> Revision: ...

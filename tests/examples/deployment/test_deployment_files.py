@@ -30,6 +30,8 @@ from support.deployment.deployment_files import (
     unit,
 )
 from support.project import ROOT
+from uvicorn import Config
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from mcp_generated import App
 from mcp_runtime.transports.http_server import run
@@ -62,6 +64,23 @@ def test_only_variables_that_the_server_reads_are_set_and_its_page_lists_them() 
     for starter, environment in environments().items():
         assert {name for name in environment if name.startswith("MCP_")} <= read, starter
     assert set(re.findall(r"^\| `(MCP_\w+)` \|", (FOLDER / "README.md").read_text(), re.M)) == read
+
+
+@pytest.mark.parametrize("starter", STARTERS)
+def test_the_server_reads_the_addresses_of_clients_from_its_proxy_and_from_nobody_else(
+    starter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", environments()[starter]["FORWARDED_ALLOW_IPS"])
+    application: Any = ProxyHeadersMiddleware(
+        App("x").asgi(), trusted_hosts=Config(App("x").asgi()).forwarded_allow_ips
+    )
+    proxy = {"systemd": "127.0.0.1", "compose": "172.30.77.2", "kubernetes": "10.42.0.7"}[starter]
+    assert proxy in application.trusted_hosts and "198.51.100.7" not in application.trusted_hosts
+
+
+@pytest.mark.parametrize("file", [FOLDER / "nginx.conf", ROOT / "docs" / "deployment" / "nginx.conf"])
+def test_nginx_replaces_the_address_that_a_client_says_it_has(file: Path) -> None:
+    assert re.findall(r"proxy_set_header X-Forwarded-For (.*);", file.read_text()) == ["$remote_addr"]
 
 
 @pytest.mark.parametrize("starter", STARTERS)

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from mcp_generated import App, Context, RateLimit
+from mcp_generated.dependencies import get_http_request
 
 BURST = 5
 app = App("many", rate_limits={"list_prompts": RateLimit(0.001, burst=BURST)})
@@ -30,6 +31,12 @@ async def count(ctx: Context, steps: int) -> int:
         await ctx.report_progress(step + 1)
         await asyncio.sleep(0.005)
     return os.getpid()
+
+
+@app.tool
+async def address() -> str:
+    client = get_http_request().client
+    return "" if client is None else client.host
 
 
 @app.tool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -11,8 +12,14 @@ from typing import Any
 import pytest
 from support.endpoints import HANDSHAKE, STATELESS, Rev, among, server_of
 from support.http.asgi_client import Web
+from support.project import ROOT
 
 from mcp_generated import App
+from mcp_generated.http import HTTPLimits
+from mcp_runtime.bridge.bridge_service import Bridge
+from mcp_runtime.bridge.relay.bridge_state import BridgeSettings
+from mcp_runtime.bridge.upstream.bridge_targets import Target
+from mcp_runtime.transports.http_server.app import MCPASGIApp
 from mcp_runtime.transports.http_server.event_store import InMemoryEventStore
 
 ICON = {"src": "data:image/png;base64," + "A" * 500_000, "mimeType": "image/png"}
@@ -152,21 +159,43 @@ async def test_subscriptions_have_a_limit_in_every_revision(
     await app.close()
 
 
-@among(STATELESS)
-async def test_open_streams_of_subscriptions_have_a_limit_for_each_client(
-    rev: Rev, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mcp_runtime.server.subscriptions._MAX_STREAMS_OF_USER", 3)
-    app = server_of(rev, capabilities={"tools": {"listChanged": True}}).asgi()
-    greedy, other = identified(app, "greedy", rev), identified(app, "other", rev)
+STREAM_LIMITS = HTTPLimits(max_subscriptions=3, max_subscriptions_per_address=2)
+
+
+async def check_streams(app: Any, rev: Rev, name: str, count: int) -> None:
+    """Check that a client may have so many streams and no more, and that others have theirs."""
+    greedy = identified(app, name, rev)
+    others = [identified(app, "other", rev), identified(app, "", rev, "192.0.2.99")]
     listen = rev.request(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
-    streams = [greedy.request(body=listen) for _ in range(3)]
+    streams = [greedy.request(body=listen) for _ in range(count)]
     for stream in streams:
         await stream.messages(1)
-    assert "too many open streams" in (await greedy.answered(body=listen)).json["error"]["message"]
-    await other.request(body=listen).messages(1)
+    refused = await greedy.answered(body=listen)
+    assert refused.status == 429 and refused.headers["retry-after"] == "10"
+    assert "too many open streams of subscriptions: end one first; a user or a session may have 3, an address 2" in (
+        refused.json["error"]["message"]
+    )
+    for other in others:
+        await other.request(body=listen).messages(1)
     await streams[0].leave()
     await greedy.request(body=listen).messages(1)
+
+
+@pytest.mark.parametrize(("name", "count"), [("greedy", 3), ("", 2)])
+@among(STATELESS)
+async def test_open_streams_of_subscriptions_have_a_limit_for_each_client(rev: Rev, name: str, count: int) -> None:
+    app = server_of(rev, capabilities={"tools": {"listChanged": True}}).asgi(limits=STREAM_LIMITS)
+    await check_streams(app, rev, name, count)
+    await app.close()
+
+
+@pytest.mark.parametrize(("name", "count"), [("greedy", 3), ("", 2)])
+@among(STATELESS)
+async def test_open_streams_through_a_bridge_have_the_same_limits(rev: Rev, name: str, count: int) -> None:
+    target = Target(command=(sys.executable, str(ROOT / "examples" / "echo" / "server.py"), "stdio"))
+    bridge = Bridge(target, "mcp_generated", BridgeSettings())
+    app = MCPASGIApp(bridge.services(), limits=STREAM_LIMITS)
+    await check_streams(app, rev, name, count)
     await app.close()
 
 

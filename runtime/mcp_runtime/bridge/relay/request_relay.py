@@ -10,11 +10,13 @@ from functools import partial
 from typing import Any
 
 from ...errors import JSONRPCError, MCPError
+from ...http.client_keys import address_of, client_key
 from ...protocol.events import NotificationReceived
 from ...protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Id
 from ...protocol.models import is_object
 from ...protocol.revision import META, Handshake, Revision, Stateless
-from ...session.interfaces import Channel
+from ...server.subscriptions import StreamCounts
+from ...session.interfaces import Channel, StreamLimits
 from ..raw.raw_connection import FROM_CLIENT, FROM_SERVER
 from ..translation.revision_translation import (
     LIFECYCLE_META,
@@ -40,13 +42,16 @@ _LEVEL = f"{META}logLevel"
 class RequestRelay(RelayBase):
     """Passes requests of clients without sessions to links of a pool."""
 
-    def __init__(self, state: BridgeState, revision: Revision, served: Sequence[str]) -> None:
+    def __init__(
+        self, state: BridgeState, revision: Revision, served: Sequence[str], stream_limits: StreamLimits
+    ) -> None:
         """Create the relay of all clients of an endpoint, or of one connection; `served` are the ids of all revisions
-        without sessions that the bridge serves."""
+        without sessions that the bridge serves, and `stream_limits` what one client may subscribe to at once."""
         super().__init__(state, revision)
         self._served = served
         self._suspended = SuspendedExchanges()
         self._listeners: set[Listener] = set()
+        self._stream_counts = StreamCounts(stream_limits)
         self._listening: dict[asyncio.Task[Any], None] = {}
         self._failure: JSONRPCError | None = None  # Why the only client got no connection when it discovered.
         state.pools.end_waiting = self._suspended.end_oldest
@@ -172,6 +177,14 @@ class RequestRelay(RelayBase):
 
     async def _listen(self, pool: LinkPool, channel: Channel, id: Id, params: dict[str, Any]) -> Any:
         """Pass changes to a client until it cancels its request, or until the bridge ends."""
+        client = client_key(None if channel.auth is None else channel.auth.owner, address_of(channel.scope))
+        self._stream_counts.add(client)
+        try:
+            return await self._stream(pool, channel, id, params)
+        finally:
+            self._stream_counts.remove(client)
+
+    async def _stream(self, pool: LinkPool, channel: Channel, id: Id, params: dict[str, Any]) -> Any:
         link = await pool.first()
         call, running = Call(channel, id, self.lifecycle.listen.method), None
         try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...aio.keepalive import KEEP_ALIVE
 from ...protocol.framing import MAX_MESSAGE_BYTES
+from ...session.interfaces import DEFAULT_STREAM_LIMITS
 from ...usage.keywords import checked_fields
 from ...usage.rules import COUNT, SECONDS
 from .streams import RETRY
@@ -17,7 +18,7 @@ from .streams import RETRY
         **dict.fromkeys(("body_timeout", "handshake_timeout", "session_idle_timeout", "keep_alive"), SECONDS),
         **dict.fromkeys(("head_timeout", "write_timeout"), SECONDS),
         **dict.fromkeys(("max_connections", "max_connections_per_address"), COUNT.or_none()),
-        "max_buffered": COUNT,
+        **dict.fromkeys(("max_buffered", "max_subscriptions", "max_subscriptions_per_address"), COUNT),
     }
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,9 @@ class HTTPLimits:
             others leave; the addresses of this machine, such as that of a proxy, have no share.
         max_buffered: Bytes of the bodies that are being received, and as many of the responses that clients have not
             read. Above it, the client that holds most of them loses its largest. Default 256 MiB.
+        max_subscriptions: Streams of subscriptions that one user or session may have open, in versions without
+            sessions. Default 100.
+        max_subscriptions_per_address: The same of one address whose clients are no users. Default 1000.
     """
 
     max_body: int = MAX_MESSAGE_BYTES
@@ -66,3 +70,5 @@ class HTTPLimits:
     max_connections: int | None = None
     max_connections_per_address: int | None = None
     max_buffered: int = 256 * 1024 * 1024
+    max_subscriptions: int = DEFAULT_STREAM_LIMITS.of_user
+    max_subscriptions_per_address: int = DEFAULT_STREAM_LIMITS.of_address

@@ -139,8 +139,9 @@ class StatelessHandler:
     def _respond(self, response: bytes, code: int, auth: RequestAuth, send: Send) -> Sending:
         if code and auth.challenge_headers:
             return respond(send, 403, response, auth.challenge_headers)
-        more = retry_headers(code, response) if code else ()
-        return respond(send, status_of(code, self._revision), response, more)
+        if code and (more := retry_headers(code, response)):
+            return respond(send, 429, response, more)  # A limit of this client; it may try again later.
+        return respond(send, status_of(code, self._revision), response)
 
     async def _run_handler(
         self,

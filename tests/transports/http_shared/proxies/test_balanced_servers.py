@@ -78,6 +78,37 @@ def test_the_official_typescript_clients_use_four_servers_as_one(
     check_official_client(json.loads(done.stdout), version)
 
 
+# ---- addresses -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.deadline(180)
+@pytest.mark.parametrize("program", BALANCERS)
+async def test_servers_have_the_address_of_each_client_whatever_it_says(
+    program: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = readable_by_all(tmp_path_factory, f"address-{program}")
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": HELLO["clientInfo"],
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    call = {"name": "address", "arguments": {}, "_meta": meta}
+    headers = {
+        **ACCEPT,
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "address",
+        "x-forwarded-for": "198.51.100.7",
+    }
+    with balanced(MANY, f"sqlite:///{folder}/store.db", program, folder) as running:
+        for address in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
+            transport = httpx2.AsyncHTTPTransport(local_address=address)
+            async with httpx2.AsyncClient(transport=transport, timeout=30) as web:
+                body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+                answer = await web.post(f"{running.origin}/mcp", json=body, headers=headers)
+            assert answer.json()["result"]["content"][0]["text"] == address
+
+
 # ---- rolling restarts ------------------------------------------------------------------------------------------------
 
 

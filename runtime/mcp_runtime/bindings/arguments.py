@@ -9,9 +9,10 @@ from typing import Any, Final, Literal
 
 from ..aio.trio_programs.trio_tasks import is_trio_task
 from ..errors import LocalError
+from ..protocol.framing import MAX_MESSAGE_BYTES, SizeLimit
 from ..usage.keywords import keywords_of, refuse_unknown
 from ..usage.rules import COUNT, FLAG, FUNCTION, HOST, MAPPING, PORT, Rule, are_texts, check_values, is_items, shown
-from .settings import ASGISettings, HTTPServerSettings
+from .settings import ASGISettings, HTTPServerSettings, StdioServerSettings
 
 _TRANSPORTS: Final = {"stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse"}
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/]+")
@@ -46,6 +47,7 @@ _RULES: Final[Mapping[str, Rule]] = {
     "health_path": _PATH,
     "ready_path": _PATH,
     "workers": COUNT,
+    "max_bytes": COUNT,
     "server": Rule(("uvicorn", "hypercorn", "granian").__contains__, '"uvicorn", "hypercorn" or "granian"'),
 }
 
@@ -56,6 +58,7 @@ STDIO_RULES: Final[Mapping[str, Rule]] = {
     ).or_none(),
     "cwd": Rule(lambda value: isinstance(value, str) or hasattr(value, "__fspath__"), "a path").or_none(),
     "stderr": Rule(callable, "a function of a line, such as print").or_none(),
+    "max_bytes": COUNT,
 }
 HTTP_RULES: Final[Mapping[str, Rule]] = {
     "http": Rule(lambda value: hasattr(value, "login_timeout"), "HTTPOptions(…)").or_none(),
@@ -78,7 +81,11 @@ def check_run(transport: object, settings: Mapping[str, Any], function: Literal[
                 raise TypeError(
                     f'{function}("stdio") has no keyword argument {keyword!r}: write {function}("http", {keyword}=…)'
                 )
-        allowed = frozenset[str]()
+        allowed = keywords_of(StdioServerSettings)
+    elif "max_bytes" in settings:
+        raise TypeError(
+            f"{function}(\"http\") has no keyword argument 'max_bytes': write limits=HTTPLimits(max_body=…)"
+        )
     refuse_unknown(function, settings, allowed | {"revisions"})
     check_values(function, settings, _RULES)
     _check_store(function, settings)
@@ -112,6 +119,11 @@ def _check_store(function: str, settings: Mapping[str, Any]) -> None:
         from ..stores.store_urls import open_store
 
         open_store(function, settings["store"])  # It connects with its first command.
+
+
+def stdio_limit(function: str, max_bytes: int = MAX_MESSAGE_BYTES) -> SizeLimit:
+    """Return the limit of messages over stdio; `function` is the one that takes `max_bytes`."""
+    return SizeLimit(max_bytes, f"max_bytes= of {function}")
 
 
 def check_url(function: str, url: object) -> None:

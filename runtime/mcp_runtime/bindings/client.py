@@ -11,6 +11,7 @@ from ..client.context import ClientContext as ClientContext
 from ..client.core import ClientCore
 from ..client.subscriptions import Subscription as Subscription
 from ..endpoint.base import HandlerResult as HandlerResult
+from ..protocol.framing import MAX_MESSAGE_BYTES
 from ..server.core import ServerCore
 from ..session.interfaces import RequestTransport, Transport
 from ..session.negotiation import ready_candidate
@@ -20,7 +21,7 @@ from ..usage.keywords import NoKeywords as NoKeywords
 from ..usage.keywords import checked
 from ..usage.required import named_when_missing as named_when_missing
 from ..versions.candidates import client_candidates
-from .arguments import HTTP_RULES, STDIO_RULES, check_command, check_url
+from .arguments import HTTP_RULES, STDIO_RULES, check_command, check_url, stdio_limit
 from .server import ServerChoice, check_servers, services_of
 from .settings import ClientSettings, HTTPClientSettings, StdioClientSettings
 
@@ -39,6 +40,7 @@ class BaseClient(ClientCore):
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         stderr: Callable[[str], None] | None = None,
+        max_bytes: int = MAX_MESSAGE_BYTES,
         **settings: Unpack[ClientSettings],
     ) -> Self:
         """Return a client of a server that is started as a child process and connected by its standard streams.
@@ -48,16 +50,18 @@ class BaseClient(ClientCore):
             env: Environment variables for the child, besides the few that every child inherits (PATH, HOME, …).
             cwd: The working directory of the child.
             stderr: A function that gets each line of the child's standard error; by default they go to this process's.
+            max_bytes: Bytes of one message of the server. Default 8 MiB.
             settings: The keywords of the constructor.
 
         Raises TypeError for an unknown keyword, and LocalError for a wrong command.
         """
         check_command(f"{cls.__name__}.stdio", command)
+        limit = stdio_limit("connect() or Client.stdio()", max_bytes)
 
         async def start() -> Transport:
             from ..transports.stdio.client import start_server
 
-            return start_server(command, env, cwd, stderr)
+            return start_server(command, env, cwd, stderr, limit)
 
         return cls(start, **settings)
 

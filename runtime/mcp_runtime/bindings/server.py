@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack, overload
 
 from ..aio.trio_programs.trio_tasks import is_trio_task
 from ..endpoint.base import HandlerResult as HandlerResult
@@ -20,8 +20,8 @@ from ..session.options import RequestOptions as RequestOptions
 from ..usage.keywords import NoKeywords as NoKeywords
 from ..usage.required import named_when_missing as named_when_missing
 from ..usage.rules import shown
-from .arguments import check_asgi, check_run
-from .settings import ASGISettings, HTTPServerSettings
+from .arguments import check_asgi, check_run, stdio_limit
+from .settings import ASGISettings, HTTPServerSettings, StdioServerSettings
 
 if TYPE_CHECKING:
     from ..transports.http_server.app import MCPASGIApp
@@ -38,13 +38,20 @@ class Servable:
 ServerChoice: TypeAlias = "ServerCore | Candidate[ServerCore] | Servable"
 
 HTTPTransport = Literal["http", "streamable-http", "sse"]
+_RUN_STDIO: Final = 'run("stdio") of the server'
 
 
 class BaseServer(ServerCore):
     """A server: override its methods, then `run` it. One object serves any number of clients."""
 
     @overload
-    def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
+    def run(
+        self,
+        transport: Literal["stdio"] = "stdio",
+        *,
+        revisions: RevisionChoice = "all",
+        **settings: Unpack[StdioServerSettings],
+    ) -> None: ...
     @overload
     def run(
         self,
@@ -61,6 +68,7 @@ class BaseServer(ServerCore):
                 HTTP+SSE of 2024 besides.
             revisions: The protocol versions to serve: "all", or their ids. Messages of other versions than the server's
                 own are converted.
+            max_bytes: Bytes of one message of the client, by default 8 MiB. Stdio only.
             host: The address to listen on, by default "127.0.0.1". HTTP only, as all that follow.
             port: The port to listen on, by default 8000; 0 takes a free one.
             path: The path of the endpoint, by default "/mcp".
@@ -80,7 +88,13 @@ class BaseServer(ServerCore):
         _run(_services(self, revisions), kind, **settings)
 
     @overload
-    async def run_async(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
+    async def run_async(
+        self,
+        transport: Literal["stdio"] = "stdio",
+        *,
+        revisions: RevisionChoice = "all",
+        **settings: Unpack[StdioServerSettings],
+    ) -> None: ...
     @overload
     async def run_async(
         self, transport: HTTPTransport, *, revisions: RevisionChoice = "all", **settings: Unpack[HTTPServerSettings]
@@ -104,7 +118,7 @@ class BaseServer(ServerCore):
             from ..session.serving import serve as serve_connection
             from ..transports.stdio.server import serve_in_loop
 
-            await serve_in_loop(lambda stdio: serve_connection(services, stdio))
+            await serve_in_loop(lambda stdio: serve_connection(services, stdio), stdio_limit(_RUN_STDIO, **settings))
         else:
             from ..transports.http_server.run import serve_http
 
@@ -149,7 +163,9 @@ class BaseServer(ServerCore):
 
 
 @overload
-def run(*servers: ServerChoice, transport: Literal["stdio"] = "stdio") -> None: ...
+def run(
+    *servers: ServerChoice, transport: Literal["stdio"] = "stdio", **settings: Unpack[StdioServerSettings]
+) -> None: ...
 @overload
 def run(*servers: ServerChoice, transport: HTTPTransport, **settings: Unpack[HTTPServerSettings]) -> None: ...
 def run(*servers: ServerChoice, transport: str = "stdio", **settings: Any) -> None:
@@ -240,7 +256,7 @@ def _run(services: Sequence[Candidate[Service]], transport: str, **settings: Any
         from ..session.serving import serve as serve_connection
         from ..transports.stdio.server import run_server
 
-        run_server(lambda stdio: serve_connection(services, stdio))
+        run_server(lambda stdio: serve_connection(services, stdio), stdio_limit(_RUN_STDIO, **settings))
     else:
         from ..transports.http_server.run import serve_with_uvicorn
 

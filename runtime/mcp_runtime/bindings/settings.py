@@ -39,6 +39,12 @@ class ASGISettings(TypedDict, total=False):
     ready_path: str | None
 
 
+class StdioServerSettings(TypedDict, total=False):
+    """The keywords of `run("stdio")`."""
+
+    max_bytes: int
+
+
 class HTTPServerSettings(ASGISettings, total=False):
     """The keywords of `run("http")`."""
 
@@ -72,6 +78,7 @@ class _StdioSettings(TypedDict, total=False):
     env: Mapping[str, str] | None
     cwd: str | None
     stderr: Callable[[str], None] | None
+    max_bytes: int
 
 
 class _HTTPSettings(TypedDict, total=False):

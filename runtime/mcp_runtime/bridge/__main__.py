@@ -13,6 +13,7 @@ from typing import Any
 from ..bindings.hosts.configuration import read_entries
 from ..errors import LocalError, MCPError
 from ..http.addresses import parse_address
+from ..protocol.framing import SizeLimit
 from .bridge_service import Bridge
 from .relay.bridge_state import BridgeSettings
 from .upstream.bridge_targets import Target, target_of_entry
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = BridgeSettings(
             options.timeout, options.shared, options.idle, options.http is None, _connections(options)
         )
-        _serve(Bridge(target, options.bindings, settings), options)
+        _serve(Bridge(target, options.bindings, settings), options, target.max_bytes)
     except KeyboardInterrupt:
         return 130  # The exit code of shells for SIGINT.
     except (MCPError, OSError, ImportError) as error:
@@ -51,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--shared", type=int, default=0, help="connections that all sessions share; 0: none is shared")
     parser.add_argument("--connections", type=int, help="connections of clients without sessions, with --http")
     parser.add_argument("--idle", type=float, help="seconds after which an unused connection to the server ends")
+    parser.add_argument("--max-bytes", type=int, help="bytes of one message of either side; by default 8 MiB")
     parser.add_argument("--timeout", type=float, help="seconds that one request may take")
     parser.add_argument("--report", action="store_true", help="print what the revisions cannot represent, and exit")
     parser.add_argument("--revision", action="append", help="with --report: a revision of clients")
@@ -94,6 +96,8 @@ def _target(options: argparse.Namespace) -> Target:
     else:
         raise LocalError("pass the URL of a server, or -- and the words of its command")
     entry = {**entry, "headers": {**entry.get("headers", {}), **_named(options.header, ":", "--header")}}
+    if options.max_bytes is not None:
+        entry["max_bytes"] = options.max_bytes
     entry["env"] = {**entry.get("env", {}), **_named(options.env, "=", "--env")}
     target = target_of_entry(entry)
     return replace(target, login=options.login, tokens=options.tokens) if target.url else target
@@ -107,14 +111,16 @@ def _named(texts: Sequence[str], separator: str, option: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in parts}
 
 
-def _serve(bridge: Bridge, options: argparse.Namespace) -> None:
+def _serve(bridge: Bridge, options: argparse.Namespace, max_bytes: int) -> None:
     if options.http is None:
         from ..session.serving import serve
         from ..transports.stdio.server import run_server
 
         candidates = bridge.candidates()
-        run_server(lambda transport: serve(candidates, transport))
+        limit = SizeLimit(max_bytes, "--max-bytes of the bridge")
+        run_server(lambda transport: serve(candidates, transport), limit)
         return
+    from ..transports.http_server.http_limits import HTTPLimits
     from ..transports.http_server.run import serve_with_uvicorn
 
     host, port = parse_address(options.http)
@@ -125,6 +131,7 @@ def _serve(bridge: Bridge, options: argparse.Namespace) -> None:
         path=options.path,
         hosts=options.hosts,
         origins=options.origins,
+        limits=HTTPLimits(max_body=max_bytes),
         legacy_sse=True,
     )
 

@@ -16,6 +16,7 @@ from ..http.body import BodyReader
 from ..http.client_keys import user_of
 from ..http.headers import Headers, HTTPError, read_headers
 from ..http.origins import OriginPolicy
+from ..protocol.framing import SizeLimit
 from ..session.identity import RequestAuth
 from ..session.interfaces import Transport
 from ..transports.http_server.app import HTTPLimits
@@ -52,7 +53,9 @@ class SseServerTransport:
         security = security_settings or TransportSecuritySettings(enable_dns_rebinding_protection=False)
         self._policy = OriginPolicy.create(**security.keywords())
         limits = HTTPLimits()
-        self._bodies = BodyReader(max_request_body_size, limits.body_timeout)
+        self._bodies = BodyReader(
+            SizeLimit(max_request_body_size, "max_request_body_size= of the server"), limits.body_timeout
+        )
         self._connections = LegacySSEHandler(
             (), "", quote(path), limits.max_sessions, KeepAliveTimer(limits.keep_alive)
         )

@@ -16,7 +16,7 @@ from ..protocol.models import is_object
 from ..usage.keywords import nearest
 from ..usage.records import Record
 
-_TARGET: Final = ("command", "args", "env", "cwd", "url", "headers", "type")
+_TARGET: Final = ("command", "args", "env", "cwd", "url", "headers", "type", "max_bytes")
 _LISTS: Final = ("allow", "deny")
 _NUMBERS: Final = ("rate", "timeout")
 _FLAGS: Final = ("cache", "resources", "prompts")

@@ -7,6 +7,7 @@ from collections.abc import MutableMapping
 from dataclasses import replace
 from typing import Any, Final, cast
 
+from ..protocol.framing import SizeLimit
 from .asgi import WHOLE_BODIES, ClientDisconnectError, Receive, Scope
 from .buffered import BufferedBytes
 from .client_keys import address_of, client_key
@@ -22,20 +23,20 @@ _TOO_MANY: Final = HTTPError(503, "too many large requests are incomplete: send 
 class BodyReader:
     """A reader of request bodies with a size limit and a time limit."""
 
-    def __init__(self, max_bytes: int, seconds: float, max_buffered: int = _MAX_BUFFERED) -> None:
+    def __init__(self, limit: SizeLimit, seconds: float, max_buffered: int = _MAX_BUFFERED) -> None:
         """Create a reader.
 
         Args:
-            max_bytes: The limit of one body, in bytes; longer bodies are rejected with 413.
+            limit: The limit of one body; longer bodies are rejected with 413.
             seconds: The time limit for one body, in seconds after the head; later bodies are rejected with 408.
             max_buffered: The limit of all bodies that are not complete. Above it, the largest of the client that holds
                 most of them is rejected with 503.
         """
-        self.max_bytes = max_bytes
+        self.max_bytes = limit.bytes
         self._buffered = BufferedBytes(max_buffered)
-        self._digits = len(str(max_bytes))  # A Content-Length with fewer digits is below the limit.
+        self._digits = len(str(limit.bytes))  # A Content-Length with fewer digits is below the limit.
         self._seconds = seconds
-        self._too_long = HTTPError(413, f"the message is longer than the limit of {max_bytes} bytes")
+        self._too_long = HTTPError(413, limit.reason)
         self._too_long_unread = replace(self._too_long, close=True)
         self._ticks = 0  # Counting ticks is cheaper than reading the clock for each request.
         self._started: dict[asyncio.Task[Any], int] = {}

@@ -23,6 +23,7 @@ from ..errors import (
     RequestTimeoutError,
 )
 from ..protocol import jsonrpc
+from ..protocol.framing import MAX_MESSAGE_BYTES, OversizedMessage, SizeLimit
 from ..protocol.jsonrpc import ErrorMessage, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
 from ..protocol.models import format_validation_error, is_object, validator
 from ..protocol.wire.content_length import ContentLengthDecoder, with_header
@@ -66,6 +67,7 @@ class Peer:
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         stderr: OnLine | None = None,
+        max_bytes: int = MAX_MESSAGE_BYTES,
     ) -> AsyncGenerator[Self]:
         """Start the other side as a child process, without a shell, and talk to it until the block ends.
 
@@ -74,6 +76,7 @@ class Peer:
             env: Variables to add to the few that the child inherits (`PATH`, `HOME`, …).
             cwd: The working directory; None is that of this process.
             stderr: Called with each line of the child's standard error; None writes it to that of this process.
+            max_bytes: Bytes of one message of the child. Default 8 MiB.
 
         Raises ConnectionClosedError if it cannot be started.
         """
@@ -81,27 +84,34 @@ class Peer:
 
         if not command:
             raise LocalError("start() needs a command; pass the program and its arguments")
-        async with self._connected(start_server(command, env, cwd, stderr)):
+        limit = SizeLimit(max_bytes, "max_bytes= of start()")
+        async with self._connected(start_server(command, env, cwd, stderr, limit), limit):
             yield self
 
-    def run(self) -> None:
-        """Serve the process that has started this one over standard input and output, until it ends the connection."""
+    def run(self, *, max_bytes: int = MAX_MESSAGE_BYTES) -> None:
+        """Serve the process that has started this one over standard input and output, until it ends the connection.
+
+        Args:
+            max_bytes: Bytes of one message of that process. Default 8 MiB.
+        """
         from ..transports.stdio.server import run_server
 
-        run_server(self._serve)
+        limit = SizeLimit(max_bytes, "max_bytes= of run()")
 
-    async def _serve(self, transport: Any) -> None:
-        async with self._connected(transport) as reading:
-            await reading
+        async def serve(transport: Any) -> None:
+            async with self._connected(transport, limit) as reading:
+                await reading
+
+        run_server(serve, limit)
 
     @asynccontextmanager
-    async def _connected(self, transport: LineTransport) -> AsyncGenerator[asyncio.Task[None]]:
+    async def _connected(self, transport: LineTransport, limit: SizeLimit) -> AsyncGenerator[asyncio.Task[None]]:
         """Receive messages until the block ends, and close the transport then."""
         if self._transport is not None:
             raise LocalError(f"{type(self).__name__} is connected already; create another one")
         self._transport = transport
         if self._framing == "headers":
-            self._decoder = ContentLengthDecoder()
+            self._decoder = ContentLengthDecoder(limit)
             transport.use_decoder(self._decoder)
         reading, handling = asyncio.create_task(self._read(transport)), asyncio.create_task(self._handle_all())
         try:
@@ -177,7 +187,7 @@ class Peer:
                 elif self._bytes + len(data) > _MAX_BYTES:
                     reason = f"the other side sent more than {_MAX_BYTES} bytes that wait for a handler"
                 else:
-                    self._receive(jsonrpc.decode(data), len(data))
+                    self._receive(_decoded(data), len(data))
         finally:
             self._end(reason or transport.close_reason)
 
@@ -279,6 +289,10 @@ class Peer:
     def _not_handled(self, method: str) -> JSONRPCError:
         """Return the error for a request without a handler."""
         return JSONRPCError(jsonrpc.METHOD_NOT_FOUND, f"{method} is not handled by this {type(self).__name__}")
+
+
+def _decoded(data: bytes) -> jsonrpc.Message | list[jsonrpc.Message]:
+    return jsonrpc.reject_oversized(data) if isinstance(data, OversizedMessage) else jsonrpc.decode(data)
 
 
 def _checked(row: Row, params: Any) -> Any:

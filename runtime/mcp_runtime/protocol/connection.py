@@ -29,6 +29,7 @@ from .capabilities import (
     satisfies,
 )
 from .events import Batch, Event, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
+from .framing import OversizedMessage
 from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
 from .lifecycle import Phase, allowed_methods, first_phase, initialize_refusal, is_allowed, shared_object
 from .models import PreSerialized, Read, format_validation_error, is_object, read_as_model, type_name, validator
@@ -242,12 +243,9 @@ class Connection:
 
     # ---- receiving --------------------------------------------------------------------------------------------------
 
-    def oversized(self, data: bytes) -> Event:
-        """Return the event for a message that is longer than the limit; `data` is its beginning and its end."""
-        reason, id = "the message is longer than the limit", jsonrpc.id_of_response(data)
-        if id is not None:
-            return self._received_response(MalformedMessage(jsonrpc.INVALID_REQUEST, reason, id, True))
-        return self._reject_malformed(None, jsonrpc.INVALID_REQUEST, reason)
+    def oversized(self, message: OversizedMessage) -> Event:
+        """Return the event for a message that is longer than the limit."""
+        return self.receive_message(jsonrpc.reject_oversized(message))
 
     def receive(self, data: bytes) -> Event:
         """Return the event of one encoded message, or of a batch if the revision has batches."""

@@ -5,23 +5,48 @@ https://modelcontextprotocol.io/specification/draft/basic/transports
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024  # The default limit of one message, in bytes.
 
 _END_BYTES: Final = 2048  # Bytes of a line beyond the limit that are left of its beginning, and of its end.
 
 
+class SizeLimit(NamedTuple):
+    """How many bytes a message may have, and what to write to raise this limit."""
+
+    bytes: int = MAX_MESSAGE_BYTES
+    setting: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why a longer message is refused."""
+        remedy = f"; {self.setting} raises it" if self.setting else ""
+        return f"the message is longer than the limit of {self.bytes} bytes{remedy}"
+
+
+DEFAULT_LIMIT: Final = SizeLimit()
+
+
 class OversizedMessage(bytes):
-    """The beginning and the end of a line that was longer than the limit, which may have the id of a response."""
+    """The beginning and the end of a message that was longer than the limit, which may have its id."""
+
+    reason: str
+
+    def __new__(cls, data: bytes, limit: SizeLimit = DEFAULT_LIMIT) -> Self:
+        """Return the message that exceeds a limit."""
+        message = super().__new__(cls, data)
+        message.reason = limit.reason
+        return message
 
 
 class LineDecoder:
     """A decoder of newline-delimited messages. LF or CRLF ends a line; empty lines are skipped."""
 
-    def __init__(self, limit: int = MAX_MESSAGE_BYTES) -> None:
-        """Create a decoder for lines of at most `limit` bytes."""
-        self._limit = limit
+    def __init__(self, limit: SizeLimit = DEFAULT_LIMIT) -> None:
+        """Create a decoder for lines within a limit."""
+        self._rule = limit
+        self._limit = limit.bytes
         self._parts: list[bytes] = []
         self._size = 0
         self._beginning: bytes | None = None  # That of a line beyond the limit.
@@ -40,7 +65,8 @@ class LineDecoder:
                 continue
             self._buffer(end)
             if self._beginning is not None:
-                lines.append(OversizedMessage(self._beginning + b"\0" + b"".join(self._parts)[-_END_BYTES:]))
+                end = b"".join(self._parts)[-_END_BYTES:]
+                lines.append(OversizedMessage(self._beginning + b"\0" + end, self._rule))
             elif line := (b"".join(self._parts) if len(self._parts) > 1 else end).removesuffix(b"\r"):
                 lines.append(line)
             self._parts.clear()

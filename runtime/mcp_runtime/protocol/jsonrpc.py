@@ -12,6 +12,7 @@ from pydantic_core import SchemaSerializer, from_json, to_json
 from ..usage.records import Record
 from ..usage.unwritable import unwritable
 from .finite_numbers import DIGITS_AS_ZERO, MANY_DIGITS, is_finite, may_have_infinity, require_finite
+from .framing import OversizedMessage
 from .models import is_list, is_object
 from .parts import LONG, MAX_PARTS, has_more_parts
 
@@ -32,6 +33,7 @@ _MAX_ID_LENGTH: Final = 1024  # Characters. A response repeats the id, so the pe
 
 _ID: Final = rb'"id"\s*:\s*(?P<id>0|[1-9]\d{0,14}|"[!#-\[\]-~]{0,%d}")\s*' % _MAX_ID_LENGTH
 _RESPONSE: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:%b,\s*)?"(?:result|error)"\s*:' % _ID)
+_REQUEST: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:%b,\s*)?"method"\s*:' % _ID)
 _LAST_ID: Final = re.compile(rb",\s*%b\}\s*\Z" % _ID)
 
 
@@ -149,7 +151,22 @@ def id_of_response(data: bytes) -> Id | None:
 
     The id is next to the result or the error, or at the end.
     """
-    match = _RESPONSE.match(data)
+    return _id_of(_RESPONSE, data)
+
+
+def reject_oversized(message: OversizedMessage) -> MalformedMessage:
+    """Return the malformed message for one that is longer than the limit.
+
+    The id of a request is next to its method, or at the end, as that of a response.
+    """
+    id = id_of_response(message)
+    if id is not None:
+        return MalformedMessage(INVALID_REQUEST, message.reason, id, is_response=True, is_too_large=True)
+    return MalformedMessage(INVALID_REQUEST, message.reason, _id_of(_REQUEST, message), is_too_large=True)
+
+
+def _id_of(form: re.Pattern[bytes], data: bytes) -> Id | None:
+    match = form.match(data)
     if match is not None and match["id"] is None:
         match = _LAST_ID.search(data, max(len(data) - _MAX_ID_LENGTH - 64, 0))
     id: Id | None = None if match is None else from_json(match["id"])

@@ -23,7 +23,7 @@ from mcp_runtime.errors import (
     RemoteJSONRPCError,
     RequestTimeoutError,
 )
-from mcp_runtime.protocol.framing import OversizedMessage
+from mcp_runtime.protocol.framing import OversizedMessage, SizeLimit
 from mcp_runtime.protocol.wire.content_length import ContentLengthDecoder, with_header
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -220,7 +220,7 @@ def test_headers_are_read_in_any_pieces_and_up_to_the_limit() -> None:
     messages = [b'{"a":1}', '{"b":"€"}'.encode(), b"x" * 50, b"{}"]
     stream = b"".join(with_header(message) + b"\n" for message in messages)
     for size in (1, 2, 3, 7, len(stream)):
-        decoder = ContentLengthDecoder(20)
+        decoder = ContentLengthDecoder(SizeLimit(20))
         read = [m for start in range(0, len(stream), size) for m in decoder.feed(stream[start : start + size])]
         assert [read[0], read[1], read[3]] == [messages[0] + b"\n", messages[1] + b"\n", b"{}\n"]
         assert isinstance(read[2], OversizedMessage)

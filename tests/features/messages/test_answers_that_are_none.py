@@ -12,7 +12,7 @@ from support.endpoints import HANDSHAKE
 from mcp_generated import InvalidResponseError
 from mcp_runtime.protocol.connection import Connection
 from mcp_runtime.protocol.events import MessageRejected, ResponseReceived
-from mcp_runtime.protocol.framing import LineDecoder, OversizedMessage
+from mcp_runtime.protocol.framing import LineDecoder, OversizedMessage, SizeLimit
 from mcp_runtime.protocol.lifecycle import Phase
 
 DEEP = "[" * 3000 + "]" * 3000
@@ -106,7 +106,7 @@ def test_the_call_fails_at_once_if_the_answer_is_longer_than_the_limit(what: str
     padding = " " * 10_000
     answer = {**ANSWERS, "an error": '{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"x"}}'}[what]
     line = answer.replace("ID", json.dumps(id))
-    decoder = LineDecoder(1000)
+    decoder = LineDecoder(SizeLimit(1000))
     data = (re.sub('("(?:result|error)" ?:)', rf"\1{padding}", line, count=1) + "\n").encode("latin-1")
     parts = [data[at : at + 700] for at in range(0, len(data), 700)]
     [message] = [message for part in parts for message in decoder.feed(part)]

@@ -11,6 +11,7 @@ import pytest
 from mcp_runtime.http.asgi import ClientDisconnectError
 from mcp_runtime.http.body import BodyReader
 from mcp_runtime.http.headers import HTTPError
+from mcp_runtime.protocol.framing import SizeLimit
 
 
 def part(body: bytes, more: bool = False) -> MutableMapping[str, Any]:
@@ -23,7 +24,7 @@ def arrived(*messages: MutableMapping[str, Any]) -> bytes | HTTPError:
     async def receive() -> MutableMapping[str, Any]:
         return next(coming)
 
-    return asyncio.run(BodyReader(max_bytes=8, seconds=5).read(receive))
+    return asyncio.run(BodyReader(SizeLimit(8), seconds=5).read(receive))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_a_length_tells_before_anything_is_read(length: bytes, status: int) -> N
     async def receive() -> MutableMapping[str, Any]:
         raise AssertionError("it was read")
 
-    refused = asyncio.run(BodyReader(max_bytes=8, seconds=5).read(receive, length))
+    refused = asyncio.run(BodyReader(SizeLimit(8), seconds=5).read(receive, length))
     assert isinstance(refused, HTTPError) and refused.status == status
 
 
@@ -81,4 +82,4 @@ def test_a_length_that_may_be_is_read(length: bytes) -> None:
     async def receive() -> MutableMapping[str, Any]:
         return part(b"12345678")
 
-    assert asyncio.run(BodyReader(max_bytes=8, seconds=5).read(receive, length)) == b"12345678"
+    assert asyncio.run(BodyReader(SizeLimit(8), seconds=5).read(receive, length)) == b"12345678"

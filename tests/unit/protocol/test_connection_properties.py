@@ -14,7 +14,7 @@ from mcp_generated import REVISIONS
 from mcp_runtime.protocol import jsonrpc
 from mcp_runtime.protocol.connection import Connection
 from mcp_runtime.protocol.events import Batch, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
-from mcp_runtime.protocol.framing import LineDecoder, OversizedMessage
+from mcp_runtime.protocol.framing import LineDecoder, OversizedMessage, SizeLimit
 from mcp_runtime.protocol.jsonrpc import ErrorMessage, NotificationMessage, RequestMessage, ResultMessage
 from mcp_runtime.protocol.lifecycle import Phase
 
@@ -88,7 +88,7 @@ def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], size: int) 
 
 @given(st.lists(st.sampled_from([1, 19, 20, 21, 40]), min_size=2, max_size=5), st.integers(1, 30))
 def test_the_limit_is_the_same_for_all_lines(lengths: list[int], size: int) -> None:
-    lines = LineDecoder(limit=20)
+    lines = LineDecoder(SizeLimit(20))
     data = b"".join(b"x" * length + b"\n" for length in lengths)
     lines_read = [line for start in range(0, len(data), size) for line in lines.feed(data[start : start + size])]
     assert [isinstance(line, OversizedMessage) for line in lines_read] == [length > 20 for length in lengths]
@@ -96,7 +96,7 @@ def test_the_limit_is_the_same_for_all_lines(lengths: list[int], size: int) -> N
 
 @given(st.integers(1, 50), st.integers(1, 9))
 def test_a_line_over_the_limit_is_one_mark_and_the_next_is_itself(length: int, size: int) -> None:
-    lines = LineDecoder(limit=20)
+    lines = LineDecoder(SizeLimit(20))
     data = b"x" * length + b"\nnext\n"
     lines_read = [line for start in range(0, len(data), size) for line in lines.feed(data[start : start + size])]
     assert [isinstance(line, OversizedMessage) for line in lines_read] == [length > 20, False]

@@ -27,6 +27,7 @@ _OPTIONS: Final = (
     click.option("--shared", type=click.IntRange(min=0), help="Connections that all sessions share. Default: 0, none."),
     click.option("--connections", type=click.IntRange(min=1), help="Those of clients without sessions. Default: 16."),
     click.option("--idle", type=click.FloatRange(min=0, min_open=True), help="Seconds until an unused one ends."),
+    click.option("--max-bytes", type=click.IntRange(min=1), help="Bytes of one message. Default: 8 MiB."),
     click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds that a request may take."),
     click.option("--report", is_flag=True, help="Print what cannot pass, and exit."),
     click.option("--revision", multiple=True, metavar="R", help="With --report: a revision of clients."),

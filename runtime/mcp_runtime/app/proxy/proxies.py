@@ -47,6 +47,7 @@ class Proxies:
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         stderr: Callable[[str], None] | None = None,
+        max_bytes: int | None = None,
         **settings: Unpack[NamedKeywords],
     ) -> Self:
         """Create an app in front of another server, of any protocol version. It connects when a client needs it.
@@ -66,13 +67,14 @@ class Proxies:
             env: With a command: environment variables for the child process.
             cwd: With a command: its working directory.
             stderr: With a command: a function that gets each line of its standard error.
+            max_bytes: With a command: bytes of one message of it, by default 8 MiB.
             settings: The other keywords of `App`.
 
         Raises LocalError for a wrong target, and TypeError for an unknown keyword.
         """
         from .proxy_apps import add_target
 
-        options = {"http": http, "env": env, "cwd": cwd, "stderr": stderr}
+        options = {"http": http, "env": env, "cwd": cwd, "stderr": stderr, "max_bytes": max_bytes}
         make: Any = cls
         app = make(name, **settings)
         add_target(app, target, revisions, {key: value for key, value in options.items() if value is not None})

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack, cast, overload
 
 from ...bindings.server import BaseServer, HTTPTransport
-from ...bindings.settings import ASGISettings, HTTPServerSettings
+from ...bindings.settings import ASGISettings, HTTPServerSettings, StdioServerSettings
 from ...errors import LocalError
 from ...session.interfaces import RevisionChoice
 from .server_settings import AppKeywords, OnDuplicate, ServerKeywords, ServerSettings, take_settings
@@ -70,7 +70,13 @@ class Serving(Generic[ServerT]):
         return {name: getattr(self, name) for name in _IDENTITY}
 
     @overload
-    def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
+    def run(
+        self,
+        transport: Literal["stdio"] = "stdio",
+        *,
+        revisions: RevisionChoice = "all",
+        **settings: Unpack[StdioServerSettings],
+    ) -> None: ...
     @overload
     def run(
         self, transport: HTTPTransport, *, revisions: RevisionChoice = "all", **settings: Unpack[AppHTTPSettings]
@@ -78,15 +84,21 @@ class Serving(Generic[ServerT]):
     def run(self, transport: str = "stdio", **settings: Any) -> None:
         """Serve until the client disconnects (stdio), or until the process gets SIGINT or SIGTERM.
 
-        The keywords are those of `Server.run`: `revisions`, `host`, `port`, `path`, `uvicorn`, `server`, `workers` and
-        those of `asgi`, and those of `ServerSettings`, which set them for this run. Raises TypeError for an unknown
-        keyword.
+        The keywords are those of `Server.run`: `revisions`, `max_bytes`, `host`, `port`, `path`, `uvicorn`, `server`,
+        `workers` and those of `asgi`, and those of `ServerSettings`, which set them for this run. Raises TypeError for
+        an unknown keyword.
         """
         server: Any = self.server
         server.run(transport, **self._run_settings(transport, settings))
 
     @overload
-    async def run_async(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
+    async def run_async(
+        self,
+        transport: Literal["stdio"] = "stdio",
+        *,
+        revisions: RevisionChoice = "all",
+        **settings: Unpack[StdioServerSettings],
+    ) -> None: ...
     @overload
     async def run_async(
         self, transport: HTTPTransport, *, revisions: RevisionChoice = "all", **settings: Unpack[AppHTTPSettings]
@@ -96,9 +108,11 @@ class Serving(Generic[ServerT]):
         server: Any = self.server
         await server.run_async(transport, **self._run_settings(transport, settings))
 
-    async def run_stdio_async(self, *, revisions: RevisionChoice = "all") -> None:
+    async def run_stdio_async(
+        self, *, revisions: RevisionChoice = "all", **settings: Unpack[StdioServerSettings]
+    ) -> None:
         """Serve over stdio in the running event loop, until the client disconnects."""
-        await self.run_async("stdio", revisions=revisions)
+        await self.run_async("stdio", revisions=revisions, **settings)
 
     async def run_http_async(
         self,

@@ -13,6 +13,7 @@ from ...encryption import KeyRing
 from ...errors import LocalError
 from ...http.asgi import ClientDisconnectError, Receive, Scope, Send
 from ...http.body import BodyReader
+from ...protocol.framing import SizeLimit
 from ...session.identity import AuthenticatedUser
 from ...stores.primitives import StoreUnavailableError
 from ..client.storage import OAuthToken
@@ -124,7 +125,7 @@ class AuthorizationServer:
         self._lifetimes = lifetimes
         self._clock = clock
         self._last_cleanup = 0.0
-        self._body_reader = BodyReader(limits.max_body, _BODY_SECONDS)
+        self._body_reader = BodyReader(SizeLimit(limits.max_body), _BODY_SECONDS)
         keys = keys or (KeyRing.new_key(),)
         self._upstream: UpstreamClient | None = None
         if upstream is not None:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from ...errors import LocalError
 from ...protocol.models import is_list, is_object
+from ...usage.rules import COUNT
 from ..client import BaseClient
 
 ClientT = TypeVar("ClientT", bound=BaseClient)
@@ -74,7 +75,7 @@ def client_of_entry(
         from ...transports.http_client.connection import HTTPOptions
 
         headers, others = _texts(entry, "headers"), dict(settings)
-        options = HTTPOptions(headers=headers, auth=others.pop("auth", None))
+        options = HTTPOptions(headers=headers, auth=others.pop("auth", None), **_max_bytes(entry))
         return client_class.http(entry_text(url, "url"), http=options, **others)
     words = entry.get("args", [])
     if not is_list(words):
@@ -86,12 +87,22 @@ def client_of_entry(
         env=_texts(entry, "env"),
         cwd=None if cwd is None else entry_text(cwd, "cwd"),
         stderr=stderr,
+        **_max_bytes(entry),
         **settings,
     )
 
 
 def _is_disabled(entry: object) -> bool:
     return is_object(entry) and entry.get("disabled") is True
+
+
+def _max_bytes(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keyword for the size of a message of the server, if the entry has it; hosts do not know this key."""
+    if "max_bytes" not in entry:
+        return {}
+    if not COUNT.accepts(entry["max_bytes"]):
+        raise LocalError(f"'max_bytes' must be {COUNT.expected}, not {entry['max_bytes']!r}")
+    return {"max_bytes": entry["max_bytes"]}
 
 
 def _texts(entry: Mapping[str, Any], key: str) -> dict[str, str]:

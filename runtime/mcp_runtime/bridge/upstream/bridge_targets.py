@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import LocalError
 from ...http.urls import redact_url
+from ...protocol.framing import MAX_MESSAGE_BYTES, SizeLimit
 from ...protocol.jsonrpc import Id
 from ...protocol.revision import Revision
 from ...session.interfaces import RequestTransport, Transport
@@ -30,6 +31,7 @@ class Target:
         headers: Headers of every HTTP request.
         login: Whether to log in with a browser if the server requires it.
         tokens: A file to store the tokens of the login in.
+        max_bytes: Bytes of one message of the server.
     """
 
     command: tuple[str, ...] = ()
@@ -39,6 +41,7 @@ class Target:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     login: bool = False
     tokens: Path | None = None
+    max_bytes: int = MAX_MESSAGE_BYTES
 
     def __str__(self) -> str:
         return redact_url(self.url) if self.url else shlex.join(self.command[:1])
@@ -73,7 +76,8 @@ class Connector:
         if target.command:
             from ...transports.stdio.client import start_server
 
-            return start_server(target.command, target.env, target.cwd, None)
+            limit = SizeLimit(target.max_bytes, "--max-bytes of the bridge")
+            return start_server(target.command, target.env, target.cwd, None, limit)
         options = self._http_options()
         try:
             from .http.upstream_http import UpstreamHTTPTransport
@@ -87,7 +91,7 @@ class Connector:
             from ...transports.http_client.connection import HTTPOptions
 
             auth = _browser_login(self.target) if self.target.login else None
-            self._options = HTTPOptions(headers=self.target.headers, auth=auth)
+            self._options = HTTPOptions(headers=self.target.headers, auth=auth, max_bytes=self.target.max_bytes)
         return self._options
 
     @property
@@ -110,11 +114,18 @@ class _EntryReader:
 
     @classmethod
     def http(cls, url: str, *, http: HTTPOptions) -> Target:
-        return Target(url=url, headers=http.headers)
+        return Target(url=url, headers=http.headers, max_bytes=http.max_bytes)
 
     @classmethod
-    def stdio(cls, *words: str, env: Mapping[str, str], cwd: str | None, stderr: object) -> Target:
-        return Target(command=words, env=env, cwd=cwd)
+    def stdio(
+        cls,
+        *words: str,
+        env: Mapping[str, str],
+        cwd: str | None,
+        stderr: object,
+        max_bytes: int = MAX_MESSAGE_BYTES,
+    ) -> Target:
+        return Target(command=words, env=env, cwd=cwd, max_bytes=max_bytes)
 
 
 def target_of_entry(entry: object) -> Target:

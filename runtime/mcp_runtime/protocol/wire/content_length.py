@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..framing import MAX_MESSAGE_BYTES, OversizedMessage
+from ..framing import DEFAULT_LIMIT, OversizedMessage, SizeLimit
 
 _END: Final = b"\r\n\r\n"
 _MAX_HEADER: Final = 4096  # Bytes.
@@ -24,8 +24,8 @@ class ContentLengthDecoder:
     """A decoder of messages with `Content-Length`. `broken` is True after a header that has none; the last message is
     then empty, and nothing is read any more."""
 
-    def __init__(self, limit: int = MAX_MESSAGE_BYTES) -> None:
-        """Create a decoder for messages of at most `limit` bytes; of longer ones the rest is skipped."""
+    def __init__(self, limit: SizeLimit = DEFAULT_LIMIT) -> None:
+        """Create a decoder for messages within a limit; of longer ones the rest is skipped."""
         self._limit = limit
         self._data = bytearray()
         self._length: int | None = None
@@ -46,9 +46,9 @@ class ContentLengthDecoder:
             elif self._length is None:
                 if not self._read_header():
                     break
-            elif self._length > self._limit:
+            elif self._length > self._limit.bytes:
                 beginning = self._data[: min(self._length, _MAX_HEADER)]
-                messages.append(OversizedMessage(beginning))
+                messages.append(OversizedMessage(bytes(beginning), self._limit))
                 del self._data[: len(beginning)]
                 self._skipped, self._length = self._length - len(beginning), None
             elif len(self._data) >= self._length:

@@ -26,6 +26,7 @@ except ImportError:
 _MAX_REDIRECTS: Final = 5
 _ERROR_LIMIT: Final = 64 * 1024  # Bytes of the body of an error response that are read.
 _MAX_IDLE_CONNECTIONS: Final = 20
+_RAISE: Final = "HTTPOptions(max_bytes=…) raises it"
 
 
 @checked_fields(
@@ -161,7 +162,9 @@ class HTTPConnection:
                 parts.append(part)
                 size += len(part)
                 if size > limit:
-                    raise InvalidResponseError(f"{self.describe(response)}: the response is longer than {limit} bytes")
+                    raise InvalidResponseError(
+                        f"{self.describe(response)}: the response is longer than {limit} bytes; {_RAISE}"
+                    )
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             raise ConnectionClosedError(
                 f"{self.describe(response)}: the response was cut off: {type(error).__name__}"
@@ -193,7 +196,7 @@ class HTTPConnection:
         except (httpx2.HTTPError, httpx2.StreamError):
             return
         except OversizedEventError as error:
-            raise InvalidResponseError(f"{self.describe(response)}: {error}") from None
+            raise InvalidResponseError(f"{self.describe(response)}: {error}; {_RAISE}") from None
 
     def decoder(self, previous: SSEDecoder | None = None) -> SSEDecoder:
         """Return a decoder for a new stream, or for the continuation of the stream of another decoder."""

@@ -38,11 +38,12 @@ from ...http.large_bodies import serve_in_turn
 from ...http.origins import OriginPolicy
 from ...http.request_head import CachedRequestHeadParser, RequestHeadParser
 from ...http.server_rules import RequestHead, RequestKind, ServedRevisions, check_stateless, classify
+from ...protocol.framing import SizeLimit
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, MalformedMessage, decode
 from ...protocol.large.pieces import LARGE
 from ...protocol.revision import Revision
 from ...session.identity import UNAUTHENTICATED, RequestAuth
-from ...session.interfaces import Service
+from ...session.interfaces import Service, StreamLimits
 from ...session.negotiation import ready_candidate
 from ...session.tracing import observe_endpoint
 from .endpoint_sharing import EndpointSharing
@@ -136,7 +137,11 @@ class MCPASGIApp:
         self._cors = CORSPolicy(origins) if origins else None
         self._routes = CustomRoutes(routes) if routes else None
         self._keep_alive = KeepAliveTimer(self._limits.keep_alive)
-        self._body_reader = BodyReader(self._limits.max_body, self._limits.body_timeout, self._limits.max_buffered)
+        self._body_reader = BodyReader(
+            SizeLimit(self._limits.max_body, "HTTPLimits(max_body=…) of the server"),
+            self._limits.body_timeout,
+            self._limits.max_buffered,
+        )
 
     def _create_handlers(
         self, servers: Sequence[Service], event_store: EventStore | None, legacy_sse: bool, json_response: bool
@@ -144,6 +149,8 @@ class MCPASGIApp:
         if self._shared is not None and event_store is not None:
             raise LocalError("store= stores the events of streams as well: leave out event_store=, or store=")
         limits = self._limits
+        for server in servers:
+            server.stream_limits = StreamLimits(limits.max_subscriptions, limits.max_subscriptions_per_address)
         responder = JSONStatelessResponder if json_response else StatelessResponder
         session_responder = JSONSessionResponder if json_response else SessionResponder
         handler_class = StatefulHandler if self._revisions.sessions else SessionlessHandler

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from ...protocol.framing import SizeLimit
 from .error_output import write_line
 from .lines import LineTransport
 from .processes.tree import ProcessTree
@@ -31,10 +32,10 @@ class SubprocessTransport(LineTransport):
 
     waits_for_room = False
 
-    def __init__(self, tree: ProcessTree, stderr: OnLine | None) -> None:
+    def __init__(self, tree: ProcessTree, stderr: OnLine | None, limit: SizeLimit) -> None:
         child = tree.child
         assert child.stdin is not None and child.stdout is not None and child.stderr is not None
-        super().__init__(*(os.dup(stream.fileno()) for stream in (child.stdout, child.stdin)))
+        super().__init__(os.dup(child.stdout.fileno()), os.dup(child.stdin.fileno()), limit)
         self._stderr = os.dup(child.stderr.fileno())
         for stream in (child.stdin, child.stdout, child.stderr):
             stream.close()

@@ -10,12 +10,17 @@ from collections.abc import Mapping
 
 from ...aio.stdio_mode import uses_threads
 from ...errors import ConnectionClosedError
+from ...protocol.framing import DEFAULT_LIMIT, SizeLimit
 from .child import OnLine, SubprocessTransport
 from .processes.trees import start_tree
 
 
 def start_server(
-    command: tuple[str, ...], env: Mapping[str, str] | None, cwd: str | None, stderr: OnLine | None
+    command: tuple[str, ...],
+    env: Mapping[str, str] | None,
+    cwd: str | None,
+    stderr: OnLine | None,
+    limit: SizeLimit = DEFAULT_LIMIT,
 ) -> SubprocessTransport:
     """Start the command without a shell, and return the transport to it. An event loop has to run.
 
@@ -24,6 +29,7 @@ def start_server(
         env: Variables to add to the few that the child inherits (`PATH`, `HOME`, …).
         cwd: Working directory; None is that of this process.
         stderr: Called with each line that the child writes to its standard error; None writes it to ours.
+        limit: The size of a message of the child.
 
     Raises ConnectionClosedError if the command cannot be started, and LocalError for an argument that no batch file of
     Windows can take.
@@ -36,7 +42,7 @@ def start_server(
     if sys.platform != "win32" and not threaded:
         from .piped_child import PipedChild
 
-        return PipedChild(tree, stderr)
+        return PipedChild(tree, stderr, limit)
     from .threaded_child import ThreadedChild
 
-    return ThreadedChild(tree, stderr)
+    return ThreadedChild(tree, stderr, limit)

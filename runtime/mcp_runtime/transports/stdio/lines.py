@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from ...errors import ConnectionClosedError
-from ...protocol.framing import MAX_MESSAGE_BYTES, LineDecoder
+from ...protocol.framing import DEFAULT_LIMIT, LineDecoder, SizeLimit
 
 HIGH_WATER: Final = 1 << 20  # Bytes of unsent messages above which `drain` waits.
 MAX_UNSENT: Final = 256 << 20  # Bytes of unsent messages above which an end that reads on refuses to send more.
@@ -43,7 +43,7 @@ class LineTransport(ABC):
     # other one reads, both would wait for ever.
     waits_for_room = True
 
-    def __init__(self, incoming: int, outgoing: int, limit: int = MAX_MESSAGE_BYTES) -> None:
+    def __init__(self, incoming: int, outgoing: int, limit: SizeLimit = DEFAULT_LIMIT) -> None:
         self._loop = asyncio.get_running_loop()
         self._incoming, self._outgoing = incoming, outgoing
         self._lines: MessageDecoder = LineDecoder(limit)

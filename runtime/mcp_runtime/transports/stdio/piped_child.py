@@ -7,6 +7,7 @@ import os
 import sys
 from typing import Final
 
+from ...protocol.framing import SizeLimit
 from .child import OnLine, SubprocessTransport
 from .processes.tree import ProcessTree
 
@@ -21,8 +22,8 @@ _CHUNK: Final = 1 << 16  # Bytes to read at once.
 class PipedChild(SubprocessTransport, PipeTransport):
     """A transport to a child process, whose pipes the event loop watches."""
 
-    def __init__(self, tree: ProcessTree, stderr: OnLine | None) -> None:
-        super().__init__(tree, stderr)
+    def __init__(self, tree: ProcessTree, stderr: OnLine | None, limit: SizeLimit) -> None:
+        super().__init__(tree, stderr, limit)
         self._stderr_open = True
         self._loop.add_reader(self._stderr, self._read_stderr)
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from ...aio.workers.handover import Handover, nothing
-from ...protocol.framing import MAX_MESSAGE_BYTES
+from ...protocol.framing import DEFAULT_LIMIT, SizeLimit
 from .lines import HIGH_WATER, LineTransport, ReaderRegistry
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class PipeTransport(LineTransport):
     """Messages from one descriptor and to another, which the event loop watches."""
 
     def __init__(
-        self, incoming: int, outgoing: int, limit: int = MAX_MESSAGE_BYTES, readers: ReaderRegistry | None = None
+        self, incoming: int, outgoing: int, limit: SizeLimit = DEFAULT_LIMIT, readers: ReaderRegistry | None = None
     ) -> None:
         super().__init__(incoming, outgoing, limit)
         self._readers = readers or self._loop

@@ -22,6 +22,7 @@ from ...aio import fast_paths
 from ...aio.process_exit import exit_code, exit_without_threads
 from ...aio.stdio_mode import uses_threads
 from ...aio.turns import freeze_modules
+from ...protocol.framing import DEFAULT_LIMIT, SizeLimit
 from ...session.interfaces import Transport
 from .error_output import finish_error_output, unblock_error_output
 
@@ -34,7 +35,7 @@ _GRACE: Final = 1.5  # Seconds after a signal until the process exits even if ha
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGBREAK")  # Windows has the last: Ctrl-Break, and a closed console.
 
 
-def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
+def run_server(serve: Callable[[Transport], Awaitable[None]], limit: SizeLimit = DEFAULT_LIMIT) -> None:
     """Serve one connection over standard input and output until it ends, or until SIGINT or SIGTERM.
 
     Meanwhile all other output of the process and of its children, such as `print`, goes to standard error.
@@ -45,18 +46,18 @@ def run_server(serve: Callable[[Transport], Awaitable[None]]) -> None:
     loop, readers = _new_event_loop(threaded=uses_threads(incoming, outgoing))
     signals = _SignalHandling(loop)
     try:
-        loop.run_until_complete(signals.run_until_signal(_run_session(serve, incoming, outgoing, readers)))
+        loop.run_until_complete(signals.run_until_signal(_run_session(serve, incoming, outgoing, limit, readers)))
     finally:
         signals.exit()
 
 
-async def serve_in_loop(serve: Callable[[Transport], Awaitable[None]]) -> None:
+async def serve_in_loop(serve: Callable[[Transport], Awaitable[None]], limit: SizeLimit = DEFAULT_LIMIT) -> None:
     """Serve one connection over standard input and output in the running event loop, until it ends.
 
     Meanwhile all other output of the process and of its children, such as `print`, goes to standard error.
     """
     incoming, outgoing = _take_descriptors()
-    await _run_session(serve, incoming, outgoing, None)
+    await _run_session(serve, incoming, outgoing, limit, None)
 
 
 def _new_event_loop(threaded: bool) -> tuple[asyncio.AbstractEventLoop, ReaderRegistry | None]:
@@ -70,13 +71,17 @@ def _new_event_loop(threaded: bool) -> tuple[asyncio.AbstractEventLoop, ReaderRe
 
 
 async def _run_session(
-    serve: Callable[[Transport], Awaitable[None]], incoming: int, outgoing: int, readers: ReaderRegistry | None
+    serve: Callable[[Transport], Awaitable[None]],
+    incoming: int,
+    outgoing: int,
+    limit: SizeLimit,
+    readers: ReaderRegistry | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     if sys.platform != "win32" and not uses_threads(incoming, outgoing):
         from .pipes import PipeTransport, wait_for_close
 
-        transport = PipeTransport(incoming, outgoing, readers=readers)
+        transport = PipeTransport(incoming, outgoing, limit, readers)
 
         def watch() -> None:
             wait_for_close(incoming)
@@ -89,7 +94,7 @@ async def _run_session(
     else:
         from .threaded import ThreadedTransport
 
-        await serve(ThreadedTransport(incoming, outgoing, at_end=lambda: _exit_if_blocked(loop)))
+        await serve(ThreadedTransport(incoming, outgoing, limit, at_end=lambda: _exit_if_blocked(loop)))
 
 
 def _exit_if_blocked(loop: asyncio.AbstractEventLoop) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...protocol.framing import MAX_MESSAGE_BYTES
+from ...protocol.framing import DEFAULT_LIMIT, SizeLimit
 from .io_threads import ReaderThread, WriterThread
 from .lines import HIGH_WATER, LineTransport
 
@@ -16,7 +16,7 @@ class ThreadedTransport(LineTransport):
     """Messages from one descriptor and to another, with one thread for each."""
 
     def __init__(
-        self, incoming: int, outgoing: int, limit: int = MAX_MESSAGE_BYTES, at_end: Callable[[], None] | None = None
+        self, incoming: int, outgoing: int, limit: SizeLimit = DEFAULT_LIMIT, at_end: Callable[[], None] | None = None
     ) -> None:
         """Start the threads. The one that reads calls `at_end` after the end of the input."""
         super().__init__(incoming, outgoing, limit)

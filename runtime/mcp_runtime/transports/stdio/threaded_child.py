@@ -6,6 +6,7 @@ import asyncio
 from threading import Thread
 from typing import Final
 
+from ...protocol.framing import SizeLimit
 from .child import OnLine, SubprocessTransport
 from .io_threads import ReaderThread
 from .processes.tree import ProcessTree
@@ -19,8 +20,8 @@ _STEP: Final = 0.001
 class ThreadedChild(SubprocessTransport, ThreadedTransport):
     """A transport to a child process, with one thread for each of its pipes."""
 
-    def __init__(self, tree: ProcessTree, stderr: OnLine | None) -> None:
-        super().__init__(tree, stderr)
+    def __init__(self, tree: ProcessTree, stderr: OnLine | None, limit: SizeLimit) -> None:
+        super().__init__(tree, stderr, limit)
         self._stderr_reader = ReaderThread(self._stderr, self._receive_stderr)
 
     def _release(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, cast, get_args
 
-from pydantic_core import ValidationError
+from pydantic_core import ValidationError, to_json
 
 from ..aio.rate_limit import RateLimit
 from ..errors import LocalError
@@ -17,7 +17,20 @@ from ..server.task_options import TaskOptions
 from ..server.visibility import text_set
 from ..usage.functions import check_lifespan
 from ..usage.keywords import nearest
-from ..usage.rules import COUNT, FLAG, HOST, MAPPING, NAME, PORT, TEXT, Rule, are_texts, is_items, is_number
+from ..usage.rules import (
+    COUNT,
+    FLAG,
+    HOST,
+    MAPPING,
+    NAME,
+    PORT,
+    TEXT,
+    Rule,
+    are_texts,
+    check_writable,
+    is_items,
+    is_number,
+)
 from .components.versions import NAMESPACE
 
 if TYPE_CHECKING:
@@ -190,10 +203,19 @@ def to_definition(model: type[ModelT], properties: Mapping[str, Any], descriptio
     annotations = properties.get("annotations")
     if isinstance(annotations, Mapping):
         _check_annotations(model, cast("Mapping[str, Any]", annotations), description)
+    check_definition(properties, description)
     try:
         return model.model_validate(properties)
     except ValidationError as error:
         raise LocalError(f"{description}: {format_validation_error(error)}") from None
+
+
+def check_definition(properties: Mapping[str, Any], description: str) -> None:
+    """Raise LocalError for a definition with a text that JSON cannot express, such as a docstring or a default."""
+    try:
+        to_json(properties)
+    except ValueError:
+        check_writable(description, properties)
 
 
 def _check_annotations(model: type[BaseModel], annotations: Mapping[str, Any], description: str) -> None:

@@ -16,6 +16,7 @@ from ..errors import InvalidMessageError, JSONRPCError, LocalError, ToolError
 from ..protocol.models import PreSerialized, format_validation_error
 from ..server.context import ServerContext
 from ..server.task_options import TaskOptions
+from ..usage.unwritable import escaped, is_unicode
 from .components.argument_changes import ToolChanges, ToolTransform
 from .components.failures import ShownExceptions, failure_message
 from .components.json_answers import ResultTypes
@@ -24,7 +25,7 @@ from .components.timeouts import with_timeout
 from .content import require_finite, to_content_blocks
 from .introspection.other_versions import as_own
 from .results import WRAPPED_KEY, Output, compile_declared, output_from_annotation, output_from_schema
-from .settings import ToolSettings, tags_of, to_definition, to_wire, version_of
+from .settings import ToolSettings, check_definition, tags_of, to_definition, to_wire, version_of
 from .signature import Signature, function_name
 
 _log: Final = logging.getLogger(__name__)
@@ -84,6 +85,7 @@ class Tool:
             "outputSchema": None if self._output is None else self._output.schema,
             "annotations": settings.get("annotations"),
         }
+        check_definition(self._properties, self._description)
         if not _CHECKED.isdisjoint(settings):
             _ = self.definition
 
@@ -142,6 +144,8 @@ class Tool:
     def _json_result(self, value: Any, constants: Mapping[str, Any]) -> PreSerialized | None:
         """Return the result as JSON for a value that needs no conversion; None for another one."""
         output = self._output
+        if type(value) is str and not (value.isascii() or is_unicode(value)):
+            return None  # It cannot be sent.
         if output is not None and type(value) is output.scalar:
             text = {"type": "text", "text": value if type(value) is str else str(value)}
             return PreSerialized({**constants, "content": [text], "structuredContent": {WRAPPED_KEY: value}})
@@ -214,7 +218,8 @@ class Tool:
 
     def _result(self, value: Any) -> Any:
         t, output = self._t, self._output
-        if output is not None and type(value) is output.scalar:  # Without a call, because most tools return these.
+        is_scalar = output is not None and type(value) is output.scalar
+        if is_scalar and (type(value) is not str or is_unicode(value)):  # Without a call: most tools return these.
             text = {"type": "text", "text": value if type(value) is str else str(value)}  # Cheaper than two models.
             return t.CallToolResult(content=[text], structured_content={WRAPPED_KEY: value})
         try:
@@ -240,6 +245,7 @@ class Tool:
         return result
 
     def _error_result(self, message: str, constants: Mapping[str, Any] | None = None) -> Any:
+        message = escaped(message)
         if constants is not None:
             return PreSerialized({**constants, "content": [{"type": "text", "text": message}], "isError": True})
         return self._t.CallToolResult(content=[self._t.TextContent(text=message)], is_error=True)

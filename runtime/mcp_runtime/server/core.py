@@ -17,7 +17,7 @@ from ..protocol.wire.core_records import result_type
 from ..session.options import DEFAULT_OPTIONS, Params, RequestOptions
 from ..usage.keywords import NoKeywords, checked
 from ..usage.required import refuse_missing
-from ..usage.rules import MAPPING, TEXT, Rule
+from ..usage.rules import MAPPING, TEXT, Rule, check_writable
 from .cache_hints import CacheHint, add_cache_hints
 from .context import ServerContext as ServerContext
 from .limits import DEFAULT_RATES, check_handlers, limit_rates, require_scopes
@@ -103,6 +103,7 @@ class ServerCore(Endpoint):
         check_handlers(type(self).__name__, self.revision, rate_limits)
         self.name, self.version, self.instructions = name, version, instructions
         self.info = server_info(name, version, identity)
+        check_writable(f"{type(self).__name__}()", self.info)
         self.cache_hints = cache_hints or {}
         self.keys = keys
         self._wrap_handlers({**DEFAULT_RATES, **(rate_limits or {})})

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from ..errors import LocalError
+from .unwritable import unwritable
 
 _SHOWN: Final = 60  # Characters of a value in a message.
 
@@ -29,10 +30,18 @@ class Rule:
 def check_values(function: str, values: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:
     """Raise LocalError for the first value that breaks the rule of its name."""
     for name, value in values.items():
+        if isinstance(value, str):
+            check_writable(f"{function}(): {name}", value)
         rule = rules.get(name)
         if rule is not None and not rule.accepts(value):
             reason = "" if rule.is_secret else f"; {shown(value)} is not"
             raise LocalError(f"{function}(): {name} must be {rule.expected}{reason}")
+
+
+def check_writable(place: str, value: object) -> None:
+    """Raise LocalError if a value has a text that JSON cannot express; `place` is what has the value."""
+    if (reason := unwritable(value)) is not None:
+        raise LocalError(f"{place} cannot be sent: {reason}")
 
 
 def shown(value: object) -> str:

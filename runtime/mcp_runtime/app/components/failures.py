@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from ...usage.unwritable import escaped
+
 ShownExceptions = tuple[type[Exception], ...]
 
 _log: Final = logging.getLogger(__name__)
@@ -13,7 +15,7 @@ _log: Final = logging.getLogger(__name__)
 def failure_message(error: Exception, shown_exceptions: ShownExceptions, description: str) -> str:
     """Return the text of an exception if its class is shown, else only that the tool failed; then log the exception."""
     if isinstance(error, shown_exceptions):
-        return str(error)
+        return escaped(str(error))
     from ...stores.primitives import StoreUnavailableError
 
     _log.error("%s failed", description, exc_info=error)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, cast, get_args, get_origin
 
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind, PydanticJsonSchemaWarning
-from pydantic_core import CoreSchema, PydanticSerializationError, SchemaValidator, to_jsonable_python
+from pydantic_core import CoreSchema, PydanticSerializationError, SchemaError, SchemaValidator, to_jsonable_python
 
 from ...errors import LocalError
 from ...protocol.models import untrusted_input_schema
@@ -103,6 +103,9 @@ def argument_model(
         return _model(keys, parameters, annotations)
     except UNREADABLE:
         pass
+    except SchemaError as error:  # Such as a Literal with half of a surrogate pair.
+        reason = str(error).strip().rpartition("\n")[2].strip()
+        raise LocalError(f"{description}: a type of its parameters cannot be read: {reason}") from None
     try:
         readable = {name: readable_hint(hint) for name, hint in annotations.items()}
         return _model(keys, parameters, readable)

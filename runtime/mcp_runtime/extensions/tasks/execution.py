@@ -13,12 +13,13 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
 from ...aio.rate_limit import RateLimit, TokenBucket
-from ...errors import JSONRPCError
+from ...errors import JSONRPCError, UnwritableValueError
 from ...protocol.capabilities import Capabilities
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from ...protocol.models import format_validation_error, validator
 from ...protocol.revision import InputRequest, Request, Revision
 from ...server.input_requests import input_request_params
+from ...usage.unwritable import escaped, unwritable
 from .store import TERMINAL_STATUSES, Status, TaskRecord
 
 _log: Final = logging.getLogger(__name__)
@@ -142,9 +143,10 @@ class TaskExecution:
             return await self._record_error(INTERNAL_ERROR, "internal error")
         try:
             value = from_json(written := to_json(result))
-        except ValueError:
-            _log.exception("the result of a task of %r cannot be serialized", self._row.method)
-            return await self._record_error(INTERNAL_ERROR, "internal error")
+        except ValueError as error:
+            reason = f"the result of {self._row.method!r} cannot be sent: {unwritable(result) or error}"
+            _log.error("%s", reason)
+            return await self._record_error(INTERNAL_ERROR, f"internal error: {reason}")
         if len(written) > self._max_result_bytes:
             return await self._record_error(INTERNAL_ERROR, f"the result is longer than {self._max_result_bytes} bytes")
         await self._transition("completed", None, {"result": value})
@@ -158,11 +160,15 @@ class TaskExecution:
                 await self._record_error(INTERNAL_ERROR, _EXPIRED if self._cancel_reason == "expired" else _ENDING)
             case JSONRPCError(code=code, message=message, data=data):
                 await self._record_error(code, message, data)
+            case UnwritableValueError():  # Its message has places and types, and no values.
+                _log.error("%s", error)
+                await self._record_error(INTERNAL_ERROR, f"internal error: {error}")
             case _:
                 _log.error("the handler of a task of %r failed", self._row.method, exc_info=error)
                 await self._record_error(INTERNAL_ERROR, "internal error")
 
     async def _record_error(self, code: int, message: str, data: object = None) -> None:
+        message = escaped(message)
         error: dict[str, Any] = {"code": code, "message": message}
         try:
             error |= {} if data is None else {"data": from_json(to_json(data))}

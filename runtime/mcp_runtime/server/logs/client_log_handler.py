@@ -15,6 +15,7 @@ from ...errors import ConnectionClosedError, MCPError
 from ...session.current_request import CURRENT_REQUEST, FORWARDING, LoggedRequest
 from ...usage.keywords import checked
 from ...usage.rules import COUNT, Rule
+from ...usage.unwritable import escaped
 from ..context import Level, ServerContext
 from .redaction import redact
 
@@ -74,7 +75,7 @@ class ClientLogHandler(logging.Handler):
             return
         self._thread.sends = True  # A record that is logged meanwhile would be sent without end.
         try:
-            text = redact(record.getMessage() if self.formatter is None else self.format(record))
+            text = escaped(redact(record.getMessage() if self.formatter is None else self.format(record)))
             self._pass_on(request, _level_of(record.levelno), text, record.name)
         except Exception:
             self.handleError(record)

@@ -35,7 +35,14 @@ class SharedLifespan:
             async with self._lifespan() as yielded:
                 state.set_result(yielded)
                 await self._end.wait()
-        except Exception as error:
+        except BaseException as error:
             if state.done():
                 raise
-            state.set_exception(error)
+            if isinstance(error, Exception):
+                state.set_exception(error)
+                return
+            reason = RuntimeError(f"the lifespan has raised {type(error).__name__}")
+            reason.__cause__ = error
+            state.set_exception(reason)
+            if isinstance(error, (SystemExit, KeyboardInterrupt)):
+                raise

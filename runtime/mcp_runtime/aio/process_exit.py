@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import threading
@@ -10,6 +11,7 @@ import traceback
 from contextlib import suppress
 from typing import Any, Final
 
+_ITERATIONS: Final = 20  # Iterations of the event loop in which a response passes all tasks up to the socket.
 _GRACE: Final = 0.3  # Seconds for threads to end when the main thread has.
 
 
@@ -33,6 +35,21 @@ def exit_without_threads() -> None:
     threading.Thread(target=watch, name="mcp exit", daemon=True).start()
     with suppress(RuntimeError):  # Python ends already.
         register(main_has_ended.set)
+
+
+def end_process(error: BaseException) -> None:
+    """Raise in the event loop what ends the process, when a response that was written before has been sent."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:  # A thread runs the handler: it passes the exception on.
+        raise error from None
+    _end_after(loop, _ITERATIONS, error)
+
+
+def _end_after(loop: asyncio.AbstractEventLoop, iterations: int, error: BaseException) -> None:
+    if not iterations:
+        raise error
+    loop.call_soon(_end_after, loop, iterations - 1, error)
 
 
 def exit_code(error: BaseException | None) -> int:

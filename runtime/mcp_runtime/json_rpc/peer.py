@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import ValidationError
 
+from ..aio.process_exit import end_process
 from ..errors import (
     ConnectionClosedError,
     InvalidMessageError,
@@ -256,6 +257,7 @@ class Peer:
 
     async def _handle_request(self, message: RequestMessage, size: int) -> None:
         row, name = self._receives.get(message.method, (None, ""))
+        ends: BaseException | None = None
         try:
             if not isinstance(row, RequestRow):
                 raise JSONRPCError(jsonrpc.METHOD_NOT_FOUND, f"{message.method} is not a method of this side")
@@ -264,12 +266,15 @@ class Peer:
             response = jsonrpc.error(message.id, error.code, error.message, error.data)
         except asyncio.CancelledError:
             response = jsonrpc.error(message.id, REQUEST_CANCELLED, "the request was cancelled")
-        except Exception:
+        except BaseException as error:  # Nobody waits for a response, whatever a handler raises.
             _log.exception("the handler of %s failed", message.method)
             response = jsonrpc.error(message.id, jsonrpc.INTERNAL_ERROR, "internal error")
+            ends = error if isinstance(error, (SystemExit, KeyboardInterrupt)) else None
         self._running.pop(message.id, None)
         self._bytes -= size
         self._respond(response)
+        if ends is not None:
+            end_process(ends)
 
     async def _call(self, name: str, row: Row, params: Any) -> Any:
         """Call a handler with validated params. Raises JSONRPCError for invalid ones."""

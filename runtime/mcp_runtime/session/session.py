@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from ..aio.process_exit import end_process
 from ..errors import ConnectionClosedError, MCPError, ProtocolViolationError, RequestTimeoutError
 from ..protocol import jsonrpc
 from ..protocol.connection import Connection
@@ -32,7 +33,7 @@ from .interfaces import Channel, PushTransport, Reply, RequestTransport, Send, T
 from .large.incoming import LargeMessages
 from .options import RequestOptions
 from .pending import NO_REQUESTS, PendingRequests
-from .replies import error_response, run_notification_handler
+from .replies import ENDS_PROCESS, error_response, is_ended_by_others, run_notification_handler
 from .running import IdleHandlers, RunningHandlers, RunningRequest, ignore_response
 
 if TYPE_CHECKING:
@@ -212,22 +213,27 @@ class Session:
     async def _run_request_handler(self, request: RequestReceived, reply: Reply, channel: Channel) -> None:
         """Run the handler of a request and send its response; exceptions become error responses."""
         running, code = None, 0
+        ends: BaseException | None = None
         try:  # As `run_request_handler` does: a coroutine less for each request.
             result = await self.handle(channel, request)
             is_open = request.open
             response = self.connection.send_result(request, result)
-        except (Exception, asyncio.CancelledError) as error:
+        except BaseException as error:
             is_open = request.open
+            if is_ended_by_others(error, request, self.ended or self._handlers.loop.is_closed()):
+                raise
             response, code = error_response(self.connection, request, error)
+            ends = error if isinstance(error, ENDS_PROCESS) else None
         finally:
             if self.running and (running := self.running.get(request.id)) is not None and running.request is request:
                 self._handlers = self._handlers.remove(running.task)
-        if not is_open:
-            return
-        if running is not None:  # The entry belongs to this request: its id is in use while the request is open.
-            del self.running[request.id]
-            self.running = self.running or _NOTHING_RUNS  # Frees the memory of the entries.
-        reply(response, code)
+        if is_open:
+            if running is not None:  # The entry belongs to this request: its id is in use while the request is open.
+                del self.running[request.id]
+                self.running = self.running or _NOTHING_RUNS  # Frees the memory of the entries.
+            reply(response, code)
+        if ends is not None:
+            end_process(ends)
 
     def cancel_handler(self, id: Id, reason: str | None) -> None:
         """Cancel the handler of a request; the request ends at once. The CancelledError has the reason."""

@@ -15,6 +15,7 @@ from ...protocol.jsonrpc import Message
 from ...protocol.revision import Notification, Request
 from ...session.identity import RequestAuth
 from ...session.options import RequestOptions
+from ...session.replies import CancelledRequestError
 from ...session.session import Session
 from .event_store import InMemoryEventStore
 from .sessions import HTTPSession
@@ -173,7 +174,9 @@ class StatelessResponder(PostResponder):
         assert task is not None, "a handler runs in a task"
         try:
             self.reply(*(await work or _NO_RESPONSE))
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
+            if isinstance(error, CancelledRequestError):
+                self.reply(*error.response)
             if task.cancelling() > self._cancelled:
                 raise
             self.reply(*_NO_RESPONSE)
@@ -181,6 +184,11 @@ class StatelessResponder(PostResponder):
             self._task = None
             for _ in range(self._cancelled):
                 task.uncancel()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """True if the client or the server has cancelled the handler, which may cancel its task itself as well."""
+        return self._cancelled > 0
 
     def cancel(self, reason: str | None = None) -> None:
         """Cancel the handler, if it still runs, with this text in its CancelledError."""

@@ -24,7 +24,7 @@ from ...protocol.models import is_list, is_object
 from ...protocol.revision import META, Request
 from ...session.identity import UNAUTHENTICATED, RequestAuth
 from ...session.interfaces import Dispatcher, Service
-from ...session.replies import run_notification_handler, run_request_handler
+from ...session.replies import CancelledRequestError, run_notification_handler, run_request_handler
 from .responders import IncomingPost, StatelessResponder
 from .stream_response import send_stream
 
@@ -157,6 +157,9 @@ class StatelessHandler:
         try:
             await responder.serve(rest)
             await sending
+        except CancelledRequestError:
+            await sending  # The client waits for the response.
+            raise
         finally:
             sending.cancel()
             self._counts.remove(client)

@@ -91,7 +91,7 @@ async def test_nothing_overtakes_a_command_that_waits(tmp_path: Path) -> None:
     store = await changed_before(SQLiteStore(tmp_path / "s.db"))
     singles = store._batches._singles
     singles._unwatched = 0
-    earlier = asyncio.ensure_future(store.append("s", [b"earlier"], LONG))
+    earlier = asyncio.ensure_future(store.append("s", [b"earlier"], LONG, 0))
     await asyncio.sleep(0)
     singles._unwatched = 1
     assert store.append_at_once("s", [b"later"], LONG, 1) == 0

@@ -46,16 +46,16 @@ async def test_another_process_sees_that_the_file_is_open(tmp_path: Path, openin
 def test_several_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     barrier = threading.Barrier(6)
 
-    async def append(path: Path) -> int:
+    async def count(path: Path) -> int:
         store = SQLiteStore(path)
         barrier.wait()
         try:
-            return await store.append("s", [b"1"], 60)
+            return await store.count("s", 1, 60)
         finally:
             await store.close()
 
     with ThreadPoolExecutor(6) as threads:
         for number in range(30):
             path = tmp_path / f"{number}.db"
-            lasts = [threads.submit(asyncio.run, append(path)) for _ in range(6)]
+            lasts = [threads.submit(asyncio.run, count(path)) for _ in range(6)]
             assert sorted(last.result() for last in lasts) == [1, 2, 3, 4, 5, 6]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from math import inf
 from typing import Generic, TypeVar
+
+from . import clock as clocks
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -35,7 +36,7 @@ class BoundedCache(Generic[K, V]):
         *,
         ttl: float | None = None,
         max_bytes: int | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """Create an empty cache.
 
@@ -43,12 +44,12 @@ class BoundedCache(Generic[K, V]):
             max_entries: Number of entries that are stored at most.
             ttl: Seconds for which an entry is valid. Default None: entries do not expire.
             max_bytes: Sum of the sizes passed to `put` that is stored at most. Default None: no limit.
-            clock: Returns the current time in seconds.
+            clock: Returns the current time in seconds, by default a monotonic one.
         """
         self._max_entries = max_entries
         self._ttl = inf if ttl is None else ttl
         self._max_bytes = inf if max_bytes is None else max_bytes
-        self._clock = clock
+        self._clock = clocks.monotonic if clock is None else clock
         self._bytes = 0
         self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
 

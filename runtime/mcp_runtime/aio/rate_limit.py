@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from ..errors import LocalError
 from ..usage.keywords import checked_fields
 from ..usage.records import FrozenRecord
 from ..usage.rules import Rule, is_number
+from . import clock as clocks
 
 
 @checked_fields(rules={"per_second": Rule(is_number, "a number"), "burst": Rule(is_number, "a whole number")})
@@ -34,15 +34,15 @@ class RateLimit(FrozenRecord):
 
 
 class TokenBucket:
-    """A token bucket, which is full at first; `clock` returns the current time in seconds."""
+    """A token bucket, which is full at first; `clock` returns the current time in seconds, by default a monotonic one."""
 
     __slots__ = ("_clock", "_tokens", "_rate", "_updated")
 
-    def __init__(self, rate: RateLimit, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, rate: RateLimit, clock: Callable[[], float] | None = None) -> None:
         self._rate = rate
-        self._clock = clock
+        self._clock = clock or clocks.monotonic
         self._tokens = float(rate.burst)
-        self._updated = clock()
+        self._updated = self._clock()
 
     def acquire(self) -> float:
         """Take a token and return 0.0; if there is none, return the seconds until there is one."""

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
-from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint
+from ..aio import clock as clocks
+from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, number_at
 
 _SWEEP: Final = 1024  # Changes after which what has expired is deleted.
+
+
+@dataclass(slots=True)
+class _Stream:
+    """The number of the last entry, the entries with their numbers and tokens, and the time at which it expires."""
+
+    last: int
+    entries: list[tuple[int, bytes, str]]
+    expires: float
 
 
 class InMemoryStore:
     """A store for several applications of one event loop. It ends with the process."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Create an empty store; `clock` returns the current time in seconds."""
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        """Create an empty store; `clock` returns the current time in seconds, by default a monotonic one."""
+        self._clock = clocks.monotonic if clock is None else clock
         self._records: dict[str, tuple[bytes, float]] = {}  # Values, and the times at which they expire.
         self._counters: dict[str, tuple[int, float]] = {}
-        # The number of the last entry comes first, then the entries with their tokens.
-        self._streams: dict[str, tuple[int, list[tuple[bytes, str]], float]] = {}
+        self._streams: dict[str, _Stream] = {}
         self._receivers: dict[str, list[ReceiveHint]] = {}
         self._changes = 0
+        self._highest = 0  # The highest number of a stream with several writers.
 
     async def get(self, key: str) -> bytes | None:
         """Return the value of a record."""
@@ -65,29 +77,36 @@ class InMemoryStore:
     ) -> int:
         """Append entries to a stream."""
         self._sweep()
-        last, stored, _ = self._live_stream(stream)
-        if token:
-            numbers = range(last - len(stored) + 1, last + 1)
-            same = [number for number, entry in zip(numbers, stored, strict=True) if entry[1] == token]
-            if same and same[-1] > (after or 0):
-                return same[-1]
-        elif after is not None and last < after:
-            last, stored = after, []  # The stream has expired meanwhile.
-        new = entries if after is None or token else entries[last - after :]
-        last, stored = last + len(new), [*stored, *((entry, token) for entry in new)][-STREAM_LIMIT:]
-        self._streams[stream] = (last, stored, self._clock() + ttl)
-        return last
+        found = self._live_stream(stream)
+        if found is None and not entries:
+            return after or 0
+        expires = self._clock() + ttl
+        kept = self._streams[stream] = _Stream(0, [], expires) if found is None else found
+        kept.expires = expires
+        if after is not None and not token:
+            entries, number = entries[max(kept.last - after, 0) :], max(kept.last, after)
+        elif (same := [entry[0] for entry in kept.entries if token and entry[2] == token]) and same[-1] > (after or 0):
+            return same[-1]
+        else:
+            number = max(kept.last, self._highest, after or 0, number_at(clocks.wall()) - len(entries))
+            self._highest = number + len(entries)
+        kept.entries += [(at, entry, token) for at, entry in enumerate(entries, number + 1)]
+        del kept.entries[:-STREAM_LIMIT]
+        kept.last = number + len(entries) if entries else kept.last
+        return kept.last
 
     async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
         """Return the stored entries of a stream that follow a number."""
-        last, stored, _ = self._live_stream(stream)
-        first = last - len(stored) + 1
-        bodies = [body for body, _ in stored]
-        return list(enumerate(bodies, first))[max(after + 1 - first, 0) :][:limit]
+        found = self._live_stream(stream)
+        if found is None or found.last <= after:
+            return []
+        first = bisect_right(found.entries, after, key=itemgetter(0))
+        return [(number, body) for number, body, _ in found.entries[first : first + limit]]
 
     async def last(self, stream: str) -> int:
         """Return the number of the last entry of a stream."""
-        return self._live_stream(stream)[0]
+        found = self._live_stream(stream)
+        return 0 if found is None else found.last
 
     async def drop(self, *streams: str) -> None:
         """Delete streams."""
@@ -109,9 +128,9 @@ class InMemoryStore:
     async def close(self) -> None:
         """Do nothing: other applications may still use the store."""
 
-    def _live_stream(self, stream: str) -> tuple[int, list[tuple[bytes, str]], float]:
-        item = self._streams.get(stream)
-        return (0, [], 0.0) if item is None or item[2] <= self._clock() else item
+    def _live_stream(self, stream: str) -> _Stream | None:
+        found = self._streams.get(stream)
+        return None if found is None or found.expires <= self._clock() else found
 
     def _sweep(self) -> None:
         """Delete what has expired, once in many changes."""
@@ -121,4 +140,4 @@ class InMemoryStore:
         self._changes, now = 0, self._clock()
         self._records = {key: item for key, item in self._records.items() if item[1] > now}
         self._counters = {key: item for key, item in self._counters.items() if item[1] > now}
-        self._streams = {key: item for key, item in self._streams.items() if item[2] > now}
+        self._streams = {name: stream for name, stream in self._streams.items() if stream.expires > now}

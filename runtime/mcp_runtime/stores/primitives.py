@@ -9,6 +9,7 @@ from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 from ..errors import MCPError
 
 STREAM_LIMIT: Final = 1024  # Entries of one stream that are stored.
+NUMBERS_A_SECOND: Final = 100_000
 
 NumberedEntry = tuple[int, bytes]
 ReceiveHint = Callable[[bytes], None]
@@ -30,6 +31,16 @@ class StoreUnavailableError(MCPError):
 
 class StoreClosedError(StoreUnavailableError):
     """The store was closed by this process, and takes no commands any more."""
+
+
+def number_at(wall_time: float) -> int:
+    """Return the number of the last entry that is appended at a time, in seconds since the epoch, unless it or those
+    with it would not be above the one before. A stream that begins anew goes on above its former numbers, without knowing them.
+
+    Numbers have 15 digits until the year 2286, so that `Last-Event-ID` and the Lua of Redis have them exactly. A stream
+    to which more than 100,000 entries are appended in each second would be ahead of the time.
+    """
+    return int(wall_time * NUMBERS_A_SECOND)
 
 
 class Store(Protocol):
@@ -66,18 +77,22 @@ class Store(Protocol):
     def append(
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
     ) -> Awaitable[int]:
-        """Append entries to a stream, and return the number of the last one; numbers begin with 1 and have no gaps.
+        """Append entries to a stream, and return the number of the last one.
 
-        Of the entries of a stream the last 1,024 are stored.
+        The numbers of a stream grow, also where it has expired, was dropped or lost meanwhile: nobody who has read up to
+        a number misses what is appended later. Those of a stream with several writers contain the time, see
+        `number_at`, and have gaps. The only writer of a stream numbers its entries itself: from 1 on, without gaps. Of
+        the entries of a stream the last 1,024 are stored.
 
         Args:
             stream: The stream, which exists from its first entry on.
-            entries: The entries, at least one.
+            entries: The entries; none lets a stream that exists live on.
             ttl: Seconds for which the stream exists after its last entry.
             after: The number of the last entry before these, as the only writer of a stream knows it. A command that
-                is repeated after a failure then appends nothing twice. Default None: after whatever there is.
+                is repeated after a failure then appends nothing twice. Default None: the stream has several writers.
             token: For a stream of several writers, a text that no other command has: a command that is repeated after a
-                failure appends nothing if entries after the number `after` have its token. Default "": there is none.
+                failure appends nothing if entries after the number `after` have its token. Every number that is given
+                is above `after`. Default "": there is none.
         """
         ...
 
@@ -90,7 +105,7 @@ class Store(Protocol):
         ...
 
     async def drop(self, *streams: str) -> None:
-        """Delete streams; their numbers begin anew."""
+        """Delete streams."""
         ...
 
     async def publish(self, channel: str, message: bytes) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..errors import LocalError
 from .command_batches import CommandBatches
-from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint
+from .primitives import ANYTHING, NUMBERS_A_SECOND, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint
 from .redis_pipe import Command, RedisPipe, unavailable
 
 _log: Final = logging.getLogger(__name__)
@@ -28,6 +28,15 @@ local value = redis.call('INCRBY', KEYS[1], ARGV[1])
 if redis.call('PTTL', KEYS[1]) < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return value
 """
+_LAST_ENTRY: Final = """
+local last = 0
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  local id = redis.call('XINFO', 'STREAM', KEYS[1])[8]
+  last = tonumber(string.match(id, '%-(%d+)$'))
+end
+"""
+_LAST: Final = f"{_LAST_ENTRY} return last"
+# The time in the numbers is that of Redis: the clocks of workers on several machines differ.
 _APPEND: Final = f"""
 if ARGV[3] == '' and tonumber(ARGV[2]) >= 0 then
   local number, skipped = tonumber(ARGV[2]), false
@@ -43,19 +52,22 @@ if ARGV[3] == '' and tonumber(ARGV[2]) >= 0 then
   redis.call('PEXPIRE', KEYS[1], ARGV[1])
   if not skipped then return number end
 end
-local last = 0
-if redis.call('EXISTS', KEYS[1]) == 1 then
-  local id = redis.call('XINFO', 'STREAM', KEYS[1])[8]
-  last = tonumber(string.match(id, '%-(%d+)$'))
-end
+{_LAST_ENTRY}
 local after, token = tonumber(ARGV[2]), ARGV[3]
 if token == '' and after >= 0 then return last end
+if #ARGV < 4 then
+  redis.call('PEXPIRE', KEYS[1], ARGV[1])
+  return last
+end
 if token ~= '' then
   local rows = redis.call('XRANGE', KEYS[1], '(0-' .. string.format('%d', math.max(after, 0)), '+')
   for i = #rows, 1, -1 do
     if rows[i][2][4] == token then return tonumber(string.match(rows[i][1], '%-(%d+)$')) end
   end
 end
+local now = redis.call('TIME')
+local present = tonumber(now[1]) * {NUMBERS_A_SECOND} + math.floor(tonumber(now[2]) * {NUMBERS_A_SECOND} / 1000000)
+last = math.max(last, after, present - (#ARGV - 3))
 for i = 4, #ARGV do
   last = last + 1
   local id = '0-' .. string.format('%d', last)
@@ -69,9 +81,9 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return last
 """
 
-_SCRIPTS: Final = (_PUT_IF, _COUNT, _APPEND)
+_SCRIPTS: Final = (_PUT_IF, _COUNT, _APPEND, _LAST)
 _BY_ID: Final = {sha1(script.encode(), usedforsecurity=False).hexdigest(): script for script in _SCRIPTS}
-_PUT_IF_ID, _COUNT_ID, _APPEND_ID = _BY_ID
+_PUT_IF_ID, _COUNT_ID, _APPEND_ID, _LAST_ID = _BY_ID
 
 
 class RedisStore:
@@ -153,8 +165,7 @@ class RedisStore:
 
     async def last(self, stream: str) -> int:
         """Return the number of the last entry of a stream."""
-        rows = await self._run("XREVRANGE", self._prefix + stream, "+", "-", "COUNT", 1)
-        return _entry(rows[0])[0] if rows else 0
+        return int(await self._run("EVALSHA", _LAST_ID, 1, self._prefix + stream))
 
     async def drop(self, *streams: str) -> None:
         """Delete streams."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Final
 from weakref import WeakValueDictionary
 
+from ..aio import clock
 from ..aio.rate_limit import RateLimit
 from .primitives import Store
 
@@ -16,7 +16,7 @@ _LATE_SECONDS: Final = 60.0  # Further seconds for which a rate is stored: the c
 _locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
-async def acquire(store: Store, key: str, rate: RateLimit, clock: Callable[[], float] = time.time) -> float:
+async def acquire(store: Store, key: str, rate: RateLimit, now: Callable[[], float] | None = None) -> float:
     """Take a token of the bucket that all workers share and return 0.0, or return the seconds until there is one.
 
     Stored is the time at which the bucket is full again (the generic cell rate algorithm). Raises
@@ -27,10 +27,10 @@ async def acquire(store: Store, key: str, rate: RateLimit, clock: Callable[[], f
     lock = _locks.setdefault(key, asyncio.Lock())
     async with lock:
         while True:
-            stored, now = await store.get(key), clock()
-            full = now if stored is None else max(float(stored), now)
-            if (wait := full - now - (rate.burst - 1) * interval) > 1e-9:
+            stored, present = await store.get(key), (now or clock.wall)()
+            full = present if stored is None else max(float(stored), present)
+            if (wait := full - present - (rate.burst - 1) * interval) > 1e-9:
                 return wait
             full += interval
-            if await store.put(key, repr(full).encode(), full - now + _LATE_SECONDS, stored):
+            if await store.put(key, repr(full).encode(), full - present + _LATE_SECONDS, stored):
                 return 0.0

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from ..aio import clock
 from ..errors import LocalError
 from .private_files import create_private_file, restrict_database
 
@@ -68,12 +69,12 @@ def open_database(path: str | Path, timeout: float) -> sqlite3.Connection:
 
 def _use_wal(connection: sqlite3.Connection, timeout: float) -> None:
     """Write a log. SQLite does not wait for another process that opens a new file at the same time."""
-    until = time.monotonic() + timeout
+    until = clock.monotonic() + timeout
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError:
-            if time.monotonic() >= until:
+            if clock.monotonic() >= until:
                 raise
             time.sleep(_LOOK_SECONDS)

@@ -6,11 +6,11 @@ import mmap
 import os
 import sqlite3
 import threading
-import time
 from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
 
+from ..aio import clock
 from ..aio.bounded_cache import BoundedCache
 from .private_files import create_private_file
 
@@ -62,7 +62,7 @@ class UnchangedRecords:
         count = counters[number]
         value, expires = _row(file, key)
         if value is not None and count % 2 == 0 and counters[number] == count:
-            self._records.put(key, _Record(value, number, count), ttl=expires - time.time())
+            self._records.put(key, _Record(value, number, count), ttl=expires - clock.wall())
         return value
 
     def change(self, key: str) -> None:
@@ -111,7 +111,7 @@ def _counter(key: str) -> int:
 
 
 def _row(file: sqlite3.Connection, key: str) -> tuple[bytes | None, float]:
-    rows = file.execute(_SELECT, (key, time.time())).fetchall()
+    rows = file.execute(_SELECT, (key, clock.wall())).fetchall()
     return rows[0] if rows else (None, 0.0)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from ..aio import clock
 from .command_batches import CommandBatches
 from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, StoreUnavailableError
 from .sqlite_file import open_database
@@ -73,7 +73,7 @@ class SQLiteStore:
 
     async def get(self, key: str) -> bytes | None:
         """Return the value of a record."""
-        row = self._row("SELECT value FROM records WHERE key = ? AND expires > ?", key, time.time())
+        row = self._row("SELECT value FROM records WHERE key = ? AND expires > ?", key, clock.wall())
         return None if row is None else row[0]
 
     async def get_tracked(self, key: str) -> bytes | None:
@@ -88,7 +88,7 @@ class SQLiteStore:
 
     async def touch(self, key: str, ttl: float) -> bytes | None:
         """Let the time to live of a record begin anew, if a tenth of it has passed; return its value."""
-        now = time.time()
+        now = clock.wall()
         row = self._row("SELECT value, expires FROM records WHERE key = ? AND expires > ?", key, now)
         if row is None:
             return None
@@ -108,7 +108,7 @@ class SQLiteStore:
 
     async def last(self, stream: str) -> int:
         """Return the number of the last entry of a stream."""
-        row = self._row("SELECT last FROM streams WHERE name = ? AND expires > ?", stream, time.time())
+        row = self._row("SELECT last FROM streams WHERE name = ? AND expires > ?", stream, clock.wall())
         return 0 if row is None else row[0]
 
     # ---- writes ------------------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class SQLiteStore:
             file.execute(_PUT, (key, value, now + ttl))
             return True
 
-        now = time.time()
+        now = clock.wall()
         return bool(await self._batches.run(work))
 
     async def delete(self, key: str) -> bool:
@@ -135,13 +135,13 @@ class SQLiteStore:
             self._records.change(key)
             return file.execute("DELETE FROM records WHERE key = ? RETURNING expires", (key,)).fetchone()
 
-        now = time.time()
+        now = clock.wall()
         row = await self._batches.run(work)
         return row is not None and row[0] > now
 
     async def count(self, key: str, amount: int, ttl: float) -> int:
         """Add to a counter."""
-        now = time.time()
+        now = clock.wall()
         row = await self._batches.run(lambda file: file.execute(_COUNT, (key, amount, now + ttl, now)).fetchone())
         value: int = row[0]
         return value
@@ -156,7 +156,7 @@ class SQLiteStore:
 
     def append_at_once(self, stream: str, entries: Sequence[bytes], ttl: float, after: int) -> int:
         """Append a few entries to a stream that is small, if nothing else is written. Return 0 if `append` has to."""
-        began = time.perf_counter()
+        began = clock.monotonic()
         if not self._may_commit(began) or not self._batches.take_single():
             return 0
         try:
@@ -172,7 +172,7 @@ class SQLiteStore:
 
     async def publish(self, channel: str, message: bytes) -> None:
         """Pass a message to the processes that are subscribed to a channel."""
-        row = (channel, message, time.time() + _MESSAGE_SECONDS)
+        row = (channel, message, clock.wall() + _MESSAGE_SECONDS)
         statement = "INSERT INTO messages (channel, body, expires) VALUES (?, ?, ?)"
         await self._batches.run(lambda file: file.execute(statement, row))
 
@@ -217,15 +217,15 @@ class SQLiteStore:
 
     def _cleaning(self, file: sqlite3.Connection) -> list[Work]:
         """Return what deletes what has expired, from time to time; the lock is not needed to look for it."""
-        if time.perf_counter() < self._clean_at:
+        if clock.monotonic() < self._clean_at:
             return []
-        self._clean_at = time.perf_counter() + _CLEAN_SECONDS
-        now = time.time()
+        self._clean_at = clock.monotonic() + _CLEAN_SECONDS
+        now = clock.wall()
         return [partial(_clean, now, expired_streams(file, now))]
 
     def _commit_at_once(self, commands: Sequence[Work]) -> list[Any] | None:
         """Do the same in the event loop; return None if that is work for the thread."""
-        began = time.perf_counter()
+        began = clock.monotonic()
         if not self._may_commit(began):
             self._commits, self._is_large = 0, False
             return None
@@ -242,7 +242,7 @@ class SQLiteStore:
 
     def _committed(self, began: float) -> None:
         self._commits += 1
-        if (ended := time.perf_counter()) > began + _LATE:
+        if (ended := clock.monotonic()) > began + _LATE:
             self._paused_until = ended + _PAUSE * (ended - began)
 
     def _commit_here(self, file: sqlite3.Connection, commands: Sequence[Work]) -> list[Any] | None:

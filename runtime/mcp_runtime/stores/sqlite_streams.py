@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from .primitives import STREAM_LIMIT, NumberedEntry
+from ..aio import clock
+from .primitives import STREAM_LIMIT, NumberedEntry, number_at
 
 _BATCH: Final = 4096  # Bytes of the first entries above which the next ones are rows of their own: a change copies all.
 _SIZE: Final = 4  # Bytes of the size before each entry of a batch.
@@ -18,6 +18,11 @@ UPDATE streams SET last = ?1, expires = ?2, batch = CAST(batch || ?3 AS BLOB)
 WHERE name = ?4 AND last = ?5 AND expires > ?6 AND length(batch) + length(?3) <= {_BATCH}
     AND NOT EXISTS (SELECT 1 FROM entries WHERE stream = ?4)
 """
+# Deletes what is older than the last entries, whose numbers may have gaps.
+_TRIM: Final = f"""
+DELETE FROM entries WHERE stream = ?1 AND number <=
+    (SELECT number FROM entries WHERE stream = ?1 ORDER BY number DESC LIMIT 1 OFFSET {STREAM_LIMIT})
+"""
 
 
 def append_to_batch(
@@ -26,11 +31,11 @@ def append_to_batch(
     """Append to the batch of a stream in one statement, which may be its own transaction. Return the number of the last
     entry; 0 if that is not possible."""
     parts: list[bytes] = []
-    now = time.time()
+    now = clock.wall()
     for entry in entries:
         parts += (len(entry).to_bytes(_SIZE, "big"), entry)
     batch = b"".join(parts)
-    if len(batch) > _BATCH:
+    if len(batch) > _BATCH or not entries:
         return 0
     last = after + len(entries)
     if after:
@@ -50,53 +55,61 @@ class Appending:
         self._stream, self._entries, self._ttl, self._after, self._token = stream, entries, ttl, after, token
 
     def append_to_batch(self, file: sqlite3.Connection) -> int:
-        """Append to the batch of the stream; see the function."""
-        if self._token:
+        """Append to the batch of the stream, if it has one writer only; see the function."""
+        if self._token or self._after is None:
             return 0
-        return append_to_batch(file, self._stream, self._entries, self._ttl, self._after or 0)
+        return append_to_batch(file, self._stream, self._entries, self._ttl, self._after)
 
     def __call__(self, file: sqlite3.Connection) -> int:
         """Append the entries, and return the number of the last one."""
         return self.append_to_batch(file) or self._append(file)
 
     def _append(self, file: sqlite3.Connection) -> int:
-        stream, entries, now = self._stream, self._entries, time.time()
+        stream, entries, now = self._stream, self._entries, clock.wall()
         row = file.execute("SELECT last, expires FROM streams WHERE name = ?", (stream,)).fetchone()
         if row is not None and row[1] <= now:
             drop([stream], file)
             return self(file)
         last = 0 if row is None else row[0]
+        if not entries:
+            file.execute("UPDATE streams SET expires = ? WHERE name = ?", (now + self._ttl, stream))
+            return max(last, self._after or 0)
         if self._token:
             statement = "SELECT max(number) FROM entries WHERE stream = ? AND number > ? AND token = ?"
             number = file.execute(statement, (stream, self._after or 0, self._token)).fetchone()[0]
             if number is not None:
                 return int(number)
-        elif self._after is not None:
-            last = max(last, self._after)
-            entries = entries[last - self._after :]
+        number = max(last, self._after or 0)
+        if self._after is None or self._token:
+            number = max(number, number_at(now) - len(entries))
+        else:
+            entries = entries[number - self._after :]
         file.executemany(
             "INSERT INTO entries VALUES (?, ?, ?, ?)",
-            [(stream, number, body, self._token) for number, body in enumerate(entries, last + 1)],
+            [(stream, number, body, self._token) for number, body in enumerate(entries, number + 1)],
         )
-        last += len(entries)
+        last = number + len(entries)
         if row is None:
             file.execute(_CREATE, (stream, last, now + self._ttl, b""))
         else:
             file.execute("UPDATE streams SET last = ?, expires = ? WHERE name = ?", (last, now + self._ttl, stream))
         if last > STREAM_LIMIT:
-            file.execute("DELETE FROM entries WHERE stream = ? AND number <= ?", (stream, last - STREAM_LIMIT))
+            file.execute(_TRIM, (stream,))
         return last
 
 
 def read_stream(file: sqlite3.Connection, stream: str, after: int, limit: int) -> list[NumberedEntry]:
     """Return the stored entries of a stream that follow a number, at most `limit` of them."""
     statement = "SELECT last, batch FROM streams WHERE name = ? AND expires > ?"
-    rows: list[Any] = file.execute(statement, (stream, time.time())).fetchall()
+    rows: list[Any] = file.execute(statement, (stream, clock.wall())).fetchall()
     if not rows:
         return []
     [(last, batch)] = rows
-    after = max(after, last - STREAM_LIMIT)
-    first = [entry for entry in enumerate(_unpacked(batch), 1) if entry[0] > after]
+    first = list(enumerate(_unpacked(batch), 1))
+    if first and last > STREAM_LIMIT:
+        others = file.execute("SELECT count(*) FROM entries WHERE stream = ?", (stream,)).fetchone()[0]
+        first = first[max(len(first) + others - STREAM_LIMIT, 0) :]
+    first = [entry for entry in first if entry[0] > after]
     statement = "SELECT number, body FROM entries WHERE stream = ? AND number > ? ORDER BY number LIMIT ?"
     return [*first, *file.execute(statement, (stream, after, limit))][:limit]
 

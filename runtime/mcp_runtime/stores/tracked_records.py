@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import select
 import sys
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from ..aio import clock
 from ..aio.bounded_cache import BoundedCache
 
 # Redis reports changes of the keys whose reading follows `CLIENT CACHING YES`, but not those by this connection.
@@ -51,14 +51,14 @@ class TrackedRecords:
 
     def received(self) -> None:
         """Remember that Redis has sent something."""
-        self._received = time.monotonic()
+        self._received = clock.monotonic()
 
     def get(self, key: str) -> bytes | None:
         """Return the value of a record; None if it is not known, or if a report of its change may be on its way."""
         value = self._values.get(key)
         if value is None or self._has_unread is None:
             return None
-        if time.monotonic() > self._received + _SILENT_SECONDS or self._has_unread():
+        if clock.monotonic() > self._received + _SILENT_SECONDS or self._has_unread():
             return None
         return value
 

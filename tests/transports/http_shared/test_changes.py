@@ -50,14 +50,20 @@ async def opened(store: SlowStore, changes: int) -> ChangeLog:
     return log
 
 
+async def numbers_of(store: SlowStore) -> list[int]:
+    """The numbers of all changes, after that of none."""
+    return [0, *(number for number, _ in await store.read("test:changes:", 0))]
+
+
 async def test_many_streams_that_open_at_once_read_the_log_a_few_times() -> None:
     store = SlowStore()
     log = await opened(store, 3)
-    store.reads, readers = 0, [Reader(3) for _ in range(100)]
-    await asyncio.gather(*(log.attach(reader, 3) for reader in readers))
+    last = log.last
+    store.reads, readers = 0, [Reader(last) for _ in range(100)]
+    await asyncio.gather(*(log.attach(reader, last) for reader in readers))
     assert 1 <= store.reads <= 3
     await log.announce("changed", {})
-    assert all(reader.got == [3, 4] for reader in readers)
+    assert log.last > last and all(reader.got == [last, log.last] for reader in readers)
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3])
@@ -66,23 +72,27 @@ async def test_a_stream_gets_what_is_announced_while_it_opens_once(after: int) -
     store = SlowStore()
     log, other = await opened(store, 2), await opened(store, 0)
     await other.announce("changed", {})
-    readers = [Reader(after) for _ in range(5)]
+    before = (await numbers_of(store))[after]
+    readers = [Reader(before) for _ in range(5)]
 
     async def attach(reader: Reader, turn: int) -> None:
         await asyncio.sleep(turn * 0.005)
-        await log.attach(reader, after)
+        await log.attach(reader, before)
 
     await asyncio.gather(*(attach(reader, turn) for turn, reader in enumerate(readers)), log.announce("changed", {}))
+    numbers = await numbers_of(store)
+    assert len(numbers) == 5
     for reader in readers:
-        assert reader.got == list(range(after, 5))
+        assert reader.got == numbers[after:]
 
 
 async def test_a_stream_that_is_cancelled_while_it_opens_takes_nothing_from_others() -> None:
     log = await opened(SlowStore(), 1)
-    first, second = Reader(1), Reader(1)
-    attaching = [asyncio.create_task(log.attach(reader, 1)) for reader in (first, second)]
+    before = log.last
+    first, second = Reader(before), Reader(before)
+    attaching = [asyncio.create_task(log.attach(reader, before)) for reader in (first, second)]
     await asyncio.sleep(0)
     attaching[0].cancel()
     await attaching[1]
     await log.announce("changed", {})
-    assert second.got == [1, 2]
+    assert log.last > before and second.got == [before, log.last]

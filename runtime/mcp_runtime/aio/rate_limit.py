@@ -34,7 +34,7 @@ class RateLimit(FrozenRecord):
 
 
 class TokenBucket:
-    """A token bucket, which is full at first; `clock` returns the current time in seconds, by default a monotonic one."""
+    """A token bucket, which is full at first; `clock` returns the current time in seconds, by default monotonic."""
 
     __slots__ = ("_clock", "_tokens", "_rate", "_updated")
 

@@ -35,7 +35,9 @@ class StoreClosedError(StoreUnavailableError):
 
 def number_at(wall_time: float) -> int:
     """Return the number of the last entry that is appended at a time, in seconds since the epoch, unless it or those
-    with it would not be above the one before. A stream that begins anew goes on above its former numbers, without knowing them.
+    with it would not be above the one before.
+
+    A stream that begins anew goes on above its former numbers, without knowing them.
 
     Numbers have 15 digits until the year 2286, so that `Last-Event-ID` and the Lua of Redis have them exactly. A stream
     to which more than 100,000 entries are appended in each second would be ahead of the time.
@@ -79,8 +81,8 @@ class Store(Protocol):
     ) -> Awaitable[int]:
         """Append entries to a stream, and return the number of the last one.
 
-        The numbers of a stream grow, also where it has expired, was dropped or lost meanwhile: nobody who has read up to
-        a number misses what is appended later. Those of a stream with several writers contain the time, see
+        The numbers of a stream grow, also where it has expired, was dropped or lost meanwhile: nobody who has read up
+        to a number misses what is appended later. Those of a stream with several writers contain the time, see
         `number_at`, and have gaps. The only writer of a stream numbers its entries itself: from 1 on, without gaps. Of
         the entries of a stream the last 1,024 are stored.
 

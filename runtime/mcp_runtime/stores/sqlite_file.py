@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from pathlib import Path
@@ -37,6 +38,15 @@ COMMIT;
 """
 # One statement: another process may make the tables between two.
 _STATE: Final = "SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version"
+
+
+def identity_of(path: str | Path) -> tuple[int, int] | None:
+    """Return what identifies a file, whatever its name; None if there is none of this name."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def open_database(path: str | Path, timeout: float) -> sqlite3.Connection:

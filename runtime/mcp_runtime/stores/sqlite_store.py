@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..aio import clock
 from .command_batches import CommandBatches
 from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, StoreUnavailableError
-from .sqlite_file import open_database
+from .sqlite_file import identity_of, open_database
 from .sqlite_records import UnchangedRecords
 from .sqlite_streams import Appending, append_to_batch, drop, drop_expired, expired_streams, read_stream
 
@@ -66,7 +66,9 @@ class SQLiteStore:
         self._batches = CommandBatches[Work](self._send, self._commit_at_once)
         self._receivers: dict[str, list[ReceiveHint]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._version = self._last_message = 0
+        self._version = 0
+        self._last_message = 0
+        self._file: tuple[int, int] | None = None  # What identifies the file that is open.
         self._quick_until = self._clean_at = 0.0
 
     # ---- reads, in the event loop ------------------------------------------------------------------------------------
@@ -179,7 +181,7 @@ class SQLiteStore:
     async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
         """Call a function with the messages of a channel."""
         if self._timer is None:
-            self._last_message = self._news("SELECT coalesce(max(number), 0) FROM messages")[0][0]
+            self._last_message = self._last_number()
             self._timer = asyncio.get_running_loop().call_later(_SLOW, self._poll)
         receivers = self._receivers.setdefault(channel, [])
         if receive not in receivers:
@@ -261,7 +263,8 @@ class SQLiteStore:
             results = [command(file) for command in commands]
             file.execute("COMMIT")
         except BaseException:
-            file.execute("ROLLBACK")
+            if file.in_transaction:  # A full disk has ended it already.
+                file.execute("ROLLBACK")
             raise
         return results
 
@@ -271,6 +274,7 @@ class SQLiteStore:
         """Return the connection of the event loop. It waits for other processes only when it is opened."""
         if self._quick is None:
             self._quick = open_database(self._path, _BUSY_SECONDS)
+            self._file = identity_of(self._path)
             self._quick.execute("PRAGMA busy_timeout = 0")
             self._quick.execute("PRAGMA wal_autocheckpoint = 0")
         return self._quick
@@ -294,6 +298,7 @@ class SQLiteStore:
     def _news(self, statement: str, *values: object) -> list[Any]:
         try:
             if self._listener is None:
+                self._connection()  # So that the file is known.
                 self._listener = open_database(self._path, _BUSY_SECONDS)
             return self._listener.execute(statement, values).fetchall()
         except sqlite3.Error as error:
@@ -303,6 +308,8 @@ class SQLiteStore:
         """Call the receivers of new messages: `data_version` tells in microseconds whether the file has changed."""
         loop = asyncio.get_running_loop()
         try:
+            if self._file is not None and identity_of(self._path) != self._file:
+                self._open_anew()
             if (version := self._news("PRAGMA data_version")[0][0]) != self._version:
                 self._version = version
                 self._pass_messages(loop)
@@ -311,9 +318,38 @@ class SQLiteStore:
         delay = _QUICK if loop.time() < self._quick_until else _SLOW
         self._timer = loop.call_later(delay, self._poll)
 
+    def _open_anew(self) -> None:
+        """Use the file that has the name now, or a new one: that which is open was deleted or replaced."""
+        _log.warning("%s: the file of the store was deleted or replaced, and is opened anew", self._path)
+        if self._writer is not None and self._thread is not None:
+            self._thread.submit(self._writer.close)  # After what it does now.
+        for connection in (self._quick, self._listener):
+            if connection is not None:
+                connection.close()
+        self._quick = self._appender = self._writer = self._listener = self._file = None
+        self._records.close()
+        self._last_message = self._last_number()
+        self._report_gap()
+
+    def _report_gap(self) -> None:
+        """Tell the receivers that messages may have been lost."""
+        for receivers in list(self._receivers.values()):
+            for receive in receivers:
+                receive(b"")
+
+    def _last_number(self) -> int:
+        [(number,)] = self._news("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'messages'")
+        return int(number)
+
     def _pass_messages(self, loop: asyncio.AbstractEventLoop) -> None:
         statement = "SELECT number, channel, body FROM messages WHERE number > ? ORDER BY number"
-        for number, channel, body in self._news(statement, self._last_message):
+        messages = self._news(statement, self._last_message)
+        before = messages[0][0] - 1 if messages else self._last_number()
+        if before != self._last_message:  # Some have expired, unread, or the file has an older state.
+            self._last_message = before
+            self._report_gap()
+            messages = self._news(statement, self._last_message)
+        for number, channel, body in messages:
             self._last_message = number
             for receive in self._receivers.get(channel, ()):
                 self._quick_until = loop.time() + _QUICK_SECONDS

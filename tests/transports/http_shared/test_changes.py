@@ -41,6 +41,9 @@ class Reader:
         if change[0] > self.got[-1]:  # As streams do.
             self.got.append(change[0])
 
+    def begin_before(self, number: int) -> None:
+        raise AssertionError("the time of the store does not go back here")
+
 
 async def opened(store: SlowStore, changes: int) -> ChangeLog:
     log = ChangeLog(Worker(store, "test"), Sharing())  # type: ignore[arg-type]

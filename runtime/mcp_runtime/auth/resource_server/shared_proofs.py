@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Final
 
+from ...aio import clock as clocks
 from ...stores.primitives import Store
 
 _MAX_PROOFS: Final = 10_000  # Proofs of one key that are stored at the same time.
@@ -17,15 +17,17 @@ _SECRET_SECONDS: Final = 30 * 86_400.0  # Seconds for which the secret of nonces
 class StoreReplayCache:
     """A replay cache in the store of all workers. While the store cannot be reached, no proof is accepted."""
 
-    def __init__(self, store: Store, name: str = "dpop", clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, name: str = "dpop", clock: Callable[[], float] | None = None) -> None:
         """Use a store.
 
         Args:
             store: The store of all workers.
             name: The beginning of all keys. Default "dpop".
-            clock: Returns the current time in seconds since the epoch. Default `time.time`.
+            clock: Returns the current time in seconds since the epoch. Default: that of the runtime.
         """
-        self._store, self._name, self._clock = store, name, clock
+        self._store = store
+        self._name = name
+        self._clock = clocks.wall if clock is None else clock
         self._secret: bytes | None = None
 
     async def add(self, id: str, expires_at: float) -> bool:

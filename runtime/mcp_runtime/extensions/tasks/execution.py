@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
@@ -12,6 +11,7 @@ from typing import Any, Final, Literal, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
+from ...aio import clock
 from ...aio.rate_limit import RateLimit, TokenBucket
 from ...errors import JSONRPCError, UnwritableValueError
 from ...protocol.capabilities import Capabilities
@@ -72,7 +72,7 @@ class TaskExecution:
         self._save_lock = asyncio.Lock()
         self._status_rate = TokenBucket(_STATUS_RATE)
         if record.ttl is not None:
-            seconds = max(record.expires - time.time(), 0)
+            seconds = max(record.expires - clock.wall(), 0)
             timer = asyncio.get_running_loop().call_later(seconds, self.cancel, "expired")
             work.add_done_callback(lambda _: timer.cancel())
 
@@ -186,7 +186,7 @@ class TaskExecution:
             self.record,
             status=status,
             scopes=self._scopes(),
-            updated=time.time(),
+            updated=clock.wall(),
             message=message,
             detail=dict(detail or {}),
         )

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from pydantic_core import from_json
 
+from ...aio import clock
 from ...endpoint.base import Handler
 from ...errors import JSONRPCError, RemoteJSONRPCError
 from ...protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, serialize
@@ -117,10 +117,10 @@ class RequestedTasks:
         if execution is None:
             raise JSONRPCError(INVALID_PARAMS, f"the task {params.task_id!r} has ended already")
         execution.cancel("cancelled")
-        until = time.monotonic() + _CANCEL_SECONDS
+        until = clock.monotonic() + _CANCEL_SECONDS
         while True:
             record = await self._server._require_record(ctx, params.task_id)
-            if record.status in TERMINAL_STATUSES or time.monotonic() > until:
+            if record.status in TERMINAL_STATUSES or clock.monotonic() > until:
                 return PreSerialized(_wire(record))
             await asyncio.sleep(_PAUSE)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,6 +15,7 @@ from pydantic import BaseModel
 from pydantic_core import from_json
 
 from ..._lazy import load
+from ...aio import clock
 from ...bindings.server import BaseServer
 from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize
@@ -153,7 +153,7 @@ class TaskServerMixin(BaseServer):
     async def _find_record(self, ctx: ServerContext, id: str) -> TaskRecord | None:
         execution = self._executions.get(id)
         record = await self._store_of().get(id) if execution is None else execution.record
-        is_visible = record is not None and record.owner == self.principal(ctx) and record.expires > time.time()
+        is_visible = record is not None and record.owner == self.principal(ctx) and record.expires > clock.wall()
         return record if is_visible else None
 
     async def _require_record(self, ctx: ServerContext, id: str) -> TaskRecord:
@@ -244,7 +244,7 @@ class TaskServerMixin(BaseServer):
         return _create_task_result(row, record)
 
     def _new_record(self, ctx: ServerContext, options: TaskOptions) -> TaskRecord:
-        now, requested = time.time(), ctx._task_request  # pyright: ignore[reportPrivateUsage]
+        now, requested = clock.wall(), ctx._task_request  # pyright: ignore[reportPrivateUsage]
         ttl = options.ttl
         if requested is not None and requested.ttl is not None:
             ttl = requested.ttl / 1000 if ttl is None else min(ttl, requested.ttl / 1000)
@@ -269,7 +269,7 @@ class TaskServerMixin(BaseServer):
 
     def _execution_done(self, execution: TaskExecution, work: asyncio.Future[Any]) -> None:
         """Forget the execution of a task that has ended, unless its record could not be saved."""
-        if not execution.is_unsaved or execution.record.expires <= time.time():
+        if not execution.is_unsaved or execution.record.expires <= clock.wall():
             self._executions.pop(execution.record.id, None)
 
     async def _save(self, ctx: ServerContext, record: TaskRecord) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, Final, NamedTuple
@@ -11,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
+from ...aio import clock
 from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from ...protocol.models import format_validation_error, validator
@@ -54,18 +54,20 @@ class SharedTasks:
             executions: The tasks whose handlers run here, by their ids.
         """
         self.source = store
-        self.worker = Worker(store.store if isinstance(store, RetryingStore) else store, f"{namespace}:{revision.id}")
+        bare = store.store if isinstance(store, RetryingStore) else store
+        self.worker = Worker(bare, f"{namespace}:{revision.id}", begins_late=True)
         self._rows = {row.method: row for row in revision.rows if isinstance(row, InputRequest)}
         self._executions = executions
         self._created: dict[str, TaskRecord] = {}
         self.worker.on("responses", self._on_responses)
         self.worker.on("cancel", self._on_cancel)
+        self.worker.keep(self._keep)
 
     # ---- as a task store ---------------------------------------------------------------------------------------------
 
     async def add(self, record: TaskRecord, is_repeatable: bool = False) -> None:
         """Store a new task until it expires. Raises LocalError if this worker has too many tasks."""
-        now = time.time()
+        now = clock.wall()
         self._created = {id: created for id, created in self._created.items() if created.expires > now}
         owned = sum(created.owner == record.owner for created in self._created.values()) if record.owner else 0
         if len(self._created) >= _MAX_TASKS or owned >= _MAX_TASKS_OF_OWNER:
@@ -76,7 +78,7 @@ class SharedTasks:
 
     async def get(self, id: str) -> TaskRecord | None:
         """Return the task with this id, None if it does not exist or has expired; it has failed if its worker ended."""
-        value = await self.worker.store.get(self._key(id))
+        value = await self._value(id)
         if value is None:
             return None
         task = _read(value)
@@ -84,19 +86,33 @@ class SharedTasks:
         if record.status in TERMINAL_STATUSES or task.is_repeatable or await self.worker.is_alive(task.runner):
             return record
         error = {"code": INTERNAL_ERROR, "message": _ENDED}
-        failed = replace(record, status="failed", updated=time.time(), message=_ENDED, detail={"error": error})
+        failed = replace(record, status="failed", updated=clock.wall(), message=_ENDED, detail={"error": error})
         await self._put(task._replace(record=failed))
         return failed
 
+    async def _value(self, id: str) -> bytes | None:
+        """Return what is stored of a task; wait for its worker if the store has just lost it."""
+        if not self.worker.is_subscribed:
+            await self.worker.subscribe()
+        return await self.worker.restored(lambda: self.worker.store.get(self._key(id)))
+
     async def update(self, record: TaskRecord) -> None:
-        """Replace the record of a task; do nothing if it does not exist any more, or if another worker runs it now."""
+        """Replace the record of a task; do nothing if it has expired, or if another worker runs it now. What the store
+        has lost is stored again."""
         value = await self.worker.retry(lambda: self.worker.store.get(self._key(record.id)))
-        if value is None:
+        if value is None and record.expires <= clock.wall():
             return
-        if _read(value).is_repeatable:
+        if value is not None and _read(value).is_repeatable:
             await self.worker.retry(lambda: self.change(record.id, lambda task: self._updated(task, record)))
         else:
             await self.worker.retry(lambda: self._put(StoredTask(self.worker.id, record, False)))
+
+    async def _keep(self) -> None:
+        """Let the tasks be stored that run here, however long, and also after the store has lost its past."""
+        for execution in list(self._executions.values()):
+            record = execution.record
+            if record.id in self._created and record.status not in TERMINAL_STATUSES:
+                await self._put(StoredTask(self.worker.id, record, False))
 
     def _updated(self, task: StoredTask, record: TaskRecord) -> StoredTask | None:
         return task._replace(record=record) if task.runner == self.worker.id else None
@@ -127,7 +143,7 @@ class SharedTasks:
         def claimed(task: StoredTask) -> StoredTask:
             if task.is_cancelled:  # Its worker ended before it was cancelled there.
                 return task._replace(record=_cancelled(task.record))
-            record = replace(task.record, status="working", updated=time.time(), message=None, detail={})
+            record = replace(task.record, status="working", updated=clock.wall(), message=None, detail={})
             return task._replace(runner=self.worker.id, record=record)
 
         task = await self.change(id, claimed)
@@ -157,7 +173,7 @@ class SharedTasks:
 
     async def elsewhere(self, id: str) -> RemoteExecution | None:
         """Return the execution of a task at another worker; None if there is no such task."""
-        value = await self.worker.store.get(self._key(id))
+        value = await self._value(id)
         return None if value is None else RemoteExecution(self, _read(value))
 
     async def send(self, runner: str, kind: str, **fields: Any) -> None:
@@ -206,8 +222,8 @@ class RemoteExecution:
         if not awaited:
             return
         await self._tasks.send(self._task.runner, "responses", task=id, responses=awaited)
-        until = time.monotonic() + _ANSWER_SECONDS
-        while time.monotonic() < until:
+        until = clock.monotonic() + _ANSWER_SECONDS
+        while clock.monotonic() < until:
             record = await self._tasks.get(id)
             if record is None or not record.detail.get("inputRequests", {}).keys() & awaited.keys():
                 return
@@ -220,11 +236,11 @@ class RemoteExecution:
 
 def seconds_of(record: TaskRecord) -> float:
     """Return the seconds for which what belongs to a task is stored."""
-    return _FOREVER if record.ttl is None else max(record.expires - time.time(), _ANSWER_PAUSE)
+    return _FOREVER if record.ttl is None else max(record.expires - clock.wall(), _ANSWER_PAUSE)
 
 
 def _cancelled(record: TaskRecord) -> TaskRecord:
-    return replace(record, status="cancelled", updated=time.time(), message=CANCELLED, detail={})
+    return replace(record, status="cancelled", updated=clock.wall(), message=CANCELLED, detail={})
 
 
 def _read(value: bytes) -> StoredTask:

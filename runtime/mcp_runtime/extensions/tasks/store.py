@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, Protocol
 
+from ...aio import clock as clocks
 from ...errors import LocalError
 
 Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
@@ -75,7 +75,7 @@ class InMemoryTaskStore:
     """A store in the memory of this process."""
 
     def __init__(
-        self, max_tasks: int = 1000, max_tasks_per_owner: int = 100, clock: Callable[[], float] = time.time
+        self, max_tasks: int = 1000, max_tasks_per_owner: int = 100, clock: Callable[[], float] | None = None
     ) -> None:
         """Create an empty store.
 
@@ -86,7 +86,7 @@ class InMemoryTaskStore:
         """
         self._max_tasks = max_tasks
         self._max_tasks_per_owner = max_tasks_per_owner
-        self._clock = clock
+        self._clock = clocks.wall if clock is None else clock
         self._records: dict[str, TaskRecord] = {}
 
     def __len__(self) -> int:

@@ -58,8 +58,8 @@ class MessageForwarding:
             return self._worker.other_worker(params.get("progressToken"))
         id = params.get("requestId")
         if message.method == lifecycle.cancelled.method and id not in replica.session.running:
-            reason = params.get("reason")
-            await self._worker.broadcast("cancel", session=replica.id, id=id, reason=reason, sender=self._worker.id)
+            fields = {"session": replica.id, "id": id, "reason": params.get("reason")}
+            await self._worker.deliver_to_all("cancel", **fields)
         return None
 
     def _on_message(self, fields: dict[str, Any]) -> None:
@@ -70,7 +70,7 @@ class MessageForwarding:
 
     def _on_cancel(self, fields: dict[str, Any]) -> None:
         replica = self._replicas.get(fields["session"])
-        if replica is not None and replica.session is not None and fields["sender"] != self._worker.id:
+        if replica is not None and replica.session is not None:
             replica.session.cancel_handler(fields["id"], fields["reason"])
 
     def _on_stream(self, fields: dict[str, Any]) -> None:

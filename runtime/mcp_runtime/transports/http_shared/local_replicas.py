@@ -62,15 +62,18 @@ class Replicas:
         for replica in self:
             if replica.is_busy:
                 self._worker.spawn(self._touch(replica))
-                self._worker.spawn(
-                    self._worker.store.touch(self._worker.key("holder", replica.standalone_id), self._ttl)
-                )
+                self._worker.spawn(replica.live_on())
             elif loop.time() - replica.last_used > _UNUSED_SECONDS:
                 self._end(replica)
         self._timer = loop.call_later(self._interval, self._sweep) if self._open else None
 
     async def _touch(self, replica: SessionReplica) -> None:
         """Let a session live; end it here if another worker has ended it, whose message was lost."""
-        if await self._worker.store.touch(replica.key, self._ttl) is None and replica.record is not None:
+        record = await self._worker.store.touch(replica.key, self._ttl)
+        if record is not None and replica.record is not None:
+            replica.load(record)  # The message of the worker that has changed it may have been lost.
+        elif replica.record is not None:
+            if await self._worker.has_lost():
+                return  # It is stored again.
             replica.has_ended = True
             self._end(replica)

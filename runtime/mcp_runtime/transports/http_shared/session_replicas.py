@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -99,7 +99,7 @@ class SessionReplica(HTTPSession):
 
     __slots__ = ("_owner_digest", "_touched", "record", "first_change", "_worker", "_ttl",
                  "_sharing", "_standalone", "_binding", "_resumed", "has_ended",
-                 "handshake_ttl", "dispatcher")  # fmt: skip
+                 "handshake_ttl", "dispatcher", "_saves")  # fmt: skip
 
     def __init__(
         self, id: str, owner: object, client: ClientKey, worker: Worker, ttl: float, handshake_ttl: float, retry: int
@@ -121,6 +121,7 @@ class SessionReplica(HTTPSession):
         self.owner = _UNKNOWN  # Until a request has shown the owner that the record has.
         self._touched = float("-inf")
         self.record: bytes | None = None
+        self._saves = 0  # How often the record has been changed.
         self.first_change = 0  # The last change that its first worker had read when the session was opened.
         self._standalone: StandaloneStream | None = None  # Most sessions have no stream.
         self._binding = ""  # What the ids of the streams of responses end with.
@@ -163,7 +164,7 @@ class SessionReplica(HTTPSession):
     def state(self) -> Mapping[str, Any]:
         """The state that the record has."""
         if self.record is None:
-            return {"owner": self._owner_digest, "change": self.first_change}
+            return {"owner": self._owner_digest, "change": self.first_change, "saves": 0}
         state: dict[str, Any] = from_json(self.record)
         return state
 
@@ -203,9 +204,13 @@ class SessionReplica(HTTPSession):
         """Set the state to that of the record, which another worker may have changed."""
         if record != self.record:
             state = from_json(record)
+            if state["saves"] < self._saves:
+                return  # The store has lost the later one, which is stored again.
             if self.record is not None:
                 self._update(state)
-            self.record, self.first_change = _shared(record), state["change"]
+            self.record = _shared(record)
+            self._saves = state["saves"]
+            self.first_change = state["change"]
             if self._owner_digest != state["owner"]:
                 self._owner_digest = state["owner"]
 
@@ -216,29 +221,71 @@ class SessionReplica(HTTPSession):
         if mark is not None and record is not None and _MARKS.get(record) == mark:
             return False  # The usual case: nothing is serialized.
         exported = self._export()
-        fields = {"owner": self._owner_digest, "change": self.first_change, **exported}
+        fields = {"owner": self._owner_digest, "change": self.first_change, "saves": self._saves, **exported}
         if record is not None and record == to_json(fields):
             _remember(record, mark)
             return False
         state = self.state
         return any(state.get(name) != value for name, value in exported.items())
 
+    async def restore(self) -> bool:
+        """Store the record again, which the store has lost, unless another worker has stored a later one. Return False
+        if this worker has none."""
+        record, stored = self.record, None
+        while record is not None and not self.has_ended:
+            is_open = self.replicated.connection.phase is Phase.OPEN
+            if await self._worker.store.put(self.key, record, self._ttl if is_open else self.handshake_ttl, stored):
+                return True
+            stored = await self._worker.store.get(self.key)
+            if stored is not None and from_json(stored)["saves"] >= self._saves:
+                return True
+        return False
+
+    async def load_again(self) -> None:
+        """Set the state to that of the store, which another worker has changed. Raises StoreUnavailableError."""
+        record = await self._worker.store.get(self.key)
+        if record is not None and self.session is not None and not self.has_ended:
+            self.load(record)
+
+    async def restore_streams(self) -> None:
+        """Let the streams of this worker go on, or end, after the store has lost its past."""
+        for stream in [*(self._streams or {}).values(), *self._read_streams]:
+            if isinstance(stream, StoredStream):
+                await stream.restore()
+
+    async def live_on(self) -> None:
+        """Let the streams of this worker be stored as long as they are open."""
+        for stream in [*(self._streams or {}).values(), *self._read_streams]:
+            if isinstance(stream, StoredStream):
+                await stream.live_on()
+
     async def save(self) -> None:
         """Store the state, if it has changed, with what other workers have changed meanwhile."""
         while self.has_changed and not self.has_ended:
             base = self.state
-            state = {**base, **self._export()}
+            state = {**base, "saves": base["saves"] + 1, **self._export()}
             ttl = self._ttl if state["phase"] == Phase.OPEN.name else self.handshake_ttl
             record = to_json(state)
             if await self._worker.store.put(self.key, record, ttl, expected=self.record):
-                is_new, self.record = self.record is None, _shared(record)
-                return None if is_new else await self._worker.store.report()
+                is_new = self.record is None
+                self._saves = state["saves"]
+                self.record = _shared(record)
+                if is_new:
+                    return None
+                await self._worker.store.report()
+                return await self._worker.broadcast("state", session=self.id, sender=self._worker.id)
             stored = await self._worker.store.get(self.key)
             if stored is None:
+                if await self._worker.has_lost() and await self.restore():
+                    continue
                 self.has_ended = True
                 return
-            merged = _merged(base, self._export(), from_json(stored))
+            state = from_json(stored)
+            if state["saves"] < self._saves and await self.restore():
+                continue  # The store has lost the later one.
+            merged = _merged(base, self._export(), state)
             self.record = stored
+            self._saves = state["saves"]
             self._update(merged)
 
     # ---- streams -----------------------------------------------------------------------------------------------------
@@ -254,6 +301,16 @@ class SessionReplica(HTTPSession):
         if self._standalone is None:
             self._standalone = StandaloneStream(self._worker, self.standalone_id, self._ttl, self._retry)
         return self._standalone
+
+    def abandon(self, requests: Sequence[Id], reason: str) -> None:
+        """Cancel the handlers of requests, whose stream has ended with an error."""
+        for id in requests:
+            self.replicated.cancel_handler(id, reason)
+
+    def writes(self, stream: str) -> bool:
+        """Return True if a stream of this session is written here."""
+        own = (self._streams or {}).get(stream)
+        return isinstance(own, StoredStream) and not own.is_lost
 
     @property
     def is_busy(self) -> bool:

@@ -43,6 +43,7 @@ class SharedEndpoint:
         self._lifespan: SharedLifespan
         self._changes = ChangeLog(self.worker, sharing)
         self._keys = SharedKeys(self.worker)
+        self.worker.on_loss(self._use_keys)
         self._opening: asyncio.Task[None] | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self.is_open = False
@@ -106,13 +107,14 @@ class SharedEndpoint:
         return True
 
     async def is_ready(self) -> bool:
-        """Return True if the store answers."""
+        """Return True if the store answers, and has what this worker knows."""
         try:
             await self.open()
             await self.worker.store.store.get(self.worker.key("keys"))
+            await self.worker.has_lost()
         except StoreUnavailableError:
             return False
-        return True
+        return self.worker.is_restored
 
     async def _open(self) -> None:
         await self.worker.subscribe()
@@ -132,7 +134,7 @@ class SharedEndpoint:
         seconds = 0.0
         while True:
             await asyncio.sleep(_POLL_SECONDS)
-            self.worker.spawn(self._changes.read())
+            self.worker.spawn(self._changes.look())
             seconds += _POLL_SECONDS
             if seconds >= REFRESH_SECONDS:
                 seconds = 0.0

@@ -17,7 +17,7 @@ from .session_replicas import owner_digest
 from .worker import Worker
 
 _POST_SECONDS: Final = 30.0  # Seconds for the worker with the stream to accept a message.
-_TTL: Final = 3600.0  # Seconds after the last post through another worker for which those go on.
+_TTL: Final = 3600.0  # Seconds for which a connection is known to other workers; its worker renews it before.
 
 
 class SharedLegacySSEHandler(LegacySSEHandler):
@@ -38,20 +38,29 @@ class SharedLegacySSEHandler(LegacySSEHandler):
         self._worker = worker
         self._posts: dict[int, asyncio.Future[HTTPError | None]] = {}
         self._last_post = 0
+        worker.keep(self._keep_connections)
         worker.on("post", self._on_post)
         worker.on("posted", self._on_posted)
 
     async def _new_id(self, auth: RequestAuth) -> str:
         id = f"{self._worker.id}{secrets.token_urlsafe(24)}"
-        record = owner_digest(owner_of(auth)).encode()
-        await self._worker.store.put(self._worker.key("sse", id), record, _TTL)
+        await self._store(id, owner_of(auth))
         return id
+
+    async def _store(self, id: str, owner: object) -> None:
+        await self._worker.store.put(self._worker.key("sse", id), owner_digest(owner).encode(), _TTL)
+
+    async def _keep_connections(self) -> None:
+        """Let the other workers know the connections of this one as long as they are open."""
+        for id, transport in list(self._connections.items()):
+            await self._store(id, transport.owner)
 
     async def _post(self, id: str, auth: RequestAuth) -> Post | None:
         worker = self._worker.other_worker(id)
         if worker is None:
             return await super()._post(id, auth)
-        record = await self._worker.store.touch(self._worker.key("sse", id), _TTL)
+        key = self._worker.key("sse", id)
+        record = await self._worker.restored(lambda: self._worker.store.touch(key, _TTL))
         if record != owner_digest(owner_of(auth)).encode():
             return None
         return partial(self._forward, worker, id)

@@ -32,10 +32,11 @@ from .local_replicas import Replicas
 from .refusals import refuse
 from .session_replicas import ReplicatedSession, SessionReplica
 from .stored_streams import StoredStream
-from .worker import Worker
+from .worker import RESTORE_PAUSE, Worker
 
 _SESSION: Final = SESSION_ID.encode()
 _LEAVING: Final = "the server is shutting down: send the request again"
+_TOGETHER: Final = 256  # Sessions that are stored again together.
 _DIGITS: Final = 15  # Of the number of a change in `Last-Event-ID`, at most.
 _NO_STREAM: Final = HTTPError(400, "there is no such stream any more")
 
@@ -64,7 +65,11 @@ class SharedStatefulHandler(StatefulHandler):
         self._idle, self._handshake, self._retry = idle, handshake, retry
         self._replicas = Replicas(worker, idle, self._forget)
         self._forwarding = MessageForwarding(worker, self._replicas)
-        worker.on("end", lambda fields: self._end_here(fields["session"]))
+        worker.on("end", self._on_end)
+        worker.on("unwritten", self._on_unwritten)
+        worker.on("check", self._on_check)
+        worker.on("state", self._on_state)
+        worker.on_loss(self._restore)
 
     @property
     def session_count(self) -> int:
@@ -128,6 +133,11 @@ class SharedStatefulHandler(StatefulHandler):
         replica = self._replicas.get(session_id)
         candidate = replica or self._new_replica(session_id, auth, scope)
         record = await candidate.read()
+        while record is None and await self._worker.has_lost():
+            if not await candidate.restore():
+                await asyncio.sleep(RESTORE_PAUSE)  # Another worker may have the session.
+                candidate = self._replicas.get(session_id) or self._new_replica(session_id, auth, scope)
+            record = await candidate.read()
         if record is None:
             if replica is not None:
                 self._end_here(session_id)
@@ -226,6 +236,7 @@ class SharedStatefulHandler(StatefulHandler):
             if (refusal := await self._refusal(stream, auth)) is not None:
                 return send_error(send, refusal, headers=tuple(auth.challenge_headers))
             await stream.take_over()
+            stream.resume_after(after or 0)
         # No await from here until the connection is attached: the next one would be replaced by this one.
         return self._send(stream, replica.session, after, auth, receive, send)
 
@@ -264,11 +275,44 @@ class SharedStatefulHandler(StatefulHandler):
         store, worker = self._worker.store, self._worker
         await store.delete(replica.key)
         await store.report()
-        await worker.broadcast("end", session=replica.id)
+        await worker.deliver_to_all("end", session=replica.id)
         worker.spawn(store.drop(worker.stream_prefix + replica.standalone_id))
         worker.spawn(store.delete(worker.key("holder", replica.standalone_id)))
         self._replicas.remove(replica.id)
         await self._stop(replica, has_ended=True)
+
+    async def _restore(self) -> None:
+        """Store the sessions of this worker again, and what its streams need."""
+        replicas = list(self._replicas)
+        for first in range(0, len(replicas), _TOGETHER):
+            await asyncio.gather(*(self._restore_session(one) for one in replicas[first : first + _TOGETHER]))
+
+    async def _restore_session(self, replica: SessionReplica) -> None:
+        await replica.restore()
+        await replica.load_again()
+        await replica.restore_streams()
+
+    def _on_end(self, fields: dict[str, Any]) -> None:
+        """End a session that another worker has ended."""
+        replica = self._replicas.get(fields["session"])
+        self._end_here(fields["session"])
+        if replica is not None and self._worker.is_restoring:  # Its record may have been stored again here.
+            self._worker.spawn(self._worker.store.delete(replica.key))
+
+    def _on_state(self, fields: dict[str, Any]) -> None:
+        """Know what another worker has changed of a session before what is announced afterwards."""
+        replica = self._replicas.get(fields["session"])
+        if replica is not None and fields["sender"] != self._worker.id:
+            self._worker.spawn(self._changes.after(replica.load_again()))
+
+    def _on_check(self, fields: dict[str, Any]) -> None:
+        """Say which of these streams, which another worker sends, are not written here any more."""
+        ended = [stream for stream in fields["streams"] if not any(one.writes(stream) for one in self._replicas)]
+        if ended:
+            self._worker.spawn(self._worker.send(fields["sender"], "unwritten", streams=ended))
+
+    def _on_unwritten(self, fields: dict[str, Any]) -> None:
+        self._worker.end_unwritten(fields["streams"])
 
     def _end_here(self, id: str) -> None:
         replica = self._replicas.remove(id)

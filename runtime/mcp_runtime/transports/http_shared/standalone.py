@@ -79,6 +79,11 @@ class StandaloneListener(StreamClaim):
         elif not self.queue:
             self.change = change[0]  # Nothing is sent: the record may be behind.
 
+    def begin_before(self, number: int) -> None:
+        """Let a change have a lower number than those before."""
+        self._seen = min(self._seen, number - 1)
+        self.change = min(self.change, number - 1)
+
     def end(self) -> None:
         """Get no more changes."""
         self._log.detach(self)
@@ -91,11 +96,12 @@ class StandaloneStream(StoredStream):
     that of the last message and that of the last change. Both are stored before they are sent, see `stream_claims`.
     """
 
-    __slots__ = ("_has_news", "_token")
+    __slots__ = ("_has_news", "_token", "_former")
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY) -> None:
         super().__init__(worker, id, ttl, retry, UNCHANGED)
         self._has_news = False  # True if messages may have been stored since the store was last read.
+        self._former: StandaloneListener | None = None  # The last one, while no connection is attached.
         self._token: tuple[list[bytes], str] | None = None  # The batch that is being stored, and its token.
 
     def new_listener(self, log: ChangeLog, client: ChangeClient) -> StandaloneListener:
@@ -142,7 +148,15 @@ class StandaloneStream(StoredStream):
     def detach(self) -> None:
         """Detach the connection: another one has the stream."""
         self._set_listener(None)
+        self._former = None
         super().detach()
+
+    async def restore(self) -> None:
+        """Go on where the client is, after the store has lost its past. Raises StoreUnavailableError."""
+        claim = self._listener or self._former
+        if claim is not None and not self._dropped:
+            await claim.restore()
+            self._look()
 
     def release(self, connection: object) -> None:
         """Detach a connection."""
@@ -153,6 +167,7 @@ class StandaloneStream(StoredStream):
     def _set_listener(self, listener: StandaloneListener | None) -> None:
         if self._listener is not None:
             self._listener.end()
+        self._former = self._listener if listener is None else None
         self._claim = listener
 
     @property

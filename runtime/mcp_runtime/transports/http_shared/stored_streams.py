@@ -51,6 +51,24 @@ class StoredStream(StoringStream):
             await self._worker.send(previous, "stream", stream=self.id, hint="release", token=token)
         self.last = max(self.last, await self._worker.store.last(self._worker.stream_prefix + self.id))
 
+    async def live_on(self) -> None:
+        """Let the stream be stored, and found by the worker that writes it, while it is open."""
+        if self._claim is not None and self.is_attached:
+            await self._worker.store.touch(self._worker.key("holder", self.id), self._ttl)
+        await super().live_on()
+
+    async def restore(self) -> None:
+        """Go on after the store has lost its past."""
+        if self._claim is not None and self.is_attached:
+            await self._claim.restore()
+            self._look()
+        await super().restore()
+
+    def resume_after(self, number: int) -> None:
+        """Know the number of the last message that the client has got, which the store may have lost."""
+        if self._owner is None:
+            self.last = max(self.last, number)
+
     def on_hint(self, hint: str, token: str = "") -> None:
         """Look for "news", "release" the connection with a token for another one, or "close" it."""
         if hint == "news":
@@ -113,6 +131,8 @@ class StoredStream(StoringStream):
                 if entries is None:
                     await response.flush()
                     entries = await read_messages(self._worker, self.id, cursor, PAGE)
+                if not entries and writes and self._attached is connection:
+                    await self._fail()  # What was stored is gone.
                 if not entries or self._attached is not connection:
                     break
                 ends = entries[-1][1] == END

@@ -23,6 +23,7 @@ _NOTHING: Final[list[bytes]] = []  # One object, which is not changed: very many
 _NO_SCOPES: Final[frozenset[str]] = frozenset()  # One object: an empty frozenset has 216 bytes.
 _LONG: Final = STREAM_LIMIT // 2  # Messages after which the first entry may be deleted.
 _FINISHED_SECONDS: Final = 300.0  # Seconds for which a finished stream can be resumed.
+_LOST: Final = "the store of this server has lost messages of this call, which may have run"
 
 
 class StreamOwner(Protocol):
@@ -37,6 +38,10 @@ class StreamOwner(Protocol):
         """Store its state. Raises StoreUnavailableError."""
         ...
 
+    def abandon(self, requests: Sequence[Id], reason: str) -> None:
+        """Cancel the handlers of requests, whose stream has ended with an error."""
+        ...
+
 
 class _NoOwner:
     """The owner of a stream whose messages depend on no state of a session."""
@@ -44,6 +49,9 @@ class _NoOwner:
     has_changed = False
 
     async def save(self) -> None:
+        """Do nothing."""
+
+    def abandon(self, requests: Sequence[Id], reason: str) -> None:
         """Do nothing."""
 
 
@@ -271,6 +279,45 @@ class StoringStream(SSEStream):
         """Look whether there are messages to send."""
         self._notify()
 
+    # ---- when time passes, and when the store has lost its past ------------------------------------------------------
+
+    async def live_on(self) -> None:
+        """Let the messages be stored while the stream is open, however long nothing is sent. Raises
+        StoreUnavailableError."""
+        if self._owner is None or self._ending:
+            return
+        if self._stored:
+            await self._append([])
+        if self._scopes is not None:
+            await self.register()
+
+    async def restore(self) -> None:
+        """Go on after the store has lost its past, or fail, if the client has not got all that is lost. Raises
+        StoreUnavailableError."""
+        if self._dropped or self._owner is None:
+            return
+        if self._stored and await self._worker.store.last(self._worker.stream_prefix + self.id) < self._stored:
+            is_delivered = self._delivered + self._ending >= self._stored
+            if not is_delivered or not (self._ending or self._attached is not None):
+                return await self._fail()
+        if self._scopes is not None and not self._ending:
+            await self.register()
+
+    async def _fail(self) -> None:
+        """End the stream with errors for its requests."""
+        errors = failures(self.requests, [], _LOST)
+        if self._ending:
+            self._stored = await self._append([*errors, END])
+        else:
+            for error in errors:
+                self.put(error)
+            self.finish()
+            self.store_soon()
+        if self._owner is not None:
+            self._owner.abandon(self.requests, _LOST)
+        await self.register()
+        self._notify()
+
     # ---- what other workers have to know -----------------------------------------------------------------------------
 
     async def register(self) -> None:
@@ -287,15 +334,21 @@ class StoringStream(SSEStream):
         """Return the scopes that the request of this stream has needed."""
         if self._owner is not None:
             return sorted(self._checked_scopes())
-        return [*(await Registration.of(self._worker, self.id)).scopes]
+        registration = await Registration.of(self._worker, self.id)
+        self.requests = registration.requests  # For the errors, should the store lose the registration.
+        return [*registration.scopes]
+
+    def _known_number(self) -> int:
+        """Return the number of the last message that the client has, or that the store has had."""
+        return max(self._stored, self._delivered, 0 if self._owner is not None else self.last)
 
     async def end_failed(self, reason: str) -> None:
         """End a stream that its worker does not write any more: its requests fail, unless they were answered before."""
-        is_writer = self._owner is not None
-        requests = self.requests if is_writer else (await Registration.of(self._worker, self.id)).requests
+        requests = self.requests or (await Registration.of(self._worker, self.id)).requests
         entries = await read_messages(self._worker, self.id, 0, STREAM_LIMIT)
         if not entries or entries[-1][1] != END:
             rest = [*failures(requests, entries, reason), END]
-            self.last = await self._worker.append(self.id, rest, _FINISHED_SECONDS, entries[-1][0] if entries else 0)
+            last = max(entries[-1][0] if entries else 0, self._known_number())
+            self.last = await self._worker.append(self.id, rest, _FINISHED_SECONDS, last)
         self._notify()
         await self._send_to_holder("news")

@@ -99,12 +99,18 @@ class StreamClaim:
             is_stored = await store.put(key, record, self._ttl, expected=former)
             if not is_stored and await store.get(key) is None:  # The record has expired.
                 is_stored = await store.put(key, record, self._ttl, expected=None)
+            elif not is_stored and await self._worker.has_lost():  # The record is older than what was lost.
+                is_stored = await store.put(key, record, self._ttl)
         except StoreUnavailableError:  # Nothing is sent, but the record may have been changed.
             self._worker.spawn(self._worker.retry(lambda: store.put(key, former, self._ttl, expected=record)))
             raise
         if is_stored:
             self._record = record
         return is_stored
+
+    async def restore(self) -> None:
+        """Store the record again, after the store has lost its past. Raises StoreUnavailableError."""
+        await self._worker.store.put(self._worker.key("holder", self._id), self._record, self._ttl)
 
     async def give_back(self) -> bool:
         """Undo the last `advance`, before anything was sent. Return False if the stream is taken over already."""

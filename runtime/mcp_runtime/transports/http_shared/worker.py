@@ -1,4 +1,10 @@
-"""One worker of an endpoint: its id, its part of the store, and the messages that workers send each other."""
+"""One worker of an endpoint: its id, its part of the store, and the messages that workers send each other.
+
+A message of `send` and `broadcast` is a hint, which may be lost. One of `deliver` and `deliver_to_all` is stored, and
+is handled once by each worker that it is for, also if the store loses it. A worker looks every two seconds, and
+whenever messages may have been lost, whether the store has lost its past (`life_signs`). Then it stores again what it
+knows: its sign of life, its mail that was not read, and what the functions of `on_loss` store.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +12,18 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 from weakref import WeakSet
 
 from pydantic_core import from_json, to_json
 
+from ...aio import clock
+from ...session.tracing import metrics_module
 from ...stores.primitives import NumberedEntry, PromptStore, Store, StoreClosedError, StoreUnavailableError
 from ...stores.retrying_store import RetryingStore, retry
+from .life_signs import LifeSigns
+from .mailbox import Mailbox
 
 _log: Final = logging.getLogger(__name__)
 
@@ -20,16 +31,21 @@ _REQUEST_SECONDS: Final = 2.0  # Seconds for which a request waits for a store t
 _STREAM_SECONDS: Final = 15.0  # Seconds for which what a stream sends waits for it.
 _TICK: Final = 2.0  # Seconds between two signs of life.
 _ALIVE_SECONDS: Final = 10.0  # Seconds after its last sign of life at which a worker counts as ended.
-_MAIL_SECONDS: Final = 60.0  # Seconds for which messages to a worker are stored.
+_KEEP_SECONDS: Final = 300.0  # Seconds between two renewals of what has to be stored as long as this worker runs.
+_RESTORING_SECONDS: Final = 2.0  # Seconds after a loss in which all workers have stored again what they know.
+_CHECK_SECONDS: Final = 10.0  # Seconds between two questions whether streams are still written.
 _CLOSING: Final = 0.01  # Seconds between two looks for what is still to be stored.
+RESTORE_PAUSE: Final = 0.05  # Seconds between two looks for what another worker may store again.
 _RECENT: Final = 0.1  # Seconds.
 _DROPPED: Final = 64  # Streams that are deleted together.
 _ID_LENGTH: Final = 8  # Characters of the id of a worker.
 
+_LOST: Final = "the store of this server has lost the end of this call, which has run"
 _ENDED: Final = "the worker that ran this call has ended; it may have run in part"
 _UNREACHABLE: Final = "the store of this server could not be reached; the call may have run"
 
 Receive = Callable[[dict[str, Any]], None]
+Restore = Callable[[], Awaitable[None]]
 _ResultT = TypeVar("_ResultT")
 
 
@@ -62,13 +78,15 @@ class UnstoredStream(Protocol):
 class Worker:
     """One of the processes that serve an endpoint. Its id begins the ids of what only it can serve."""
 
-    def __init__(self, store: Store, namespace: str) -> None:
+    def __init__(self, store: Store, namespace: str, *, begins_late: bool = False) -> None:
         """Create a worker.
 
         Args:
             store: The store of all workers.
             namespace: The name of the server; servers of other names do not share their sessions.
+            begins_late: It may see the store for the first time after a loss, which the others have to notice.
         """
+        self._begins_late = begins_late
         self.store = RetryingStore(store, _REQUEST_SECONDS)
         self.is_prompt = isinstance(store, PromptStore)
         self.id = secrets.token_hex(_ID_LENGTH // 2)
@@ -81,8 +99,15 @@ class Worker:
         self.watched: WeakSet[WatchedStream] = WeakSet()
         self.unstored: set[UnstoredStream] = set()  # Streams with messages that are not stored yet.
         self.unwritten: set[WatchedStream] = set()  # Streams with messages that could not be stored.
-        self._mail = 0  # The number of the last message to this worker that was read.
-        self._reading = asyncio.Lock()
+        self._life = LifeSigns(self.store, self.id, self.key, _ALIVE_SECONDS)
+        self._mail = Mailbox(self.store, self.id, self.key, self._handle)
+        self._restorers: list[Restore] = []
+        self._keepers: list[Restore] = []
+        self._keep_at = 0.0
+        self._check_at = 0.0
+        self._restoring_until = float("-inf")
+        self._is_restoring = False
+        self.is_restored = True  # False from a loss of the store until what this worker knows is stored again.
         self._last_token = 0
         self._recent = float("-inf")  # See `recent`.
         self._dropped: list[str] = []  # The ids of streams that are deleted together.
@@ -115,12 +140,34 @@ class Worker:
         """Call a function with the fields of the messages of one kind."""
         self._receivers[kind] = receive
 
+    def on_loss(self, restore: Restore) -> None:
+        """Call a function when the store has lost its past. It stores again what this worker knows, and may be called
+        more than once."""
+        self._restorers.append(restore)
+
+    def keep(self, renew: Restore) -> None:
+        """Call a function every few minutes, and when the store has lost its past: it stores what has to be stored as
+        long as this worker runs."""
+        self._keepers.append(renew)
+
+    @property
+    def is_subscribed(self) -> bool:
+        """True if messages are received."""
+        return self._ticking is not None
+
     async def subscribe(self) -> None:
         """Receive messages from now on."""
         await self.store.subscribe(self.key("worker", self.id), self._receive)
         await self.store.subscribe(self.key("workers"), self._receive)
-        await self._show_life()
         if self._ticking is None:
+            await self._mail.open()
+        await self.look()
+        if self._begins_late and self._ticking is None:
+            self._life.give_time()
+            if self._life.has_begun:
+                self._restoring_until = clock.monotonic() + _RESTORING_SECONDS
+        if self._ticking is None:
+            self._keep_at = clock.monotonic() + _KEEP_SECONDS
             self._ticking = asyncio.get_running_loop().create_task(self._tick())
 
     async def send(self, worker: str, kind: str, **fields: Any) -> None:
@@ -133,9 +180,13 @@ class Worker:
 
     async def deliver(self, worker: str, kind: str, **fields: Any) -> None:
         """Send a message to another worker, which gets it once."""
-        entry = to_json({"kind": kind, **fields})
-        await self.store.append(self.key("mail", worker), [entry], _MAIL_SECONDS, token=self.new_token())
+        await self._mail.send(worker, self.new_token(), kind, fields)
         await self.send(worker, "mail")
+
+    async def deliver_to_all(self, kind: str, **fields: Any) -> None:
+        """Send a message to all other workers, each of which gets it once."""
+        await self._mail.send("", self.new_token(), kind, fields)
+        await self.broadcast("mail")
 
     def new_token(self) -> str:
         """Return a text that no other command has."""
@@ -146,22 +197,21 @@ class Worker:
         if not message:  # Messages may have been lost.
             for stream in list(self.streams.values()):
                 stream.on_hint("news")
-            self.spawn(self._read_mail())
+            self.spawn(self.look())
+            self.spawn(self._mail.read())
             if (receive := self._receivers.get("gap")) is not None:
                 receive({})
-            return
-        fields = from_json(message)
+        else:
+            self._handle(from_json(message))
+
+    def _handle(self, fields: dict[str, Any]) -> None:
         kind = fields.pop("kind")
         if kind == "mail":
-            self.spawn(self._read_mail())
+            self.spawn(self._mail.read())
+        elif kind == "lost":
+            self.spawn(self.look())
         elif (receive := self._receivers.get(kind)) is not None:
             receive(fields)
-
-    async def _read_mail(self) -> None:
-        async with self._reading:
-            for number, entry in await self.store.read(self.key("mail", self.id), self._mail):
-                self._mail = number
-                self._receive(entry)
 
     def leave(self, stream: WatchedStream, is_watched: bool) -> None:
         """Give a stream no hints any more, and do not watch who writes it: it has no connection here."""
@@ -173,11 +223,68 @@ class Worker:
     # ---- signs of life -----------------------------------------------------------------------------------------------
 
     async def is_alive(self, worker: str) -> bool:
-        """Return True if a worker has lately shown that it runs."""
-        return worker == self.id or await self.store.get(self.key("alive", worker)) is not None
+        """Return True if a worker has lately shown that it runs, or if the store has lost that."""
+        if worker == self.id or await self._life.shows_life(worker):
+            return True
+        await self.look()
+        return clock.monotonic() < self._life.unsure_until or await self._life.shows_life(worker)
 
-    async def _show_life(self) -> None:
-        await self.store.put(self.key("alive", self.id), b"1", _ALIVE_SECONDS)
+    async def look(self) -> bool:
+        """Show that this worker runs. Return True if the store has lost its past since this was last called; then what
+        this worker knows is stored again. Raises StoreUnavailableError."""
+        return await self._noticed(await self._life.look(self._mail.read_number))
+
+    async def has_lost(self) -> bool:
+        """Return True if the store has lost its past just now: what is not there may soon be there again. Raises
+        StoreUnavailableError."""
+        await self.look()
+        return self.is_restoring
+
+    async def restored(self, read: Callable[[], Awaitable[_ResultT | None]]) -> _ResultT | None:
+        """Return what a function finds in the store, or what another worker stores again soon after a loss. Raises
+        StoreUnavailableError."""
+        while (found := await read()) is None and await self.has_lost():  # noqa: ASYNC110
+            await asyncio.sleep(RESTORE_PAUSE)
+        return found
+
+    @property
+    def is_restoring(self) -> bool:
+        """True shortly after a loss, or after a pause in which much may have expired: other workers may be storing
+        again what they know."""
+        return clock.monotonic() < max(self._restoring_until, self._life.paused_at + _RESTORING_SECONDS)
+
+    async def _look_quickly(self) -> bool:
+        return await self._noticed(await self._life.look_quickly())
+
+    async def _noticed(self, is_lost: bool) -> bool:
+        if is_lost:
+            self._restoring_until = clock.monotonic() + _RESTORING_SECONDS
+            self.is_restored = False
+            self._report_loss()
+        if not self.is_restored and not self._is_restoring:
+            await self._restore()
+        return is_lost
+
+    def _report_loss(self) -> None:
+        if self._begins_late:
+            return  # The worker of the endpoint says so.
+        _log.warning(
+            "the store of the workers has lost its past: it was emptied, or started again from an older state. Open "
+            "sessions and streams go on; calls of which messages are lost fail, and what else was stored is gone"
+        )
+        if (metrics := metrics_module("store_losses")) is not None:
+            metrics.count_loss()
+
+    async def _restore(self) -> None:
+        """Store again what this worker knows. It is repeated when the store could not be reached."""
+        self._is_restoring = True
+        try:
+            await self.broadcast("lost")
+            for restore in (*self._restorers, *self._keepers, self._mail.sent.append_again, self._mail.read):
+                await restore()
+            self.is_restored = True
+        finally:
+            self._is_restoring = False
 
     async def _tick(self) -> None:
         """Show that this worker runs, read what hints were lost of, and end the streams whose workers have ended."""
@@ -185,13 +292,21 @@ class Worker:
             await asyncio.sleep(_TICK)
             try:
                 self._store_rest()
-                await self._show_life()
-                await self._read_mail()
+                await self.look()
+                await self._mail.read()
+                await self._mail.settle(self._life, self._look_quickly)
+                await self._keep()
                 await self._end_failed()
             except StoreClosedError:
                 return
             except StoreUnavailableError as error:
                 _log.warning("the store of the workers cannot be reached: %s", error)
+
+    async def _keep(self) -> None:
+        if clock.monotonic() >= self._keep_at:
+            for renew in self._keepers:
+                await renew()
+            self._keep_at = clock.monotonic() + _KEEP_SECONDS
 
     def _store_rest(self) -> None:
         for stream in list(self.unstored):
@@ -202,10 +317,32 @@ class Worker:
         for stream in list(self.unwritten):
             await stream.end_failed(_UNREACHABLE)
             self.unwritten.discard(stream)
+        alive: dict[str, bool] = {}
+        await self._check_writers()
         for stream in list(self.watched):
-            if not await self.is_alive(stream.id[:_ID_LENGTH]):
+            writer = stream.id[:_ID_LENGTH]
+            if writer not in alive:
+                alive[writer] = await self.is_alive(writer)
+            if not alive[writer]:
                 await stream.end_failed(_ENDED)
                 self.watched.discard(stream)
+
+    async def _check_writers(self) -> None:
+        """Ask the workers that write the streams which are sent here whether they still do: a store that has lost their
+        ends does not say so."""
+        if clock.monotonic() < self._check_at:
+            return
+        self._check_at = clock.monotonic() + _CHECK_SECONDS
+        writers: dict[str, list[str]] = {}
+        for stream in self.watched:
+            writers.setdefault(stream.id[:_ID_LENGTH], []).append(stream.id)
+        for writer, streams in writers.items():
+            await self.send(writer, "check", streams=streams, sender=self.id)
+
+    def end_unwritten(self, ids: Sequence[str]) -> None:
+        """End streams that their workers do not write any more, unless the store has their ends."""
+        for stream in [stream for stream in self.watched if stream.id in ids]:
+            self.spawn(self.retry(partial(stream.end_failed, _LOST)))
 
     def drop(self, stream: str) -> None:
         """Delete a stream, together with others or with the session."""
@@ -243,7 +380,7 @@ class Worker:
             self._ticking.cancel()
             await asyncio.wait([self._ticking])
             try:
-                await self.store.store.delete(self.key("alive", self.id))
+                await self._life.leave()
             except StoreUnavailableError as error:
                 _log.debug("a worker could not take its leave: %s", error)
         await self.store.close()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final
 
+from ....aio import clock as clocks
 from ....errors import LocalError
 from ....stores.primitives import Store
 from ....stores.retrying_store import RetryingStore
@@ -29,14 +29,14 @@ class StoreStorage:
     """
 
     def __init__(
-        self, store: str | Store, *, name: str = "authorization", clock: Callable[[], float] = time.time
+        self, store: str | Store, *, name: str = "authorization", clock: Callable[[], float] | None = None
     ) -> None:
         """Use a store, which it connects to with its first command.
 
         Args:
             store: "sqlite:///path", "redis://host", or a Store.
             name: The beginning of all keys; servers with one name share what they have. Default "authorization".
-            clock: Returns the current time in seconds since the epoch. Default `time.time`.
+            clock: Returns the current time in seconds since the epoch. Default: that of the runtime.
 
         Raises LocalError for "memory", and for what `store=` of `run` does not take either.
         """
@@ -44,7 +44,8 @@ class StoreStorage:
         if opened is None:
             raise LocalError('StoreStorage(): store="memory" is what SQLiteStorage() has; write store="redis://host"')
         self._store = RetryingStore(opened, _REQUEST_SECONDS)
-        self._name, self._clock = name, clock
+        self._name = name
+        self._clock = clocks.wall if clock is None else clock
         self._unused_seconds = _UNUSED_SECONDS
 
     async def close(self) -> None:

@@ -1,0 +1,122 @@
+"""Time that passes for a store, and stores that lose what they had.
+
+A store in memory or in SQLite reads the clock of the runtime. The keys of a Redis expire by its own clock, which no
+test moves: when time passes, a script shortens the time to live of each key by as much, in the real Redis, and deletes
+the keys whose time is over. So the commands, the scripts and the deletions are those of Redis; only who counts the
+seconds is not. The time in the numbers of its streams is the real one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from support.clock import MovableClock, settle
+
+from mcp_runtime.stores.in_memory import InMemoryStore
+
+STEP = 5.0  # Seconds that pass at once while workers go on: less than those after which one counts as ended.
+PASS = """
+local passed, gone = tonumber(ARGV[1]), 0
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local left = redis.call('PTTL', key)
+  if left >= 0 then gone = gone + redis.call('PEXPIRE', key, math.max(left - passed, 0)) end
+end
+return gone
+"""
+TABLES = ("records", "counters", "streams", "entries", "messages", "sqlite_sequence")
+MEMORY = ("_records", "_counters", "_streams")
+
+
+class Passing:
+    """A store whose time passes with a clock, and that can lose all that it has, or what it had last."""
+
+    def __init__(self, place: Any, clock: MovableClock) -> None:
+        self.place, self.clock = place, clock
+        self._kept: Any = None
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass in which nothing runs: neither workers nor store nor clients."""
+        self.clock.forward(seconds)
+        if self._is_redis:
+            with closing(self._client()) as client:
+                client.eval(PASS, 0, int(seconds * 1000))
+
+    async def quiet(self, seconds: float) -> None:
+        """Let time pass in which clients do nothing, while workers go on."""
+        while seconds > 0:
+            self.sleep(min(STEP, seconds))
+            seconds -= STEP
+            await self.turns()
+
+    async def turns(self) -> None:
+        """Let workers do what is due."""
+        await settle()
+        if not isinstance(self.place, InMemoryStore):
+            await asyncio.sleep(0.03)  # Redis answers, and what is looked for every 20 ms is seen.
+
+    def lose(self) -> None:
+        """Lose everything, as after FLUSHALL, or a start without what was there before."""
+        self._replace(None)
+
+    def keep(self) -> None:
+        """Remember what there is, as a snapshot or a replica does."""
+        if isinstance(self.place, InMemoryStore):
+            self._kept = {name: copy.deepcopy(getattr(self.place, name)) for name in MEMORY}
+        elif self._is_redis:
+            with closing(self._client()) as client:
+                self._kept = [(key, client.pttl(key), client.dump(key)) for key in client.scan_iter()]
+        else:
+            with closing(self._file()) as file:
+                self._kept = {name: file.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES}
+
+    def go_back(self) -> None:
+        """Have again what there was at `keep`, and nothing since."""
+        self._replace(self._kept)
+
+    def _replace(self, kept: Any) -> None:
+        if isinstance(self.place, InMemoryStore):
+            for name in MEMORY:
+                setattr(self.place, name, copy.deepcopy((kept or {}).get(name, {})))
+        elif self._is_redis:
+            with closing(self._client()) as client:
+                client.flushdb()
+                for key, left, value in kept or ():
+                    client.restore(key, max(left, 0), value)
+        elif kept is None:
+            for path in self._path.parent.glob(f"{self._path.name}*"):
+                path.unlink()
+        else:
+            changes = self._path.with_name(f"{self._path.name}-changes")
+            with closing(self._file()) as file:
+                file.execute("BEGIN IMMEDIATE")
+                counts = memoryview(bytearray(changes.read_bytes())).cast("Q")
+                changes_now = b"".join(((count | 1) + 2).to_bytes(8, sys.byteorder) for count in counts)
+                with changes.open("r+b") as opened:
+                    opened.write(changes_now)
+                for name in TABLES:
+                    file.execute(f"DELETE FROM {name}")
+                    for row in kept[name]:
+                        file.execute(f"INSERT INTO {name} VALUES ({','.join('?' * len(row))})", row)
+                file.execute("COMMIT")
+
+    @property
+    def _is_redis(self) -> bool:
+        return str(self.place).startswith("redis")
+
+    def _client(self) -> Any:
+        from redis import Redis
+
+        return Redis.from_url(self.place)
+
+    def _file(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, isolation_level=None, timeout=10)
+
+    @property
+    def _path(self) -> Path:
+        return Path(str(self.place).removeprefix("sqlite:///"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from contextvars import Context
 from typing import Any
 
 
@@ -18,10 +19,13 @@ class SharedLifespan:
         self._task: asyncio.Task[None] | None = None
 
     async def state(self) -> Any:
-        """Return what the lifespan yields; start it if needed. Raises what the lifespan raises."""
+        """Return what the lifespan yields; start it if needed. Raises what the lifespan raises.
+
+        It is started for all, in an empty context: who needs it first may be cancelled.
+        """
         if self._state is None:
             self._state = asyncio.get_running_loop().create_future()
-            self._task = asyncio.create_task(self._run(self._state))
+            self._task = asyncio.get_running_loop().create_task(self._run(self._state), context=Context())
         return self._state.result() if self._state.done() else await asyncio.shield(self._state)
 
     async def end(self) -> None:

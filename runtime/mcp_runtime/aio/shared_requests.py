@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from contextlib import AsyncExitStack
 from typing import Any, Generic, TypeVar
 
+from .shared_work import SharedWorks
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -23,22 +25,16 @@ class SharedRequests(Generic[K, V]):
             at_once_of_group: The same for those of one group, such as a host. Default None: no further limit.
         """
         self._slots = asyncio.Semaphore(at_once)
-        self._seconds = seconds
         self._at_once_of_group = at_once_of_group
         self._groups: dict[Hashable, _Group] = {}
-        self._running: dict[K, asyncio.Task[V]] = {}
+        self._running: SharedWorks[K, V] = SharedWorks("a request to another server", seconds)
 
     async def run(self, key: K, request: Callable[[], Coroutine[Any, Any, V]], group: Hashable = None) -> V:
         """Return the result of the running request with this key, or else of a new one. Raises TimeoutError."""
-        task = self._running.get(key)
-        if task is None or task.done():
-            task = self._running[key] = asyncio.get_running_loop().create_task(self._run(request, group))
-            task.add_done_callback(lambda done: self._forget(key, done))
-        # A caller that is cancelled leaves the request to the others.
-        return await asyncio.shield(task)
+        return await self._running.run(key, lambda: self._run(request, group))
 
     async def _run(self, request: Callable[[], Awaitable[V]], group: Hashable) -> V:
-        async with asyncio.timeout(self._seconds), AsyncExitStack() as slots:
+        async with AsyncExitStack() as slots:
             if self._at_once_of_group is not None:
                 members = self._groups.setdefault(group, _Group(self._at_once_of_group))
                 members.count += 1
@@ -51,12 +47,6 @@ class SharedRequests(Generic[K, V]):
         members.count -= 1
         if not members.count:
             del self._groups[group]
-
-    def _forget(self, key: K, task: asyncio.Task[V]) -> None:
-        if self._running.get(key) is task:
-            del self._running[key]
-        if not task.cancelled():
-            task.exception()  # Callers have it; without one left, it is of no interest.
 
 
 class _Group:

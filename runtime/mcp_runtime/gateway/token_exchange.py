@@ -5,7 +5,6 @@ RFC 8693: https://www.rfc-editor.org/rfc/rfc8693
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, Final
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from ..aio.shared_work import SharedWork
 from ..auth.client.storage import OAuthClientInformation
 from ..auth.client.token_endpoint import TokenEndpoint
 from ..auth.http import AuthHTTPClient
@@ -75,7 +75,7 @@ class UserToken(httpx2.Auth):
         self._exchange = exchange
         self._subject, self._expires_at = "", float("inf")
         self._token: tuple[str, float] | None = None
-        self._lock = asyncio.Lock()
+        self._exchanging: SharedWork[tuple[str, float]] = SharedWork("the token exchange")
 
     def use(self, subject_token: str, expires_at: float | None) -> None:
         """Use the token that the last request of the user had. Nothing outlives it."""
@@ -100,14 +100,13 @@ class UserToken(httpx2.Auth):
 
     async def _current(self, refused: str | None = None) -> tuple[str, bool]:
         """Return the token, and whether it was exchanged just now. Raises AuthorizationError."""
-        async with self._lock:
-            now, token = self._exchange.clock(), self._token
-            if self._expires_at <= now:
-                raise AuthorizationError("the token of the user has expired")
-            if token is not None and token[0] != refused and token[1] - _RENEW_BEFORE > now:
-                return token[0], False
-            self._token = await self._exchange.exchanged(self._subject)
-            return self._token[0], True
+        now, token = self._exchange.clock(), self._token
+        if self._expires_at <= now:
+            raise AuthorizationError("the token of the user has expired")
+        if token is not None and token[0] != refused and token[1] - _RENEW_BEFORE > now:
+            return token[0], False
+        self._token = await self._exchanging.run(lambda: self._exchange.exchanged(self._subject))
+        return self._token[0], True
 
 
 def bearer_token(headers: Any) -> str | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+from support.cancelled_steps import each_wait, steps
 
 from mcp_runtime.aio.lifespan import SharedLifespan
 
@@ -42,3 +44,29 @@ async def test_one_that_was_never_used_ends_at_once_and_one_that_fails_fails_for
         with pytest.raises(OSError, match="no database"):
             await shared.state()
     await shared.end()
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError("a library"), GeneratorExit()])
+async def test_one_that_ends_by_no_ordinary_exception_leaves_nobody_waiting(error: BaseException) -> None:
+    @asynccontextmanager
+    async def lifespan() -> AsyncIterator[None]:
+        await asyncio.sleep(0)
+        raise error
+        yield
+
+    shared = SharedLifespan(lifespan)
+    async with asyncio.timeout(10):
+        outcomes = await asyncio.gather(*(shared.state() for _ in range(3)), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [RuntimeError] * 3
+
+
+async def test_who_needs_it_first_may_be_cancelled_at_any_time() -> None:
+    def world() -> Any:
+        @asynccontextmanager
+        async def lifespan() -> AsyncIterator[str]:
+            await steps(3)
+            yield "state"
+
+        return SharedLifespan(lifespan).state
+
+    assert await each_wait(world, "state") == 1

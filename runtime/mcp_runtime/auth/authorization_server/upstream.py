@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import secrets
@@ -11,9 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Any, Final
-from weakref import WeakValueDictionary
 
 from ...aio.bounded_cache import BoundedCache
+from ...aio.shared_work import SharedWorks
 from ...encryption import InvalidTokenError, KeyRing
 from ...errors import AuthorizationError, AuthorizationServerUnavailableError
 from ..client.grants import with_query
@@ -91,7 +90,7 @@ class UpstreamClient:
         self._issuer: AuthorizationServerMetadata | None = None
         # The grants that were checked within `recheck_seconds`.
         self._checked: BoundedCache[str, bool] = BoundedCache(_MAX_CHECKED, ttl=provider.recheck_seconds, clock=clock)
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._renewing: SharedWorks[str, OAuthToken] = SharedWorks("the renewal of an upstream token")
 
     async def start(self, encrypt: Callable[[bytes], str], request: Mapping[str, Any], decision: str) -> str:
         """Return the URL to which to redirect the browser. Raises AuthorizationError.
@@ -144,10 +143,9 @@ class UpstreamClient:
         If the token is no longer valid, revoke the grant, with all tokens of this server, and return None. Raises
         AuthorizationServerUnavailableError if the third party does not respond.
         """
-        lock = self._locks.setdefault(grant.id, asyncio.Lock())
         try:
-            async with lock:
-                return await self._current_token(grant)
+            # A refresh token is used once: whoever asks may leave, but the new one has to be stored.
+            return await self._renewing.run(grant.id, lambda: self._current_token(grant))
         except AuthorizationServerUnavailableError:
             raise
         except (AuthorizationError, InvalidTokenError) as error:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from ...aio.shared_work import SharedWork
 from ...errors import AuthorizationError, AuthorizationServerUnavailableError, LocalError
 from ...http.client_rules import REVISION_EXTENSION, NegotiatedRevision
 from ...http.urls import base_url, origin
@@ -79,6 +80,7 @@ class OAuthClientProvider(httpx2.Auth):
         self._has_resource_metadata = False
         self._challenged_scope: str | None = None
         self._requested_scopes: set[str] = set()
+        self._renewing: SharedWork[tuple[OAuthToken, bool]] = SharedWork("getting an access token")
 
     @property
     def login_timeout(self) -> float:
@@ -159,8 +161,14 @@ class OAuthClientProvider(httpx2.Auth):
         """Return a token that replaces `old`, and True if it comes from a new grant, after which another would not
         help.
 
-        Requests that wait for a token at the same time share it.
+        Requests that wait for a token at the same time share it. A refresh token is used once: the new one is stored,
+        and a login goes on, although the request that has begun it is cancelled.
         """
+        return await self._renewing.run(lambda: self._renew_alone(old, challenge, step_up))
+
+    async def _renew_alone(
+        self, old: OAuthToken | None, challenge: Mapping[str, str], step_up: bool
+    ) -> tuple[OAuthToken, bool]:
         async with self._storage.lock(self._server):
             stored = await self._storage.load(self._server)
             current = self._usable_token(stored)

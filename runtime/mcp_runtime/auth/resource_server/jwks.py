@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
@@ -10,6 +9,7 @@ from typing import Any, Final, cast
 from joserfc import jwk
 from joserfc.errors import JoseError
 
+from ...aio.shared_work import SharedWork
 from ...errors import AuthorizationError
 from ...protocol.models import is_list, is_object
 from ..http import AuthHTTPClient
@@ -45,7 +45,7 @@ class JWKSClient:
         self._clock = clock
         self._keys: dict[str | None, list[PublicKey]] = {}
         self._fetched_at = self._last_attempt = float("-inf")
-        self._lock = asyncio.Lock()
+        self._refreshing: SharedWork[None] = SharedWork(f"fetching the key set of {issuer}")
 
     async def find(self, kid: str | None, key_types: frozenset[str]) -> list[PublicKey]:
         """Return the keys with this id, or all keys if it is None, that are of one of these types.
@@ -53,9 +53,7 @@ class JWKSClient:
         Raises AuthorizationError if there is no key set.
         """
         if self._needs_refresh(kid):
-            async with self._lock:
-                if self._needs_refresh(kid):
-                    await self._refresh()
+            await self._refreshing.run(self._refresh)
         keys = [key for keys in self._keys.values() for key in keys] if kid is None else self._keys.get(kid, [])
         return [key for key in keys if key.key_type in key_types]
 

@@ -15,6 +15,7 @@ from typing import Final
 import httpx2
 
 from ...aio.pause import PauseGate
+from ...aio.shared_work import SharedWork
 from ...errors import ConnectionClosedError, HTTPStatusError, InvalidResponseError, MCPError, RemoteJSONRPCError
 from ...http.client_rules import (
     Outgoing,
@@ -44,6 +45,7 @@ ReadLarge = Callable[[bytes, Receive], Awaitable[Message | list[Message]]]
 
 _END_SECONDS: Final = 1.0  # Seconds to wait for the end of a stream after the response, to reuse its connection.
 _MAX_PAGES: Final = 100  # Pages of the list of tools.
+_REOPEN_SECONDS: Final = 60.0  # Seconds for a server to open another session.
 
 
 class LegacyServerError(Exception):
@@ -72,7 +74,7 @@ class StreamableHTTPClient:
         self._gate = gate
         self._tools = ToolHeaderCache()
         self._initialize_request: RequestMessage | None = None
-        self._reopening = asyncio.Lock()
+        self._reopening: SharedWork[None] = SharedWork("the opening of another session", _REOPEN_SECONDS)
         self._reopened_session = 0
 
     def _headers(self) -> dict[str, str]:
@@ -311,33 +313,37 @@ class StreamableHTTPClient:
 
     async def reopen(self, lost_session: str) -> None:
         """Open a new session instead of a lost one, once for all requests that fail. Raises ConnectionClosedError."""
-        async with self._reopening:
-            initialize, lifecycle = self._initialize_request, self.revision.lifecycle
-            if self.session != lost_session:
-                return
-            if initialize is None or not isinstance(lifecycle, Handshake):
-                raise ConnectionClosedError("the server has ended the session")
-            _log.warning("the server has ended the session; opening a new one")
-            self._reopened_session += 1
-            request = RequestMessage(f"reopen-{self._reopened_session}", initialize.method, initialize.params)
-            try:
-                result = await self._request_internally(request, opens=True)
-            except (MCPError, LegacyServerError) as error:
-                raise ConnectionClosedError(
-                    f"the server has ended the session, and no new one could be opened: {error}"
-                ) from None
-            if result.get("protocolVersion") != self.revision.id:
-                raise ConnectionClosedError(
-                    f"the server has ended the session, and does not support {self.revision.id} any more"
-                )
-            initialized = jsonrpc.NotificationMessage(lifecycle.initialized.method)
-            headers = post_headers(initialized, self.revision, self.session, {})
-            data = jsonrpc.notification(initialized.method, None)
-            response = await self._http.send("POST", headers, data, wait_for_response=False)
-            await response.aclose()
+        if self.session == lost_session or self._reopening.is_running:
+            await self._reopening.run(lambda: self._reopen(lost_session))
+
+    async def _reopen(self, lost_session: str) -> None:
+        if self.session != lost_session:
+            return
+        initialize, lifecycle = self._initialize_request, self.revision.lifecycle
+        if initialize is None or not isinstance(lifecycle, Handshake):
+            raise ConnectionClosedError("the server has ended the session")
+        _log.warning("the server has ended the session; opening a new one")
+        self._reopened_session += 1
+        request = RequestMessage(f"reopen-{self._reopened_session}", initialize.method, initialize.params)
+        try:
+            result = await self._request_internally(request, opens=True)
+        except (MCPError, LegacyServerError) as error:
+            raise ConnectionClosedError(
+                f"the server has ended the session, and no new one could be opened: {error}"
+            ) from None
+        if result.get("protocolVersion") != self.revision.id:
+            raise ConnectionClosedError(
+                f"the server has ended the session, and does not support {self.revision.id} any more"
+            )
+        initialized = jsonrpc.NotificationMessage(lifecycle.initialized.method)
+        headers = post_headers(initialized, self.revision, self.session, {})
+        data = jsonrpc.notification(initialized.method, None)
+        response = await self._http.send("POST", headers, data, wait_for_response=False)
+        await response.aclose()
 
     async def end_session(self) -> None:
         """Send DELETE to end the session; the server need not support it."""
+        await self._reopening.close()
         if self.session is not None:
             headers, self.session = self._headers(), None
             response = await self._http.send("DELETE", headers, wait_for_response=False)

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from ...aio.eager import first_step
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
+from ...aio.shared_work import SharedWork
 from ...aio.workers.threads import CALLER
 from ...http.asgi import Receive, Send, Sending, disconnection, respond, send_error
 from ...http.client_keys import ClientCounts
@@ -31,6 +32,8 @@ from .stream_response import send_stream
 _log: Final = logging.getLogger(__name__)
 
 _HEADERS_FRESH_SECONDS: Final = 5.0  # Seconds after which the header declarations of tools are read again.
+_HEADERS_SECONDS: Final = 5.0  # Seconds that calls wait for them: a proxy may stand before a server that is silent.
+_SILENT_SECONDS: Final = 60.0  # Seconds after which they are read again if they did not come in that time.
 _DRAIN_SECONDS: Final = 0.5  # Seconds for requests to complete when the server shuts down.
 _CANCEL_SECONDS: Final = 0.4  # Seconds for cancelled handlers to end.
 _MAX_PAGES: Final = 100  # Pages of the list of tools.
@@ -68,7 +71,7 @@ class StatelessHandler:
         self._tool_call = None if calls is None else calls.method
         self._paths: dict[str, HeaderPaths] = {}
         self._headers_expire = float("-inf")
-        self._reading: asyncio.Task[None] | None = None  # Reads the tools, once for all calls that wait for it.
+        self._reading: SharedWork[None] = SharedWork("reading the tools", _HEADERS_SECONDS)
 
     session_count = 0
 
@@ -195,8 +198,7 @@ class StatelessHandler:
         await self._wait_for_handlers(_DRAIN_SECONDS)
         for responder in self._running:
             responder.cancel()
-        if self._reading is not None:
-            self._reading.cancel()
+        await self._reading.close()
         await self._wait_for_handlers(_CANCEL_SECONDS)
         for responder in self._running:
             responder.client_disconnected(self)
@@ -220,13 +222,15 @@ class StatelessHandler:
 
     async def _load_tool_headers(self, dispatcher: Dispatcher) -> None:
         """Read the header declarations of the server's tools; calls at the same time wait for the same."""
-        if self._reading is None:
-            self._reading = self._loop.create_task(self._refresh_tool_headers(dispatcher))
-            self._reading.add_done_callback(self._tools_read)
-        await asyncio.shield(self._reading)
-
-    def _tools_read(self, _: object) -> None:
-        self._reading = None
+        try:
+            await self._reading.run(lambda: self._refresh_tool_headers(dispatcher))
+        except TimeoutError:
+            if self._loop.time() > self._headers_expire:  # Once for all calls that have waited.
+                _log.warning(
+                    "the tools were not listed within %g s: calls are served with the headers that are known",
+                    _HEADERS_SECONDS,
+                )
+                self._headers_expire = self._loop.time() + _SILENT_SECONDS
 
     async def _refresh_tool_headers(self, dispatcher: Dispatcher) -> None:
         schemas = self._revision.http.tool_schemas

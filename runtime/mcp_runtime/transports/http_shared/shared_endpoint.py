@@ -8,6 +8,7 @@ from typing import Final
 
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
+from ...aio.shared_work import SharedWork
 from ...http.asgi import Send
 from ...session.interfaces import Candidate, Service, SessionSharing, TaskQueue
 from ...stores.primitives import Store, StoreUnavailableError
@@ -44,7 +45,7 @@ class SharedEndpoint:
         self._changes = ChangeLog(self.worker, sharing)
         self._keys = SharedKeys(self.worker)
         self.worker.on_loss(self._use_keys)
-        self._opening: asyncio.Task[None] | None = None
+        self._opening: SharedWork[None] = SharedWork("connecting to the store")
         self._refreshing: asyncio.Task[None] | None = None
         self.is_open = False
 
@@ -84,14 +85,8 @@ class SharedEndpoint:
 
     async def open(self) -> None:
         """Connect to the store, once. Raises StoreUnavailableError, and may then be called again."""
-        if self._opening is None:
-            self._opening = asyncio.get_running_loop().create_task(self._open())
-        opening = self._opening
-        try:
-            await asyncio.shield(opening)
-        except Exception:
-            self._opening = None
-            raise
+        if not self.is_open:
+            await self._opening.run(self._open)
 
     async def start(self) -> None:
         """Connect to the store, and wait for one that cannot be reached yet. Raises StoreUnavailableError."""

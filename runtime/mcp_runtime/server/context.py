@@ -307,3 +307,10 @@ def bucket_key(ctx: ServerContext) -> ClientKey | ConnectionState:
     auth = channel.auth
     owner = None if auth is None else auth.owner
     return state if owner is None and not state.is_shared else client_key(owner, address_of(channel.scope))
+
+
+def share_key(ctx: ServerContext) -> ClientKey:
+    """Return what identifies the client of a request for its share of what clients use together: its user, else its
+    address. A session is no client: a client opens as many as it likes."""
+    channel = ctx._channel  # pyright: ignore[reportPrivateUsage]
+    return client_key(None if channel.auth is None else channel.auth.owner, address_of(channel.scope))

@@ -20,7 +20,8 @@ from mcp_generated import Gateway, LocalError, RemoteJSONRPCError, RequestOption
 from mcp_generated.auth import AuthenticatedUser, ResourceServer
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.app.proxy import connection_pool, forwarded_calls
+from mcp_runtime.aio import connection_pool
+from mcp_runtime.app.proxy import forwarded_calls
 
 SERVER = """
 import asyncio, os, sys
@@ -245,7 +246,7 @@ async def test_a_process_that_may_still_work_for_a_client_that_has_left_asks_no_
 
 
 async def test_a_request_that_gets_no_connection_in_time_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_pool, "_WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(connection_pool, "WAIT_SECONDS", 0.2)
     monkeypatch.setattr(connection_pool, "_LOOK_SECONDS", 0.1)
     app = Gateway({"upstreams": {"old": entry(connections=1)}}).app
     async with listening_app(app.asgi()) as port, httpx2.AsyncClient() as web:

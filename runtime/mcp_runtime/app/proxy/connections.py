@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
+from contextvars import Context
 from typing import cast
 from weakref import WeakKeyDictionary
 
+from ...aio.shared_work import joined
 from ...server.context import ConnectionState, ServerContext
 from ...server.dispatcher import ServerDispatcher
-from .connection_pool import MAX_CONNECTIONS, ConnectionPool, is_open
+from .connection_pool import MAX_CONNECTIONS, ConnectionPool
 from .forwarded_calls import SuspendedCalls
 from .front import SessionFront
 from .target_connection import Upstream
@@ -50,14 +52,16 @@ class Connections:
         has_session = not is_sessionless(state)
         key = state if has_session else self._no_session
         opening = self._of_sessions.get(key)
-        if opening is None or (opening.done() and not is_open(opening)):
+        if opening is None or (opening.done() and not _is_open(opening)):
             if opening is None and has_session:
                 state.on_detach += (lambda: self._end_session(state),)
             elif opening is not None and not opening.cancelled() and opening.exception() is None:
                 self._close_later(opening.result())
             front = SessionFront(cast(ServerDispatcher, state)) if has_session else None
-            opening = self._of_sessions[key] = asyncio.create_task(self._opened(front, ctx))
-        return await asyncio.shield(opening)
+            opening = asyncio.get_running_loop().create_task(self._opened(front, ctx), context=Context())
+            opening.add_done_callback(_note)
+            self._of_sessions[key] = opening
+        return await joined(opening, f"the connection of {self._proxy!r}")
 
     def of_request(self, ctx: ServerContext) -> AbstractAsyncContextManager[Upstream]:
         """Return a connection for one request without a session, which requests share where nothing could be mixed."""
@@ -66,7 +70,7 @@ class Connections:
     def existing(self, state: ConnectionState) -> Upstream | None:
         """Return the connection of a session if it is open."""
         opening = self._of_sessions.get(state)
-        return opening.result() if opening is not None and is_open(opening) else None
+        return opening.result() if opening is not None and _is_open(opening) else None
 
     async def close(self) -> None:
         """Close all connections, and wait until they are closed."""
@@ -107,6 +111,17 @@ class Connections:
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
         return task
+
+
+def _is_open(opening: asyncio.Task[Upstream]) -> bool:
+    """Return True if a connection was opened, and is open."""
+    return opening.done() and not opening.cancelled() and opening.exception() is None and opening.result().is_open
+
+
+def _note(opening: asyncio.Task[Upstream]) -> None:
+    """Note the error of an opening: those that wait have it, and without one left it is of no interest."""
+    if not opening.cancelled():
+        opening.exception()
 
 
 def is_sessionless(state: ConnectionState) -> bool:

@@ -11,7 +11,7 @@ from ..translation.losses import LossCounter
 from ..upstream.bridge_targets import Connector, Target
 from ..upstream.link import Link
 from ..upstream.opening import ClientDetails, Opener
-from ..upstream.pools import MAX_LINKS, LinkPools
+from ..upstream.pools import MAX_LINKS, LinkPool
 
 _SWEEPS: Final = 4  # How often links are looked at in the time that they may be idle.
 
@@ -66,7 +66,7 @@ class BridgeState:
         self.settings = settings
         self.losses = LossCounter()
         self.opener = Opener(Connector(target), package, self.losses)
-        self.pools = LinkPools(settings.connections, self.close_later)
+        self.pool = LinkPool(settings.connections, self.opener, self.close_later, settings.is_single)
         self.links: set[Link] = set()
         self.shared: SharedConnections | None = None
         self._closing: set[asyncio.Task[None]] = set()
@@ -82,7 +82,7 @@ class BridgeState:
         while True:
             await asyncio.sleep(idle / _SWEEPS)
             since = loop.time() - idle
-            self.pools.close_idle(since)
+            self.pool.close_idle(since)
             for link in [link for link in self.links if link.last_used < since and not link.running]:
                 if not link.users:
                     self.close_later(link)
@@ -101,7 +101,7 @@ class BridgeState:
             self._sweeper.cancel()
             with suppress(asyncio.CancelledError):
                 await self._sweeper
-        await self.pools.close()
+        await self.pool.close()
         if self.shared is not None:
             await self.shared.close()
         for link in list(self.links):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -26,7 +26,7 @@ from ..translation.revision_translation import (
 )
 from ..upstream.link import SUBSCRIPTION, Call, Link
 from ..upstream.opening import ClientDetails
-from ..upstream.pools import LinkPool, open_link
+from ..upstream.pools import Borrower
 from .bridge_state import BridgeState
 from .client_subscriptions import Listener
 from .dispatching import RelayBase
@@ -54,7 +54,7 @@ class RequestRelay(RelayBase):
         self._stream_counts = StreamCounts(stream_limits)
         self._listening: dict[asyncio.Task[Any], None] = {}
         self._failure: JSONRPCError | None = None  # Why the only client got no connection when it discovered.
-        state.pools.end_waiting = self._suspended.end_oldest
+        state.pool.end_waiting.append(self._suspended.end_oldest)
 
     @property
     def lifecycle(self) -> Stateless:
@@ -65,6 +65,8 @@ class RequestRelay(RelayBase):
     def detach(self) -> None:
         """End the calls that wait for input, and the subscriptions: their requests get their results."""
         self._suspended.close()
+        if (end := self._suspended.end_oldest) in self.state.pool.end_waiting:
+            self.state.pool.end_waiting.remove(end)
         for task in list(self._listening):
             task.cancel("detached")
 
@@ -79,20 +81,20 @@ class RequestRelay(RelayBase):
             exchange.call.token = meta.get("progressToken")
             exchange.answer(params.get("inputResponses"))
             return await self._result_of(exchange, method)
-        pool = self._pool(channel, meta)
+        pool, borrower = self.state.pool, self._borrower(channel, meta)
         if method == self.lifecycle.listen.method:
-            return await self._listen(pool, channel, id, params)
+            return await self._listen(borrower, channel, id, params)
 
-        def gets_messages(link: Link) -> bool:
-            return _LEVEL in meta or (bool(meta[_CAPABILITIES]) and not link.translation.up_is_stateless)
+        def gets_messages(up_is_stateless: bool) -> bool:
+            return _LEVEL in meta or (bool(meta[_CAPABILITIES]) and not up_is_stateless)
 
         try:
-            link = await pool.acquire(gets_messages)
+            link = await pool.acquire(borrower, self, gets_messages)
         except JSONRPCError as error:
             self._failure = error if self.state.settings.is_single else None
             raise
         self._failure = None
-        release = partial(pool.release, link, held=gets_messages(link))
+        release = partial(pool.release, link, held=gets_messages(link.translation.up_is_stateless))
         if input_required_fields(self.revision, method) and not link.translation.up_is_stateless:
             return await self._call(link, Call(channel, id, method), params, release)
         try:
@@ -117,19 +119,13 @@ class RequestRelay(RelayBase):
             raise JSONRPCError(code, f"unsupported protocol version {meta[_VERSION]!r}", data)
         return meta
 
-    def _pool(self, channel: Channel, meta: dict[str, Any]) -> LinkPool:
-        """Return the links of a client: those of the same user with the same capabilities."""
-        settings, capabilities = self.state.settings, meta[_CAPABILITIES]
-        key: Hashable = (
-            (id(self),) if settings.is_single else (_owner(channel), json.dumps(capabilities, sort_keys=True))
-        )
-        info, owner = meta.get(_INFO), _owner(channel)
-        client = ClientDetails(self.revision, capabilities, info if is_object(info) else {"name": "", "version": ""})
-
-        def make() -> asyncio.Future[Link]:
-            return asyncio.ensure_future(open_link(self.state.opener, client, self, owner))
-
-        return self.state.pools.of(key, make, settings.is_single)
+    def _borrower(self, channel: Channel, meta: dict[str, Any]) -> Borrower:
+        """Return who sends a request: clients of the same user with the same capabilities may use the same link."""
+        capabilities, owner, info = meta[_CAPABILITIES], _owner(channel), meta.get(_INFO)
+        details = ClientDetails(self.revision, capabilities, info if is_object(info) else {"name": "", "version": ""})
+        distinct = () if self.state.settings.is_single else (owner, json.dumps(capabilities, sort_keys=True))
+        client = client_key(None if channel.auth is None else channel.auth.owner, address_of(channel.scope))
+        return Borrower(client, (self, *distinct), details, owner)
 
     async def _pass(self, link: Link, call: Call, params: dict[str, Any]) -> Any:
         """Return the result of an upstream that has no sessions either."""
@@ -175,17 +171,17 @@ class RequestRelay(RelayBase):
             self._suspended.add(exchange)
         return result
 
-    async def _listen(self, pool: LinkPool, channel: Channel, id: Id, params: dict[str, Any]) -> Any:
+    async def _listen(self, borrower: Borrower, channel: Channel, id: Id, params: dict[str, Any]) -> Any:
         """Pass changes to a client until it cancels its request, or until the bridge ends."""
-        client = client_key(None if channel.auth is None else channel.auth.owner, address_of(channel.scope))
-        self._stream_counts.add(client)
+        self._stream_counts.add(borrower.client)
         try:
-            return await self._stream(pool, channel, id, params)
+            return await self._stream(borrower, channel, id, params)
         finally:
-            self._stream_counts.remove(client)
+            self._stream_counts.remove(borrower.client)
 
-    async def _stream(self, pool: LinkPool, channel: Channel, id: Id, params: dict[str, Any]) -> Any:
-        link = await pool.first()
+    async def _stream(self, borrower: Borrower, channel: Channel, id: Id, params: dict[str, Any]) -> Any:
+        pool = self.state.pool
+        link = await pool.first(borrower, self)
         call, running = Call(channel, id, self.lifecycle.listen.method), None
         try:
             if link.translation.up_is_stateless:

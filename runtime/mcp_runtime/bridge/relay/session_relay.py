@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from ...aio.shared_work import SharedWork
 from ...errors import JSONRPCError, MCPError
 from ...protocol.connection import Connection
 from ...protocol.events import NotificationReceived, RequestReceived
@@ -38,7 +38,7 @@ class SessionRelay(RelayBase):
         self._revisions = revisions
         self._client: ClientDetails | None = None
         self._link: Link | None = None
-        self._opening: asyncio.Future[Link] | None = None
+        self._opening: SharedWork[Link] = SharedWork("the connection to the upstream")
         self._subscriptions: UpstreamSubscriptions | None = None
         self._level: str | None = None
         self.own_methods: frozenset[str] = frozenset()  # Of the log level and of subscriptions.
@@ -88,29 +88,18 @@ class SessionRelay(RelayBase):
         """End the link of the session."""
         if self._subscriptions is not None:
             self._subscriptions.close()
-        if self._opening is not None:
-            self._opening.cancel()
+        self._opening.cancel()
         link, self._link = self._link, None
-        if link is None:
-            return
         if self.state.shared is not None:
             self.state.shared.leave(self)
-        else:
+        elif link is not None:
             self.state.close_later(link)
 
     async def link(self) -> Link:
         """Return the open link of the session; open it if there is none, or if the upstream has ended."""
         if self._link is not None and self._link.is_open:
             return self._link
-        if self._opening is None:
-            self._opening = asyncio.ensure_future(self._open())
-            self._opening.add_done_callback(self._opened)
-        return await asyncio.shield(self._opening)
-
-    def _opened(self, opening: asyncio.Future[Link]) -> None:
-        self._opening = None
-        if not opening.cancelled():
-            opening.exception()  # It is raised where the link is awaited.
+        return await self._opening.run(self._open)
 
     async def _open(self) -> Link:
         if self._client is None:

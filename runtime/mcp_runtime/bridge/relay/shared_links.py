@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from ...aio.shared_work import SharedWorks
 from ...errors import JSONRPCError
 from ...protocol.jsonrpc import METHOD_NOT_FOUND
 from ...protocol.uris import uri_key
@@ -26,7 +27,7 @@ class SharedLinks:
         """Create links that open when a session first needs them."""
         self._state = state
         self._links: list[Link | None] = [None] * number
-        self._opening: list[asyncio.Future[Link] | None] = [None] * number
+        self._opening: SharedWorks[int, Link] = SharedWorks("the connection to the upstream")
         self._sessions: list[dict[SessionRelay, Link]] = [{} for _ in range(number)]
         self._places: dict[SessionRelay, int] = {}
         self._counts = [0] * number  # The numbers of sessions of the links.
@@ -47,17 +48,13 @@ class SharedLinks:
         link = self._links[place]
         if link is not None and link.is_open:
             return link
-        opening = self._opening[place]
-        if opening is None:
-            opener = self._state.opener
-            client = ClientDetails(opener.newest, {}, {"name": "mcp-codegen bridge", "version": "0"})
-            opening = self._opening[place] = asyncio.ensure_future(open_link(opener, client, self))
-        try:
-            opened = await asyncio.shield(opening)
-        finally:
-            self._opening[place] = None
-        self._links[place] = opened
-        return opened
+        return await self._opening.run(place, lambda: self._open(place))
+
+    async def _open(self, place: int) -> Link:
+        opener = self._state.opener
+        client = ClientDetails(opener.newest, {}, {"name": "mcp-codegen bridge", "version": "0"})
+        link = self._links[place] = await open_link(opener, client, self)
+        return link
 
     def leave(self, session: SessionRelay) -> None:
         """Forget a session that has ended."""
@@ -96,6 +93,7 @@ class SharedLinks:
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._opening.close()
         links = [link for link in self._links if link is not None]
         await asyncio.gather(*(link.close() for link in links))
 

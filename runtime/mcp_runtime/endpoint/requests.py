@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from ..errors import ConnectionClosedError, RemoteError
+from ..protocol.followed_pages import FollowedPages
 from ..protocol.models import is_model, is_object
 from ..protocol.revision import InputRequest, Notification, Request
 from ..session.interfaces import Channel
@@ -137,17 +138,18 @@ class Requester:
     async def _pages(
         self, row: Request[Any], params: dict[str, Any], items: str, options: RequestOptions | None
     ) -> AsyncIterator[Any]:
-        """Yield all items of a list, page by page. Raises RemoteError if a page has its own cursor as the next one."""
+        """Yield all items of a list, page by page. Raises RemoteError for a list that does not end."""
+        limits = options or self._options
+        remedy = "; max_pages= and max_items= of the call are the limits"
+        followed = FollowedPages(row.method, limits.max_pages, limits.max_items, remedy)
         cursor: str | None = None
         while True:
             page: Any = await self._send_request(row, {**params, "cursor": cursor}, options)
-            for item in getattr(page, items):
+            listed = getattr(page, items)
+            for item in listed:
                 yield item
-            if page.next_cursor is None:
+            if (cursor := followed.add(len(listed), page.next_cursor)) is None:
                 return
-            if page.next_cursor == cursor:
-                raise RemoteError(f"{row.method!r}: the cursor {cursor!r} has itself as the next cursor")
-            cursor = page.next_cursor
 
     def _require_channel(self) -> Channel:
         """Return the channel of the connection. Raises ConnectionClosedError if there is no connection."""

@@ -414,12 +414,12 @@ class Connection:
         """
         if self.report_left_out is None or not is_object(value):
             raise error
-        from .lenient import read_leniently, read_property_leniently  # Most messages are valid.
+        from .lenient import Reading, read_leniently, read_property_leniently  # Most messages are valid.
 
         left_out: list[LeftOut] = []
         if self.side == "client":
-            keeps_properties = isinstance(row, Request)
-            params = read_leniently(row.params, value, left_out, keeps_properties=keeps_properties)
+            reading = Reading.REQUEST if isinstance(row, Request) else Reading.RESULT
+            params = read_leniently(row.params, value, left_out, reading)
         elif value.get(INPUT_RESPONSES) is None:
             raise error
         else:

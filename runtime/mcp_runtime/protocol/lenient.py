@@ -5,6 +5,7 @@ What is left out, and what is not, is told by the types:
 * An item of a list is left out. So is an optional property, and one with a default.
 * A required property cannot be left out: the object around it cannot be read then. Neither can an `Essential` one, and
   its lists of plain values are read as a whole.
+* A list that has lost all items costs its object, but not a page of a list: others may follow.
 * Content of an unknown `type` is kept, as `UnknownContent`.
 
 Nothing here runs for a message that is valid.
@@ -13,6 +14,7 @@ Nothing here runs for a message that is valid.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from functools import cache
 from importlib import import_module
 from types import NoneType, SimpleNamespace, UnionType
@@ -45,6 +47,14 @@ _STAND_IN: Final = {_TYPE: "text", "text": ""}  # Content that every protocol ve
 _Path = tuple[int | str, ...]
 
 
+class Reading(Enum):
+    """What a message is, which decides what may be left out of it."""
+
+    PAGE = "a page of a list"  # Its own lists may lose all items.
+    RESULT = "a result or a notification"
+    REQUEST = "a request"  # Its own properties say what to do, and stay; what answers it needs content that it knows.
+
+
 class LeftOut(NamedTuple):
     """A part of a message that was left out: `place` names it, `reason` says why it cannot be read."""
 
@@ -58,10 +68,15 @@ class LeftOut(NamedTuple):
 class _UnreadableError(Exception):
     """A value that cannot be read, not even without parts of it; `place` is that of the wrong part."""
 
-    def __init__(self, place: str, reason: str) -> None:
+    def __init__(self, place: str, reason: str | ValidationError) -> None:
         super().__init__(place, reason)
         self.place = place
-        self.reason = reason
+        self._reason = reason
+
+    @property
+    def reason(self) -> str:
+        """The text of the reason; most are not needed, because another part of the value decides."""
+        return self._reason if isinstance(self._reason, str) else format_validation_error(self._reason)
 
 
 class _TooManyError(_UnreadableError):
@@ -92,19 +107,18 @@ def read_with_unknown_content(shape: Any, value: Mapping[str, Any]) -> Any:
     return _Reader(None).whole(shape, value)
 
 
-def read_leniently(shape: Any, value: Any, left_out: list[LeftOut], *, keeps_properties: bool = False) -> Any:
+def read_leniently(shape: Any, value: Any, left_out: list[LeftOut], reading: Reading = Reading.RESULT) -> Any:
     """Return a value without its parts that cannot be read.
 
     Args:
         shape: The type of the value, whose strict validation has failed.
         value: The value, as JSON.
         left_out: The list to add what is left out to.
-        keeps_properties: Whether no property of the object itself is left out, only parts of their values. This is for
-            params of requests, which say what to do.
+        reading: What the value is.
 
     Raises ValidationError if the value itself cannot be read, and for more than `MAX_LEFT_OUT` parts.
     """
-    return _Reader(left_out, keeps_properties).whole(shape, value)
+    return _Reader(left_out, reading).whole(shape, value)
 
 
 def read_property_leniently(shape: Any, property: str, value: Any, left_out: list[LeftOut]) -> Any:
@@ -118,10 +132,10 @@ def read_property_leniently(shape: Any, property: str, value: Any, left_out: lis
 class _Reader:
     """Reads one message. Without a list for what is left out, nothing is left out."""
 
-    def __init__(self, left_out: list[LeftOut] | None, keeps_properties: bool = False) -> None:
+    def __init__(self, left_out: list[LeftOut] | None, reading: Reading = Reading.RESULT) -> None:
         self.left_out = left_out
         self.unknown: dict[_Path, Any] = {}
-        self._keeps_properties = keeps_properties
+        self._reading = reading
 
     def whole(self, shape: Any, value: Any, at: _At = _WHOLE) -> Any:
         """Return the message, or the part of one. Raises ValidationError."""
@@ -148,13 +162,13 @@ class _Reader:
             return self._list(form, value, at, is_whole)
         if is_object(value) and form.member is not None:
             return {name: self.read(form.member, item, at.member(name), is_whole) for name, item in value.items()}
-        if _is_unknown(form, value):
+        if self._keeps(form, value):
             self.unknown[at.path] = value
             return _STAND_IN
         try:
             return validator(kind)(value)
         except ValidationError as error:
-            unreadable = _UnreadableError(at.place, format_validation_error(error))
+            unreadable = _UnreadableError(at.place, error)
         if is_object(value) and form.model is not None:
             return self._object(form.model, value, at)
         arms = [arm for arm in form.arms_for(value) if _form(arm).may_be(value)]
@@ -162,12 +176,11 @@ class _Reader:
 
     def _object(self, model: type[BaseModel], value: dict[str, Any], at: _At) -> Any:
         fields, read = _fields(model), dict[str, Any]()
-        keeps_properties = self._keeps_properties and not at.path
         for name, item in value.items():
             if (field := fields.get(name)) is None:
                 read[name] = item
             elif item is not None or not field.is_optional:  # Null is as absent.
-                self._property(read, name, field, item, at.property(name), keeps_properties)
+                self._property(read, name, field, item, at.property(name))
         _leave_out_parallel_lists(value, read, fields)
         for name, default in defaults_of(model).items():
             if not at.path or name in value:
@@ -175,30 +188,32 @@ class _Reader:
         try:
             return validator(model)(read)
         except ValidationError as error:
-            raise _UnreadableError(at.place, format_validation_error(error)) from None
+            raise _UnreadableError(at.place, error) from None
 
-    def _property(
-        self, read: dict[str, Any], name: str, field: _Field, item: Any, at: _At, keeps_properties: bool
-    ) -> None:
-        counts = self._counts()
+    def _property(self, read: dict[str, Any], name: str, field: _Field, item: Any, at: _At) -> None:
+        counts, is_of_message = self._counts(), len(at.path) == 1
+        stays = not field.is_optional or field.is_essential or (is_of_message and self._reading is Reading.REQUEST)
         try:
             read[name] = self.read(field.kind, item, at, field.is_essential)
+            if not (is_list(item) and item) or read[name]:
+                return
+            if field.is_optional:
+                del read[name]  # None of its items is left: it is not a list that was sent without any.
+            elif not (is_of_message and self._reading is Reading.PAGE):
+                raise _UnreadableError(at.place, f"no item can be read: {(self.left_out or [''])[-1]}")
         except _TooManyError:
             raise
         except _UnreadableError as error:
-            if not field.is_optional or field.is_essential or keeps_properties:
+            if stays:
                 raise
             self._leave_out(at, error, counts)
-        else:
-            if field.is_optional and item and is_list(item) and not read[name]:
-                del read[name]  # None of its items is left, which is not the same as a list that was sent without any.
 
     def _list(self, form: _Form, items: list[Any], at: _At, is_whole: bool) -> list[Any]:
         kind, read = form.item, list[Any]()
         of_kind, item_form = _list_validator(kind), _form(kind)
         for start in range(0, len(items), _PIECE):
             given = items[start : start + _PIECE]
-            piece = [_STAND_IN if _is_unknown(item_form, item) else item for item in given]
+            piece = [_STAND_IN if self._keeps(item_form, item) else item for item in given]
             try:
                 valid = of_kind(piece)
             except ValidationError:
@@ -235,7 +250,7 @@ class _Reader:
         """Return the value as that arm of a union of which the least is left out."""
         attempts: list[tuple[Any, _Reader]] = []
         for arm in arms:
-            attempt = _Reader(None if self.left_out is None else [])
+            attempt = _Reader(None if self.left_out is None else [], self._reading)
             try:
                 attempts.append((attempt.read(arm, value, at, is_whole), attempt))
             except _UnreadableError as error:
@@ -247,6 +262,10 @@ class _Reader:
             self._leave_out(_At((), part.place), _UnreadableError(part.place, part.reason), self._counts())
         self.unknown.update(best.unknown)
         return result
+
+    def _keeps(self, form: _Form, value: Any) -> bool:
+        """Return True for content of an unknown type."""
+        return form.keeps_unknown and self._reading is not Reading.REQUEST and _has_unknown_type(form, value)
 
     def _counts(self) -> tuple[int, int]:
         """Return how much is left out, and how much content is unknown, before a part is read."""
@@ -307,8 +326,8 @@ class _Field(NamedTuple):
     is_essential: bool
 
 
-def _is_unknown(form: _Form, value: Any) -> bool:
-    return form.keeps_unknown and is_object(value) and type(tag := value.get(_TYPE)) is str and tag not in form.arms
+def _has_unknown_type(form: _Form, value: Any) -> bool:
+    return is_object(value) and type(tag := value.get(_TYPE)) is str and tag not in form.arms
 
 
 @cache

@@ -33,11 +33,14 @@ class InterimResult(NamedTuple):
     value: str | None = None
 
 
-def read_result(shape: type[BaseModel], value: object, left_out: list[LeftOut] | None = None) -> Any:
+def read_result(
+    shape: type[BaseModel], value: object, left_out: list[LeftOut] | None = None, is_page: bool = False
+) -> Any:
     """Validate a final result; absent properties get their defaults, because older servers do not send them.
 
     Null stands for a result without any property, where none is required. With `left_out`, the parts that cannot be
-    read are left out, and added to it; that is for a result whose validation has failed.
+    read are left out, and added to it; that is for a result whose validation has failed. `is_page` is True for a page
+    of a list.
 
     Raises ValidationError, also for another `resultType`
     (https://modelcontextprotocol.io/specification/draft/basic#resulttype).
@@ -51,7 +54,12 @@ def read_result(shape: type[BaseModel], value: object, left_out: list[LeftOut] |
     try:
         result = validator(shape)(filled)
     except ValidationError as error:
-        result = _read_again(shape, filled, defaults, error, left_out)
+        if left_out is not None:
+            from .lenient import Reading, read_leniently  # Most results are valid.
+
+            result = read_leniently(shape, filled, left_out, Reading.PAGE if is_page else Reading.RESULT)
+        else:
+            result = _read_again(shape, filled, defaults, error)
     kind = defaults.get(_RESULT_TYPE)
     if kind is not None and (kind_value := value.get(_RESULT_TYPE)) is not None and kind_value != kind:
         wrong = InitErrorDetails(
@@ -68,13 +76,8 @@ def _read_again(
     value: dict[str, Any],
     defaults: Mapping[str, Any],
     error: ValidationError,
-    left_out: list[LeftOut] | None,
 ) -> Any:
     """Return a result whose validation has failed, without what may be wrong in it."""
-    from .lenient import read_leniently, read_with_unknown_content  # Most results are valid.
-
-    if left_out is not None:
-        return read_leniently(shape, value, left_out)
     if error.error_count() > _MAX_LISTED_ERRORS:  # Listing them costs more than the validation.
         raise error
     listed = error.errors(include_url=False, include_input=False)
@@ -87,6 +90,8 @@ def _read_again(
         return read_result(shape, value)
     if all(item["type"] != _UNKNOWN_TAG for item in listed):
         raise error
+    from .lenient import read_with_unknown_content  # Most results are valid.
+
     try:
         return read_with_unknown_content(shape, value)
     except ValidationError:

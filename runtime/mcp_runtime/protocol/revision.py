@@ -155,7 +155,7 @@ class Request(_Message, Generic[ResultT]):
             shape = self.result
         result: BaseModel
         if shape is self.result:
-            result = read_result(shape, value, left_out)
+            result = read_result(shape, value, left_out, self.paginated)
         else:
             result = validator(shape)(value) if left_out is None else _read_leniently(shape, value, left_out)
         return result

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from ..usage.keywords import checked_fields
-from ..usage.rules import FLAG, MAPPING, Rule, is_number
+from ..usage.rules import COUNT, FLAG, MAPPING, Rule, is_number
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -42,6 +42,8 @@ _LIMIT: Final = Rule(lambda value: is_number(value) and value > 0, "a number of 
         "on_progress": Rule(callable, "a function of a Progress").or_none(),
         "meta": Rule(MAPPING.accepts, "a dict"),
         "bypass_cache": FLAG,
+        "max_pages": COUNT,
+        "max_items": COUNT,
     }
 )
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class RequestOptions:
             one after another, and end before the request does. Default None.
         meta: Keys to send in the `_meta` of the params. Default: none.
         bypass_cache: Send the request although a cached result is still fresh. Default False.
+        max_pages: The pages of a list that an iterator such as `iter_tools` reads; more are an error. Default 1000.
+        max_items: The items that it reads; more are an error. Default 100,000.
     """
 
     timeout: float | None = _UNSET
@@ -64,6 +68,8 @@ class RequestOptions:
     on_progress: OnProgress | None = None
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
     bypass_cache: bool = False
+    max_pages: int = 1000
+    max_items: int = 100_000
 
 
 def with_timeout_of(options: RequestOptions | None, defaults: RequestOptions) -> RequestOptions:
@@ -81,6 +87,8 @@ class RequestKeywords(TypedDict, total=False):
     on_progress: OnProgress | None
     meta: Mapping[str, Any]
     bypass_cache: bool
+    max_pages: int
+    max_items: int
 
 
 DEFAULT_OPTIONS: Final = RequestOptions()

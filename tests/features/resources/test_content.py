@@ -58,6 +58,6 @@ async def test_an_embedded_resource_without_text_and_bytes_is_no_answer(rev: Rev
         request = await wire.receive()
         result = {"messages": [{"role": "user", "content": content}]}
         wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
-        with pytest.raises(InvalidResponseError, match="'prompts/get' .*messages.0.content"):
+        with pytest.raises(InvalidResponseError, match=r"'prompts/get' .*messages\[0\]: content"):
             await task
     await client.close()

@@ -18,7 +18,9 @@ from support.endpoints import (
     wire_to,
 )
 
+from mcp_generated import RequestOptions
 from mcp_runtime.errors import JSONRPCError, RemoteError, RemoteJSONRPCError
+from mcp_runtime.protocol.followed_pages import FollowedPages
 from mcp_runtime.server.lists import paginate
 
 # Of one revision: the handler, the iterator, the result type, its list, and how an item is made.
@@ -150,8 +152,59 @@ async def test_a_cursor_stays_good_when_the_list_grows(rev: Rev) -> None:
 @among(ALL_REVISIONS)
 async def test_a_cursor_that_leads_to_itself_is_an_error_and_no_endless_loop(rev: Rev) -> None:
     async with client_of(rev, paged(rev, KINDS[0], {None: (["a"], "x"), "x": (["b"], "x")})) as client:
-        with pytest.raises(RemoteError, match="'x' has itself as the next cursor"):
+        with pytest.raises(RemoteError, match="repeats the cursor 'x'"):
             [item async for item in client.iter_tools()]
+
+
+@by_kind
+@among(ALL_REVISIONS)
+async def test_cursors_that_lead_round_in_a_circle_are_an_error_that_names_one(rev: Rev, kind: Kind) -> None:
+    circle = {None: (["a"], "A"), "A": (["b"], "B"), "B": (["c"], "C"), "C": (["d"], "A")}
+    seen: list[str] = []
+    async with client_of(rev, paged(rev, kind, circle)) as client:
+        with pytest.raises(RemoteError, match="repeats the cursor 'A'"):
+            async for item in getattr(client, kind[1])():
+                seen.append(item.name)
+    assert seen == ["a", "b", "c", "d"]
+
+
+def endless(rev: Rev, kind: Kind, size: int = 1) -> Any:
+    """A server whose every page has another cursor."""
+
+    async def handle(ctx: Any, params: Any) -> Any:
+        page = int(params.cursor or 0)
+        items = [kind[4](rev, f"{page}.{number}") for number in range(size)]
+        return getattr(rev.t, kind[2])(**{kind[3]: items, "next_cursor": str(page + 1)})
+
+    return server_of(rev, **{kind[0]: handle})
+
+
+@by_kind
+@among(ALL_REVISIONS)
+async def test_a_list_that_never_ends_is_an_error_with_the_name_of_the_limit(rev: Rev, kind: Kind) -> None:
+    async with client_of(rev, endless(rev, kind, 10), cache=False) as client:
+        seen = 0
+        with pytest.raises(RemoteError, match="more than 7 pages; max_pages= and max_items= of the call"):
+            async for _ in getattr(client, kind[1])(max_pages=7):
+                seen += 1
+        assert seen == 70
+        with pytest.raises(RemoteError, match="more than 25 items"):
+            [item async for item in getattr(client, kind[1])(options=RequestOptions(max_items=25))]
+
+
+async def test_a_list_has_a_thousand_pages_unless_the_call_allows_more() -> None:
+    rev = ALL_REVISIONS[-1]
+    async with client_of(rev, endless(rev, KINDS[0]), cache=False) as client:
+        with pytest.raises(RemoteError, match="more than 1000 pages"):
+            [item async for item in client.iter_tools()]
+
+
+def test_a_long_cursor_is_neither_shown_nor_stored_as_a_whole() -> None:
+    followed = FollowedPages("list")
+    followed.add(1, "c" * 1_000_000)
+    with pytest.raises(RemoteError) as caught:
+        followed.add(1, "c" * 1_000_000)
+    assert len(str(caught.value)) < 300
 
 
 @among([rev for rev in since("2025-11-25") if not rev.stateless])

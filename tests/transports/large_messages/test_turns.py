@@ -202,6 +202,6 @@ async def test_the_error_of_a_long_list_names_the_place(place: int) -> None:
         await write(reply(result(got, {"tools": listed})))
 
     raw = Raw({"tools/list": answer})
-    async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
+    async with serving(raw), v2025_11_25.Client.http(raw.url, strict=True) as client:
         with pytest.raises(InvalidResponseError, match=rf"invalid response: tools\.{place}\.inputSchema"):
             await client.list_tools()

@@ -14,7 +14,7 @@ from support.schemas.samples import sample
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.model.ir import Alias, Array, Field, Object, Plain, Ref, Revision, Type, Union
 from mcp_generated import REVISIONS
-from mcp_runtime.protocol.lenient import MAX_LEFT_OUT, LeftOut, read_leniently
+from mcp_runtime.protocol.lenient import MAX_LEFT_OUT, LeftOut, Reading, read_leniently
 from mcp_runtime.protocol.models import validator
 
 WRONG = [[None]]  # A list in a list: no type of the protocol has one, but for those that take any JSON.
@@ -55,9 +55,9 @@ def fields(id: str) -> Iterator[tuple[Any, Object, Field, dict[str, Any], Revisi
                 yield getattr(package(id, "types"), definition.name), definition, field, instance, revision
 
 
-def read(shape: Any, value: Any) -> tuple[Any, list[LeftOut]]:
+def read(shape: Any, value: Any, reading: Reading = Reading.RESULT) -> tuple[Any, list[LeftOut]]:
     left_out: list[LeftOut] = []
-    return read_leniently(shape, value, left_out), left_out
+    return read_leniently(shape, value, left_out, reading), left_out
 
 
 @pytest.mark.parametrize("id", REVISIONS)
@@ -163,5 +163,27 @@ def test_texts_of_content_and_long_names_are_not_reported() -> None:
     _, left_out = read(types.CallToolResult, {"content": blocks})
     assert "secret" not in " ".join(map(str, left_out)) and len(left_out) == 2
     tools = [{"name": "n\n\x1b[31m" * 100_000, "inputSchema": 5}]
-    _, left_out = read(types.ListToolsResult, {"tools": tools})
+    _, left_out = read(types.ListToolsResult, {"tools": tools}, Reading.PAGE)
     assert len(str(left_out[0])) < 700 and str(left_out[0]).isprintable()
+
+
+def test_a_list_without_any_readable_item_is_an_error_but_for_a_page_of_a_list() -> None:
+    types = package("2025-11-25", "types")
+    with pytest.raises(ValidationError, match="no item can be read: content.0.: text: Field required"):
+        read(types.CallToolResult, {"content": [{"type": "text"}]})
+    result, left_out = read(types.ListToolsResult, {"tools": [{}], "nextCursor": "b"}, Reading.PAGE)
+    assert (result.tools, result.next_cursor, len(left_out)) == ([], "b", 1)
+
+
+def test_of_a_request_no_property_is_left_out_and_no_unknown_content_kept() -> None:
+    types = package("2025-11-25", "types")
+    messages = [
+        {"role": "user", "content": {"type": "text", "text": "a"}},
+        {"role": "user", "content": {"type": "new"}},
+    ]
+    params = {"messages": messages, "maxTokens": 1}
+    result, left_out = read(types.CreateMessageRequestParams, params, Reading.REQUEST)
+    assert len(result.messages) == 1 and left_out[0].place == "messages[1]"
+    for wrong in ({"temperature": "hot"}, {"messages": messages[1:]}):
+        with pytest.raises(ValidationError):
+            read(types.CreateMessageRequestParams, {**params, **wrong}, Reading.REQUEST)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from ...errors import LocalError
+from ...protocol.followed_pages import FollowedPages
 from ...protocol.models import validator
 from ...protocol.revision import Revision
 
@@ -64,13 +66,13 @@ async def own_request(ctx: NestedRequester, name: str, params: dict[str, Any]) -
 async def own_items(ctx: NestedRequester, name: str, items: str) -> list[Any]:
     """Return the items of all pages of a list of the app."""
     result: list[Any] = []
-    cursor: str | None = None
-    for _ in range(_MAX_PAGES):
+    followed, cursor = FollowedPages(name, _MAX_PAGES, sys.maxsize), None
+    while True:
         page = await own_request(ctx, name, {} if cursor is None else {"cursor": cursor})
-        result += getattr(page, items)
-        if (cursor := page.next_cursor) is None:
+        listed = getattr(page, items)
+        result += listed
+        if (cursor := followed.add(len(listed), page.next_cursor)) is None:
             return result
-    raise LocalError(f"{name!r} has more than {_MAX_PAGES} pages")
 
 
 async def read_resource(ctx: NestedRequester, uri: str) -> ResourceContentList:

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from ...errors import LocalError
+from ...protocol.followed_pages import FollowedPages
 from ...server.context import ServerContext
 from ...server.lists import paginate
 from ..context.own_requests import own_items
@@ -118,8 +119,9 @@ class TransformAdapter:
         items = _ITEMS[name]
         page: Any = await call_next(ctx, params.model_copy(update={"cursor": None}))
         listed, last = list(getattr(page, items)), page
-        while last.next_cursor is not None:
-            last = await call_next(ctx, params.model_copy(update={"cursor": last.next_cursor}))
+        followed = FollowedPages(name)
+        while (cursor := followed.add(len(getattr(last, items)), last.next_cursor)) is not None:
+            last = await call_next(ctx, params.model_copy(update={"cursor": cursor}))
             listed += getattr(last, items)
         shown = [*await getattr(self._transform, name)(listed, ctx)]
         if name == "list_tools":

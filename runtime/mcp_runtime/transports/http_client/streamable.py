@@ -10,13 +10,21 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
+from itertools import count
 from typing import Final
 
 import httpx2
 
 from ...aio.pause import PauseGate
 from ...aio.shared_work import SharedWork
-from ...errors import ConnectionClosedError, HTTPStatusError, InvalidResponseError, MCPError, RemoteJSONRPCError
+from ...errors import (
+    ConnectionClosedError,
+    HTTPStatusError,
+    InvalidResponseError,
+    MCPError,
+    RemoteError,
+    RemoteJSONRPCError,
+)
 from ...http.client_rules import (
     Outgoing,
     ResponseKind,
@@ -30,6 +38,7 @@ from ...http.client_rules import (
 )
 from ...http.headers import SESSION_ID
 from ...protocol import jsonrpc
+from ...protocol.followed_pages import FollowedPages
 from ...protocol.jsonrpc import ErrorMessage, Id, MalformedMessage, Message, RequestMessage, ResultMessage
 from ...protocol.large.pieces import LARGE
 from ...protocol.models import is_object
@@ -231,15 +240,19 @@ class StreamableHTTPClient:
         if row is None:
             return False
         meta = {key: value for key, value in request.params.get("_meta", {}).items() if key != "progressToken"}
-        cursor: str | None = None
-        for page in range(_MAX_PAGES):
+        followed, cursor = FollowedPages(row.method, _MAX_PAGES), None
+        for page in count():
             params = {"_meta": meta} if cursor is None else {"_meta": meta, "cursor": cursor}
             listing = RequestMessage(f"{request.id}-list-{page}", row.method, params)
             result = await self._request_internally(listing)
             next_cursor = result.get("nextCursor")
-            if not isinstance(next_cursor, str) or next_cursor == cursor:
+            try:
+                cursor = followed.add(0, next_cursor if isinstance(next_cursor, str) else None)
+            except RemoteError as error:  # What was read may do for the call.
+                _log.warning("the tools are not read further: %s", error)
                 break
-            cursor = next_cursor
+            if cursor is None:
+                break
         return True
 
     async def _request_internally(self, request: RequestMessage, opens: bool = False) -> dict[str, object]:

@@ -14,12 +14,14 @@ from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...aio.shared_work import SharedWork
 from ...aio.workers.threads import CALLER
+from ...errors import RemoteError
 from ...http.asgi import Receive, Send, Sending, disconnection, respond, send_error
 from ...http.client_keys import ClientCounts
 from ...http.headers import Headers, HTTPError
 from ...http.param_headers import check_parameter_headers, parameter_headers
 from ...http.server_rules import retry_headers, status_of
 from ...protocol.events import Event, MessageRejected, NotificationReceived, RequestReceived
+from ...protocol.followed_pages import FollowedPages
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id, RequestMessage
 from ...protocol.models import is_list, is_object
 from ...protocol.revision import META, Request
@@ -247,7 +249,8 @@ class StatelessHandler:
         paths_by_tool: dict[str, HeaderPaths] = {}
         meta: dict[str, Any] = {f"{META}protocolVersion": self._revision.id, f"{META}clientCapabilities": {}}
         params: dict[str, Any] = {"_meta": meta}
-        for _ in range(_MAX_PAGES):
+        followed = FollowedPages(row.method, _MAX_PAGES)
+        while True:
             page = await self._list_tools(RequestMessage(0, row.method, params), dispatcher)
             if page is None:
                 return None
@@ -255,9 +258,14 @@ class StatelessHandler:
                 for item in items if is_list(items) else ():
                     if is_object(item) and "inputSchema" in item and (paths := _tool_headers(item)):
                         paths_by_tool[str(item.get("name"))] = paths
-            if page.get("nextCursor") is None:
+            try:
+                cursor = followed.add(0, page.get("nextCursor"))
+            except RemoteError as error:
+                _log.error("the headers of tools on further pages are not checked: %s", error)
                 break
-            params = {"_meta": meta, "cursor": page["nextCursor"]}
+            if cursor is None:
+                break
+            params = {"_meta": meta, "cursor": cursor}
         return paths_by_tool
 
     async def _list_tools(self, message: RequestMessage, dispatcher: Dispatcher) -> dict[str, Any] | None:

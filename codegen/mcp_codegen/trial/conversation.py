@@ -156,8 +156,15 @@ def short(error: BaseException) -> str:
     inner: tuple[BaseException, ...] = getattr(error, "exceptions", ())
     if inner:
         return short(inner[0])
-    text = " ".join(str(error).split()) or "no answer in time" * isinstance(error, TimeoutError)
-    return f"{type(error).__name__}: {text}"[:LENGTH]
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    module = type(error).__module__.partition(".")[0]
+    if module == "pydantic_core":
+        invalid: Any = error
+        reason = importlib.import_module("mcp_runtime.protocol.models").format_validation_error(invalid)
+        return f"{invalid.title}: {reason}"[:LENGTH]
+    text = " ".join(str(error).split())
+    return (text if module == "mcp_runtime" else f"{type(error).__name__}: {text}")[:LENGTH]
 
 
 if __name__ == "__main__":

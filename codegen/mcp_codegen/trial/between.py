@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -12,17 +11,10 @@ from ..catalog import SchemaCatalog
 from ..errors import Finding
 from .plan import PlanMaker
 from .programs import last_line, run_program
+from .remedies import AGAIN, remedy
 
 _PROGRAM: Final = "pairs.py"
 _MAX_FINDINGS: Final = 20
-# The rule that stopped a conversion, in the text of its error: from, to, what it did, and where.
-_RULE: Final = re.compile(r"([\w.-]+) → ([\w.-]+): .*?\b(require|refuse|misfit|first|null|method) ([\w./*-]+)")
-_UNHANDLED: Final = re.compile(r"no method '([\w./-]+)' is served here")
-_REMEDIES: Final = {
-    "require": "write a row of [[rename]] or [[default]] for {place} in schema/conversions.toml",
-    "method": "write a row of [[rename]] or [[method]] with method = '{place}' in schema/conversions.toml",
-}
-_REMEDY: Final = "write a row for {place} in schema/conversions.toml"
 
 
 def converse_in_pairs(schemas: SchemaCatalog, folder: Path, package: str, has_app: bool) -> Iterator[Finding]:
@@ -37,7 +29,7 @@ def converse_in_pairs(schemas: SchemaCatalog, folder: Path, package: str, has_ap
     plan_file.write_text(json.dumps(whole), encoding="utf-8")
     done = run_program(_PROGRAM, plan_file, folder)
     if done is None or done.returncode:
-        text = f"the conversations between revisions stopped: {last_line(done)}"
+        text = f"the conversations between revisions stopped: {last_line(done)}; {AGAIN}"
         yield Finding("conversation", "pairs", text)
         return
     result = json.loads(done.stdout)
@@ -47,14 +39,3 @@ def converse_in_pairs(schemas: SchemaCatalog, folder: Path, package: str, has_ap
     for (at, text), cells in list(alike.items())[:_MAX_FINDINGS]:
         others = f" (and {len(cells) - 1} more of {result['cells']} conversations)" if len(cells) > 1 else ""
         yield Finding("conversation", at, f"{at} does not work for {cells[0]}{others}: {text}; {remedy(text)}")
-
-
-def remedy(text: str) -> str:
-    """Return what to write so that a conversation goes on, in a sentence without a full stop."""
-    rule = _RULE.search(text)
-    if rule is not None:
-        return _REMEDIES.get(rule[3], _REMEDY).format(place=rule[4])
-    unhandled = _UNHANDLED.search(text)
-    if unhandled is not None:
-        return _REMEDIES["method"].format(place=unhandled[1])
-    return "write a row of [[rename]] in schema/conversions.toml for what has another name now"

@@ -7,6 +7,7 @@ directions. It prints a JSON array with an object for each problem: the place, a
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import json
 import logging
@@ -70,6 +71,9 @@ class Conversation:
         self._build_types()
         if not self.problems:
             asyncio.run(self._talk(revision))
+            gc.collect()  # A side whose task has ended by an error logs it when the task is deleted.
+            if self.problems and (text := self.failure.take()):
+                self.problems[-1]["text"] = text
         if not self.problems and "app" in self.plan:
             asyncio.run(self._call_app(importlib.import_module(self.plan["app"])))
 
@@ -158,6 +162,8 @@ def short(error: BaseException) -> str:
         return short(inner[0])
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if isinstance(error, AttributeError) and error.name and error.obj is not None:
+        return f"the runtime reads {error.name!r}, which {type(error.obj).__name__} does not have"[:LENGTH]
     module = type(error).__module__.partition(".")[0]
     if module == "pydantic_core":
         invalid: Any = error

@@ -19,9 +19,10 @@ from ..errors import CodegenError, Finding
 from ..generate import module_texts
 from ..paths import data_path
 from ..temporary_folder import temporary_folder
-from .between import converse_in_pairs, remedy
+from .between import converse_in_pairs
 from .plan import PlanMaker
 from .programs import last_line, run, run_program
+from .remedies import AGAIN, remedy
 
 _PACKAGE: Final = "bindings"
 _PROGRAM: Final = "conversation.py"
@@ -53,7 +54,9 @@ def _try(schemas: SchemaCatalog, revision: str, folder: Path, type_check: bool) 
     derived = schemas.revision(revision)
     maker = PlanMaker(derived, schemas.normalized(revision)[0])
     plan = maker.plan()
-    yield from maker.findings
+    if maker.findings:  # Without samples there is nothing to talk about.
+        yield from maker.findings
+        return
     own = {schemas.revision(name).module for name in schemas.pins} - {derived.module}
     modules = [path.relative_to(folder) for path in files if path.suffix == ".py"]
     plan |= {
@@ -81,12 +84,12 @@ def _converse(folder: Path, plan: dict[str, Any], revision: str) -> Iterator[Fin
     plan_file.write_text(json.dumps(plan), encoding="utf-8")
     done = run_program(_PROGRAM, plan_file, folder)
     if done is None or done.returncode:
-        text = f"{revision}: the conversation of its bindings stopped: {last_line(done)}"
+        text = f"{revision}: the conversation of its bindings stopped: {last_line(done)}; {AGAIN}"
         yield Finding("conversation", revision, text)
         return
     for problem in json.loads(done.stdout)[:_MAX_FINDINGS]:
-        advice = f"; {remedy(problem['text'])}" if problem["at"] == "App" else ""
-        text = f"{revision}: {problem['at']} does not work in the generated bindings: {problem['text']}{advice}"
+        text = f"{revision}: {problem['at']} does not work in the generated bindings: {problem['text']}"
+        text = f"{text}; {remedy(problem['text'])}"
         yield Finding("conversation", problem["at"], text)
 
 
@@ -99,10 +102,9 @@ def _check_types(folder: Path, revision: str) -> Iterator[Finding]:
     done = run([sys.executable, *command, "-p", _PACKAGE], folder)
     if done is None or done.returncode not in (0, 1):
         last = last_line(done)
-        yield Finding(
-            "types", revision, f"{revision}: mypy could not check its bindings: {last}; --no-type-check omits it"
-        )
+        yield Finding("types", revision, f"{revision}: mypy could not check its bindings: {last}; pass --no-type-check")
         return
     for match in list(_ERROR.finditer(done.stdout))[:_MAX_FINDINGS]:
         place = f"{Path(match['file']).name}:{match['line']}"
-        yield Finding("types", place, f"{revision}: mypy refuses the generated {place}: {match['text']}")
+        text = f"{revision}: mypy refuses the generated {place}: {match['text']}"
+        yield Finding("types", place, f"{text}; correct the type in the schema, or pass --no-type-check")

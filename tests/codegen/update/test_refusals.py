@@ -139,9 +139,6 @@ MALFORMED: Final[Mapping[str, Callable[[], Files]]] = {
 # They are found by the trial, in a conversation.
 UNUSUAL: Final[Mapping[str, Callable[[], Files]]] = {
     "a type always contains itself": draft_of(endless),
-    "the lengths of a text exclude each other": draft_of(
-        lambda types: add(types, "SearchResult", "least", text() | {"minLength": 5, "maxLength": 1})
-    ),
     "the opening has a required property": draft_of(lambda types: add(types, "HelloRequest", "vendor", text())),
     "its answer has a required property": draft_of(lambda types: add(types, "HelloResult", "vendor", text())),
     "names of programs have a required property": draft_of(

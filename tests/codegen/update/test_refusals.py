@@ -6,12 +6,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from support.schemas.histories import History, grown
-from support.schemas.invented import message, record
+from support.schemas.invented import folder, message, no_capability, record
 from support.schemas.typescript_text import official_files
+
+from mcp_codegen.testkit.messages import MessageFactory
 
 Schema = dict[str, Any]
 Files = Mapping[str, str]
@@ -176,7 +179,10 @@ def test_a_draft_that_the_runtime_does_not_serve_is_refused_in_sentences_that_sa
         assert not OF_A_LIBRARY.search(sentence) and REMEDY.search(sentence), sentence
 
 
-def test_a_draft_that_requires_a_capability_is_no_fault(history: History) -> None:
-    history.commit(draft=dict(draft_of(lambda types: types["ServerCapabilities"].update(required=["tools"]))()))
-    done = history.update()
-    assert done.exit_code == 0, done.output
+def test_capabilities_that_a_draft_requires_are_declared(tmp_path: Path) -> None:
+    schema: Schema = json.loads(json.dumps(grown()))
+    schema["$defs"]["ServerCapabilities"]["properties"]["quota"] = record({"limits": record({})}, "limits")
+    schema["$defs"]["ServerCapabilities"]["required"] = ["tools", "quota"]
+    catalog = folder(tmp_path, schema, no_capability("search"))
+    factory = MessageFactory(catalog.revision("1"), catalog.normalized("1")[0], seed=1)
+    assert factory.declared_capabilities("server") == {"tools": {}, "quota": {"limits": {}}}

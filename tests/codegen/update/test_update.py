@@ -37,11 +37,26 @@ def test_a_draft_without_a_change_writes_nothing(history: History) -> None:
     assert "Nothing new" in history.report()
 
 
+# What a conversion fills in for the result that has another property.
+DEFAULTS = """
+[[default]]
+at = "SearchResult.matches"
+use = 0
+reason = "a test"
+
+[[default]]
+at = "SearchResult.found"
+use = ""
+reason = "a test"
+"""
+
+
 @pytest.mark.long
 def test_a_draft_and_then_its_release_are_imported_generated_and_reported(history: History) -> None:
     changed = grown(limit={"type": "integer"})
-    changed["$defs"]["SearchResult"]["properties"] = {"matches": TEXT}
+    changed["$defs"]["SearchResult"]["properties"] = {"matches": {"type": "integer"}}
     changed["$defs"]["SearchResult"]["required"] = ["matches"]
+    (history.root / "conversions.toml").write_text(DEFAULTS)
     commit = history.commit(draft=official_files(changed))
     done = history.update()
     assert done.exit_code == 0, done.output

@@ -105,7 +105,14 @@ def talking(**definitions: Schema) -> Schema:
         "LevelRequest": record({"level": text}, "level"),
         "NeverNotification": record({"requestId": text, "reason": text}, "requestId"),
         "SoFarNotification": record(
-            {"progressToken": text, "progress": {"type": "integer"}}, "progressToken", "progress"
+            {
+                "progressToken": {"anyOf": [text, {"type": "integer"}]},
+                "progress": {"type": "integer"},
+                "total": {"type": "integer"},
+                "message": text,
+            },
+            "progressToken",
+            "progress",
         ),
         "SaidNotification": record({"level": text, "data": text}, "level", "data"),
     }

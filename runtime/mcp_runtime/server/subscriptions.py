@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, Protocol, runtime_checkable
 
+from ..aio.fan_out import FanOut
 from ..endpoint.subscription_filter import ChangeFilter
-from ..errors import JSONRPCError, MCPError
+from ..errors import JSONRPCError
 from ..http.client_keys import ClientCounts
 from ..protocol.events import RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
@@ -61,6 +63,7 @@ class SubscriptionBus:
     def __init__(self) -> None:
         """Create a bus without subscribers."""
         self._subscribers: dict[Subscriber, None] = {}
+        self._fan_out = FanOut()
         self.relay: Relay | None = None
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -80,13 +83,10 @@ class SubscriptionBus:
         await (self.deliver if self.relay is None else self.relay)(row, params)
 
     async def deliver(self, row: Notification, params: Mapping[str, Any]) -> None:
-        """Send a notification to the subscribers of this worker. An error of one is logged and harms no other."""
-        for subscriber in list(self._subscribers):
-            if subscriber.wants(row, params):
-                try:
-                    await subscriber.notify(row, params)
-                except MCPError as error:
-                    _log.debug("%r was not sent to a client: %s", row.method, error)
+        """Send a notification to the subscribers of this worker. One that fails, or does not read, harms no other."""
+        wanting = [subscriber for subscriber in self._subscribers if subscriber.wants(row, params)]
+        if wanting:
+            await self._fan_out.send_all((item, partial(item.notify, row, params)) for item in wanting)
 
 
 class ResourceSubscriptions:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from uuid import uuid4
 
+from ...aio.fan_out import FanOut
 from ...errors import JSONRPCError
 from ...protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST
 from ...protocol.revision import InputRequest
@@ -39,11 +40,13 @@ class ForwardedCall:
         self._in_rounds = in_rounds
         self._inputs: list[_PendingInput] = []
         self._changed = asyncio.Event()
+        self._fan_out = FanOut()
 
     async def on_progress(self, progress: Progress) -> None:
         """Pass progress of the target to the client."""
-        if self.ctx is not None:
-            await self.ctx.progress(progress.progress, progress.total, progress.message)
+        if self.ctx is not None:  # The result waits for this, and the connection with it.
+            sending = self.ctx.progress(progress.progress, progress.total, progress.message)
+            await self._fan_out.send(self, sending)
 
     async def request_input(self, row: InputRequest[Any], params: Any) -> Any:
         """Return the client's result of a request of the target. Raises JSONRPCError."""

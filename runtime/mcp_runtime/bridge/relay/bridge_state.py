@@ -6,12 +6,13 @@ import asyncio
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+from ...aio.fan_out import FanOut
 from ...usage.records import Record
 from ..translation.losses import LossCounter
 from ..upstream.bridge_targets import Connector, Target
-from ..upstream.link import Link
+from ..upstream.link import Link, LinkEvents
 from ..upstream.opening import ClientDetails, Opener
-from ..upstream.pools import MAX_LINKS, LinkPool
+from ..upstream.pools import MAX_LINKS, LinkPool, open_link
 
 _SWEEPS: Final = 4  # How often links are looked at in the time that they may be idle.
 
@@ -66,8 +67,9 @@ class BridgeState:
         self.settings = settings
         self.losses = LossCounter()
         self.opener = Opener(Connector(target), package, self.losses)
-        self.pool = LinkPool(settings.connections, self.opener, self.close_later, settings.is_single)
+        self.pool = LinkPool(settings.connections, self._open, self.close_later, settings.is_single)
         self.links: set[Link] = set()
+        self.fan_out = FanOut()
         self.shared: SharedConnections | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
@@ -76,6 +78,12 @@ class BridgeState:
         """Start to end idle connections."""
         if self.settings.idle is not None:
             self._sweeper = asyncio.create_task(self._sweep(self.settings.idle))
+
+    async def _open(self, client: ClientDetails, events: LinkEvents, owner: str) -> Link:
+        """Return a link that many clients use."""
+        link = await open_link(self.opener, client, events, owner)
+        link.fan_out = None if self.settings.is_single else self.fan_out
+        return link
 
     async def _sweep(self, idle: float) -> None:
         loop = asyncio.get_running_loop()

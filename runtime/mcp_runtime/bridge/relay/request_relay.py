@@ -217,9 +217,10 @@ class RequestRelay(RelayBase):
         row = self.revision.table(FROM_SERVER).get(method)
         is_log = row is not None and row.method == self.lifecycle.log.method
         if row is not None and not is_log and not link.translation.up_is_stateless:
-            for listener in [item for item in self._listeners if item.owner == link.owner]:
-                await listener.notify(method, params)
-            return
+            listeners = [item for item in self._listeners if item.owner == link.owner]
+            return await self.state.fan_out.send_all(
+                (listener, partial(listener.notify, method, params)) for listener in listeners
+            )
         call = link.last_call if not link.translation.up_is_stateless else link.last_holder
         if call is None or not (link.is_held or self.state.settings.is_single):
             self.state.losses.add(method, "it belongs to no request that may get it")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...aio.shared_work import SharedWorks
@@ -54,6 +55,7 @@ class SharedLinks:
         opener = self._state.opener
         client = ClientDetails(opener.newest, {}, {"name": "mcp-codegen bridge", "version": "0"})
         link = self._links[place] = await open_link(opener, client, self)
+        link.fan_out = self._state.fan_out
         return link
 
     def leave(self, session: SessionRelay) -> None:
@@ -79,9 +81,11 @@ class SharedLinks:
             self._state.losses.add(method, "it belongs to no session of a shared upstream")
             return
         place = self._links.index(link) if link in self._links else None
-        for session, view in list(self._sessions[place].items()) if place is not None else ():
-            if "uri" not in params or uri_key(params["uri"]) in session.uris:
-                await session.notified(view, method, params)
+        views = list(self._sessions[place].items()) if place is not None else []
+        wanting = [item for item in views if "uri" not in params or uri_key(params["uri"]) in item[0].uris]
+        await self._state.fan_out.send_all(
+            (session, partial(session.notified, view, method, params)) for session, view in wanting
+        )
 
     async def requested(self, link: Link, method: str, params: dict[str, Any]) -> Any:
         """Raise JSONRPCError: the upstream has no client that could answer."""

@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from typing import Any, Final, Protocol
 
+from ...aio.fan_out import FanOut
 from ...errors import (
     ConnectionClosedError,
     JSONRPCError,
@@ -72,6 +73,7 @@ class Link:
         self.is_http = False
         self.last_used = 0.0
         self.level: Any = None  # The level of log messages that was set last for a request.
+        self.fan_out: FanOut | None = None  # Where clients share the link, none that does not read may hold it.
         self.upstream: OpenUpstream
         self.translation: Translation
         self._tokens: OrderedDict[Id, Any] = OrderedDict()
@@ -196,7 +198,8 @@ class Link:
                 return
             params = translation.params(FROM_SERVER, method, params)
             method = translation.method(FROM_SERVER, method)
-        await channel.send_notification(raw_notification(method, FROM_SERVER), params)
+        sending = channel.send_notification(raw_notification(method, FROM_SERVER), params)
+        await (sending if self.fan_out is None else self.fan_out.send(channel, sending))
 
 
 def upstream_error(error: MCPError) -> JSONRPCError:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
-from typing import Final
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any, Final
 
 from ...aio.connection_pool import ClientConnections, Lease, NoConnectionError
 from ...errors import JSONRPCError, MCPError
@@ -54,10 +54,14 @@ class LinkPool:
     """
 
     def __init__(
-        self, limit: int, opener: Opener, close: Callable[[Link], asyncio.Task[None]], is_single: bool
+        self,
+        limit: int,
+        open: Callable[[ClientDetails, LinkEvents, str], Coroutine[Any, Any, Link]],
+        close: Callable[[Link], asyncio.Task[None]],
+        is_single: bool,
     ) -> None:
-        """Create a pool without links; `close` closes a link in a task."""
-        self._opener = opener
+        """Create a pool without links; `open` opens a link for an owner, and `close` closes one in a task."""
+        self._open = open
         self._is_single = is_single
         self._up_is_stateless: bool | None = None  # As far as it is known.
         self._links: ClientConnections[Link] = ClientConnections(limit, close, lambda link: link.is_open, self._look)
@@ -103,7 +107,7 @@ class LinkPool:
         self, borrower: Borrower, events: LinkEvents, may_use: Callable[[Link, int], bool], alone: bool
     ) -> Link:
         async def open() -> Link:
-            link = await open_link(self._opener, borrower.details, events, borrower.owner)
+            link = await self._open(borrower.details, events, borrower.owner)
             self._up_is_stateless = link.translation.up_is_stateless
             return link
 

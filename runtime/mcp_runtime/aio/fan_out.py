@@ -1,0 +1,99 @@
+"""What is sent to many clients: one that does not read delays nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from contextvars import copy_context
+from typing import Any, Final
+
+from ..errors import MCPError
+from .eager import adopted_task
+
+_log: Final = logging.getLogger(__name__)
+
+_PATIENCE: Final = 0.1  # Seconds that a sender waits for clients that do not read.
+_MAX_WAITING: Final = 64  # Messages of one client that wait, besides what its stream holds; further ones are left out.
+
+Sending = Callable[[], Coroutine[Any, Any, None]]
+
+
+class FanOut:
+    """Sends messages to clients.
+
+    A sender waits a moment for a client that does not read, so that it is no faster than its clients, and not at all
+    for one that has not read earlier messages. What such a client may have waiting is bounded.
+    """
+
+    def __init__(self) -> None:
+        """Create a sender to clients that all read."""
+        self._waiting: dict[object, set[asyncio.Task[None]]] = {}  # Tasks that a sender has left.
+
+    async def send(self, client: object, sending: Coroutine[Any, Any, None]) -> None:
+        """Send a message to one client: at once up to the first wait, so that a result that follows it comes after it.
+
+        Raises what it raises up to there.
+        """
+        waiting = self._waiting.get(client)
+        if waiting is not None and len(waiting) >= _MAX_WAITING:
+            return sending.close()
+        context = copy_context()
+        try:
+            waits_for = context.run(sending.send, None)
+        except StopIteration:
+            return
+        task = adopted_task(asyncio.get_running_loop(), sending, context, waits_for)
+        self._leave(client, task)
+        if waiting is None:
+            await asyncio.wait([task], timeout=_PATIENCE)
+
+    async def send_all(self, sendings: Iterable[tuple[object, Sending]]) -> None:
+        """Send a message to each of these clients, in a task for each, which begin in the order of the calls."""
+        loop, begun, slow = asyncio.get_running_loop(), dict[asyncio.Task[None], object](), bool(self._waiting)
+        for client, sending in sendings:
+            waiting = self._waiting.get(client, ()) if slow else ()
+            if len(waiting) >= _MAX_WAITING:
+                continue
+            task = loop.create_task(sending())
+            if waiting:
+                self._leave(client, task)
+            else:
+                begun[task] = client
+        if not begun:
+            return await asyncio.sleep(0)  # What was sent to clients that have not read earlier messages begins.
+        try:
+            late = (await asyncio.wait(begun, timeout=_PATIENCE))[1]
+        except asyncio.CancelledError:
+            late = {task for task in begun if not task.done()}
+            raise
+        finally:
+            for task, client in begun.items():
+                if task in late:
+                    self._leave(client, task)
+                else:
+                    _note(task)
+
+    def _leave(self, client: object, task: asyncio.Task[None]) -> None:
+        """Let a message wait without its sender."""
+        waiting = self._waiting.setdefault(client, set())
+        waiting.add(task)
+        if len(waiting) == _MAX_WAITING:
+            _log.warning("a client does not read what it is sent: further notifications are left out until it does")
+        task.add_done_callback(lambda done: self._sent(client, done))
+
+    def _sent(self, client: object, task: asyncio.Task[None]) -> None:
+        waiting = self._waiting[client]
+        waiting.discard(task)
+        if not waiting:
+            del self._waiting[client]
+        _note(task)
+
+
+def _note(task: asyncio.Task[None]) -> None:
+    """Log why a message was not sent."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        if isinstance(error, MCPError):
+            _log.debug("not sent to a client: %s", error)
+        else:
+            _log.error("a message could not be sent to a client", exc_info=error)

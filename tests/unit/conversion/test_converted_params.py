@@ -48,7 +48,8 @@ def converted(converter: MessageConverter, method: str, params: Any, capabilitie
     wire_row = converter.wire_revision.table("client_to_server")[method]
     try:
         read: Any = read_as_record(wire_row)(params)
-        got = converter.handler_params(converter.rows["client_to_server", method], read, capabilities)
+        handler_row = converter.rows["client_to_server", method]
+        got = converter.handler_params(wire_row, handler_row, read, capabilities)
     except (JSONRPCError, ValueError) as error:
         return type(error), str(error)
     assert isinstance(got, CoreRecord) or hasattr(got, "model_dump")

@@ -20,7 +20,7 @@ def converted(meta: Any) -> Any:
     row = converter.rows["client_to_server", "tools/call"]
     assert isinstance(row, Request)
     fields = {"name": "x", "arguments": {"a": 1}, **({} if meta is None else {"_meta": meta})}
-    return converter.handler_params(row, t.CallToolRequestParams.model_validate(fields), {})
+    return converter.handler_params(row, row, t.CallToolRequestParams.model_validate(fields), {})
 
 
 @pytest.mark.parametrize(

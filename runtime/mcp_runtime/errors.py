@@ -61,6 +61,10 @@ def _is_documented(error: type) -> bool:
 class MCPError(Exception):
     """The base class of all exceptions of this package; catch it to catch all of them."""
 
+    is_refusal: bool = False
+    """True for what the client has refused, or cannot do, while its request is handled: it gets this error, unless the
+    handler catches it."""
+
     __notes__: Any = TracebackNotes()
 
 
@@ -79,6 +83,8 @@ class ProtocolViolationError(LocalError):
 class ClientCapabilityError(ProtocolViolationError):
     """Raised if the client cannot do what a function of an app requests, such as showing a form; the message names the
     capability that it lacks. Check `ctx.capabilities` before the request, or catch this error to do without."""
+
+    is_refusal = True
 
 
 class InvalidMessageError(LocalError):

@@ -14,7 +14,13 @@ from ..aio.rate_limit import RateLimit, TokenBucket
 from ..endpoint.checks import check_form_answer, warn_about_secrets
 from ..endpoint.context import LEVELS, Context
 from ..endpoint.requests import ResultT
-from ..errors import InvalidMessageError, InvalidResponseError, JSONRPCError, ProtocolViolationError
+from ..errors import (
+    InvalidMessageError,
+    InvalidResponseError,
+    JSONRPCError,
+    ProtocolViolationError,
+    RemoteJSONRPCError,
+)
 from ..http.client_keys import ClientKey, address_of, client_key
 from ..protocol.capabilities import is_declared, parse_capability_path
 from ..protocol.events import NotificationReceived, RequestReceived
@@ -293,7 +299,11 @@ class ServerContext(VisibilityControl, Context):
         keywords: RequestKeywords | None = None,
     ) -> ResultT:
         warn_about_secrets(params)
-        result = await super()._send_request(row, params, options, keywords)
+        try:
+            result = await super()._send_request(row, params, options, keywords)
+        except (RemoteJSONRPCError, ProtocolViolationError) as error:
+            error.is_refusal = True
+            raise
         try:
             check_form_answer(params, result)
         except InvalidMessageError as error:

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from ..aio.process_exit import end_process
-from ..errors import InvalidMessageError, JSONRPCError, UnwritableValueError
+from ..errors import InvalidMessageError, JSONRPCError, MCPError, RemoteJSONRPCError, UnwritableValueError
 from ..protocol.connection import Connection
 from ..protocol.events import NotificationReceived, RequestReceived
-from ..protocol.jsonrpc import INTERNAL_ERROR
+from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST
 from .interfaces import Channel
 
 _log: Final = logging.getLogger(__name__)
@@ -57,9 +57,11 @@ async def run_notification_handler(notification: NotificationReceived, handle: H
 def error_response(connection: Connection, request: RequestReceived, error: BaseException) -> tuple[bytes, int]:
     """Return the error response to a request whose handler failed, and its code.
 
-    Only a JSONRPCError is sent with its message, and an UnwritableValueError with its reason; other exceptions become
-    "internal error" and are logged.
+    Sent with their messages are a JSONRPCError, an UnwritableValueError, and what the client itself has refused; other
+    exceptions become "internal error" and are logged.
     """
+    if isinstance(error, MCPError) and error.is_refusal:
+        error = _refusal(request, error)
     if isinstance(error, JSONRPCError):
         code = connection.revision.error_code_to_send(error.code)
         if code != error.code:
@@ -77,6 +79,14 @@ def error_response(connection: Connection, request: RequestReceived, error: Base
     else:
         _log.error("the handler of %r failed", request.row.method, exc_info=error)
     return connection.send_error(request, INTERNAL_ERROR, "internal error"), INTERNAL_ERROR
+
+
+def _refusal(request: RequestReceived, error: MCPError) -> JSONRPCError:
+    """Return the error that the client gets for its own refusal, or for what it cannot do."""
+    _log.warning("the handler of %r needs what its client has refused: %s", request.row.method, error)
+    if isinstance(error, RemoteJSONRPCError):
+        return JSONRPCError(error.code, error.message, error.data)
+    return JSONRPCError(INVALID_REQUEST, str(error))
 
 
 class CancelledRequestError(asyncio.CancelledError):

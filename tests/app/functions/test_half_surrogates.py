@@ -153,9 +153,10 @@ async def test_messages_and_requests_of_a_handler(rev: Rev) -> None:
 
 
 async def test_a_log_record_is_forwarded_with_the_half_escaped() -> None:
-    app, seen = App("half"), list[Any]()
+    app, seen, arrived = App("half"), list[Any](), asyncio.Event()
     logger = logging.getLogger("half surrogates")
     logger.addHandler(handler := ClientLogHandler())
+    logger.propagate = False  # pytest-xdist cannot pass on what is logged here.
 
     @app.tool
     def work() -> str:
@@ -164,12 +165,12 @@ async def test_a_log_record_is_forwarded_with_the_half_escaped() -> None:
 
     async def note(*arguments: Any) -> None:
         seen.append(arguments[-1].data)
+        arrived.set()
 
     try:
         async with answering(Rev("2025-11-25"), app, on_logging_message=note) as client:
             assert (await client.call_tool("work")).content[0].text == "done"
-            while not seen:
-                await asyncio.sleep(0)
+            await arrived.wait()
     finally:
         logger.removeHandler(handler)
     assert seen == [r"the file a\ud800b"]

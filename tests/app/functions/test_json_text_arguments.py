@@ -164,10 +164,10 @@ async def test_a_prompt_parses_only_the_argument_that_needs_json() -> None:
 async def test_a_resource_parses_only_the_variable_that_needs_json() -> None:
     app = App("text")
 
-    @app.resource("data://{ids}/{text}")
-    def data(ids: list[int], text: str) -> str:
-        return repr((ids, text))
+    @app.resource("data://{options}/{text}")
+    def data(options: dict[str, int], text: str) -> str:
+        return repr((options, text))
 
     async with connect(app) as client:
-        result = await client.read_resource("data://%5B1%5D/%5B2%5D")
-    assert result.contents[0].text == "([1], '[2]')"  # pyright: ignore
+        result = await client.read_resource("data://%7B%22a%22%3A1%7D/%5B2%5D")
+    assert result.contents[0].text == "({'a': 1}, '[2]')"  # pyright: ignore

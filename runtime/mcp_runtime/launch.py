@@ -21,6 +21,7 @@ from typing import Any, Final, NoReturn, cast
 from .app.app import BaseApp
 from .bindings.server import BaseServer
 from .errors import LocalError, MCPError
+from .usage.terminal import plain
 
 _COMMON_NAMES: Final = ("app", "mcp", "server")  # Where a module has several servers, one of these names decides.
 _ANONYMOUS: Final = "__mcp_server__"  # The name of a module whose file has the name of a module that is loaded already.
@@ -71,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _report(error: Exception, code: int) -> int:
-    print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+    print(f"error: {plain(' '.join(str(error).split()))}", file=sys.stderr)
     return code
 
 

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ..errors import LocalError
+from ..errors import JSONRPCError, LocalError
+from ..http.request_logs import without_secrets_in_logs
+from ..http.urls import redact_url, without_secrets
+from ..protocol.jsonrpc import INTERNAL_ERROR
 from .settings import ResourceSettings
 
 _TEXT_TYPES: Final = ("application/json", "application/xml")
@@ -179,7 +182,9 @@ class HttpResource(ResourceSource):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.url.startswith(("http://", "https://")):
-            raise LocalError(f'HttpResource(): url={self.url!r} must begin with "http://" or "https://"')
+            raise LocalError(
+                f'HttpResource(): url={without_secrets(self.url)!r} must begin with "http://" or "https://"'
+            )
 
     async def read(self) -> str | bytes:
         """Return the text of the response, or its bytes if its MIME type is not one of text."""
@@ -188,7 +193,10 @@ class HttpResource(ResourceSource):
         except ImportError:
             raise LocalError("HttpResource() needs httpx2: pip install 'mcp-generated[http]'") from None
         async with AsyncClient() as client:
-            response = (await client.get(self.url)).raise_for_status()
+            with without_secrets_in_logs():
+                response = await client.get(self.url)
+            if response.is_error:
+                raise JSONRPCError(INTERNAL_ERROR, f"{redact_url(self.url)} answered {response.status_code}")
         return response.content if _encoding_of(self.mime_type) is None else response.text
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from ..errors import AuthorizationError, AuthorizationServerUnavailableError, LocalError
+from ..http.request_logs import without_secrets_in_logs
 from ..http.urls import redact_url
 from ..protocol.finite_numbers import is_finite
 from .url_policy import URLPolicy
@@ -90,7 +91,8 @@ class AuthHTTPClient:
                         content=body,
                         extensions={"sni_hostname": host},
                     )
-                    response = await client.send(request, stream=True)
+                    with without_secrets_in_logs():
+                        response = await client.send(request, stream=True)
                     return await self._read(response, url)
             except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
                 raise AuthorizationServerUnavailableError(

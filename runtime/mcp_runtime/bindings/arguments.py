@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from ..aio.trio_programs.trio_tasks import is_trio_task
 from ..errors import LocalError
+from ..http.urls import without_secrets
 from ..protocol.framing import MAX_MESSAGE_BYTES, SizeLimit
 from ..usage.keywords import keywords_of, refuse_unknown
 from ..usage.rules import COUNT, FLAG, FUNCTION, HOST, MAPPING, PORT, Rule, are_texts, check_values, is_items, shown
@@ -131,7 +132,7 @@ def check_url(function: str, url: object) -> None:
     if not isinstance(url, str):
         raise LocalError(f"{function}() needs a URL as a string, not {shown(url)}")
     if not re.match(r"https?://[^/\s]+", url):
-        raise LocalError(f'{function}(): {shown(url)} is no URL: write "http://host:port/mcp"')
+        raise LocalError(f'{function}(): {shown(without_secrets(url))} is no URL: write "http://host:port/mcp"')
 
 
 def check_command(function: str, command: tuple[object, ...]) -> None:

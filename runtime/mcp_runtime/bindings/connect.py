@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, Final, TypeVar, cast
 
 from ..errors import LocalError
+from ..http.urls import without_secrets
 from ..session.interfaces import RevisionChoice
 from ..usage.keywords import keywords_of, refuse_unknown
 from ..usage.rules import Rule, check_values, is_items, shown
@@ -46,8 +47,9 @@ def connect(
     if isinstance(target, str):
         if not target.startswith(("http://", "https://")):
             url = f'write "http://{target}", or ' if _HOST.match(target) else ""
+            named = without_secrets(target) if "://" in target else target
             raise LocalError(
-                f"connect(): {target!r} is no URL; {url}pass a command as a list of its words: {_as_words(target)}"
+                f"connect(): {named!r} is no URL; {url}pass a command as a list of its words: {_as_words(named)}"
             )
         _refuse_others("a URL", settings, HTTPClientSettings)
         return client_class.http(target, revisions=revisions, **settings)

@@ -14,6 +14,7 @@ from ..bindings.hosts.configuration import read_entries
 from ..errors import LocalError, MCPError
 from ..http.addresses import parse_address
 from ..protocol.framing import SizeLimit
+from ..usage.terminal import plain
 from .bridge_service import Bridge
 from .relay.bridge_state import BridgeSettings
 from .upstream.bridge_targets import Target, target_of_entry
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130  # The exit code of shells for SIGINT.
     except (MCPError, OSError, ImportError) as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"error: {plain(' '.join(str(error).split()))}", file=sys.stderr)
         return 1
     return 0
 

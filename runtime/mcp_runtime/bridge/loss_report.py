@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from ..errors import LocalError
 from ..protocol.revision import Direction, Revision
+from ..usage.terminal import plain
 from ..versions.conversion import chain_of
 from .raw.raw_connection import FROM_CLIENT, FROM_SERVER
 from .translation.losses import LossCounter, is_own
@@ -89,11 +91,15 @@ def print_report(target: Target, package: str, selected: Sequence[str]) -> int:
     unknown = [id for id in selected if id not in {revision.id for revision in revisions}]
     if unknown:
         raise LocalError(f"there is no revision {unknown[0]!r}; there are {', '.join(item.id for item in revisions)}")
-    opener = Opener(Connector(target), package, LossCounter())
+    opener = Opener(Connector(target, _print_line), package, LossCounter())
     for down in revisions:
         if not selected or down.id in selected:
             print(report_text(down, asyncio.run(_upstream_revision(opener, down))), end="")
     return 0
+
+
+def _print_line(line: str) -> None:
+    print(plain(line), file=sys.stderr)
 
 
 class _Ignored:

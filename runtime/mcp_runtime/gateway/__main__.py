@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import LocalError, MCPError
 from ..http.addresses import parse_address
+from ..usage.terminal import plain
 from .gateways import Gateway
 
 
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130  # The exit code of shells for SIGINT.
     except (MCPError, OSError, ImportError) as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"error: {plain(' '.join(str(error).split()))}", file=sys.stderr)
         return 1
     return 0
 

@@ -58,6 +58,13 @@ def may_follow_redirect(status: int, method: str, url: str, target: str) -> bool
         return False
 
 
+def without_secrets(text: str) -> str:
+    """Return text that may be a URL without user information, query and fragment."""
+    start, _, rest = text.rpartition("@")
+    scheme = f"{start.partition('://')[0]}://" if "://" in start else ""
+    return re.split(r"[?#]", scheme + rest)[0]
+
+
 def redact_url(url: str) -> str:
     """Return a URL without user information, query and fragment, for errors and logs."""
     parts = urlsplit(url)

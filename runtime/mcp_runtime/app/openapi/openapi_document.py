@@ -15,6 +15,8 @@ from typing import Any, Final
 from urllib.parse import unquote, urljoin
 
 from ...errors import LocalError
+from ...http.request_logs import without_secrets_in_logs
+from ...http.urls import redact_url
 from ...protocol.models import is_list, is_object
 
 _log: Final = logging.getLogger(__name__)
@@ -306,9 +308,14 @@ def _fetch(url: str) -> str:
     except ImportError:
         raise LocalError("from_openapi() with a URL needs httpx2: pip install 'mcp-generated[openapi]'") from None
     try:
-        return httpx2.get(url, follow_redirects=True).raise_for_status().text
-    except httpx2.HTTPError as error:
-        raise LocalError(f"from_openapi(): {url!r} cannot be fetched: {error}") from None
+        with without_secrets_in_logs():
+            response = httpx2.get(url, follow_redirects=True)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise LocalError(f"from_openapi(): {redact_url(url)} cannot be fetched: {type(error).__name__}") from None
+    if response.is_error:
+        status = f"{response.status_code} {response.reason_phrase}"
+        raise LocalError(f"from_openapi(): {redact_url(url)} cannot be fetched: status {status}")
+    return response.text
 
 
 def _parse(text: str) -> Any:

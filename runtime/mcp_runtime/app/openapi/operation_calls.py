@@ -10,6 +10,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ...errors import LocalError, ToolError
+from ...http.request_logs import without_secrets_in_logs
+from ...http.urls import redact_url
 from ...json_schema.validator import CompiledSchema
 from ...protocol.models import is_object
 from .api_requests import APIRequest, OperationArguments
@@ -48,9 +50,12 @@ class APIClient:
         sent, base = urlsplit(str(built.url)), urlsplit(self._base)
         expected = base.path.rstrip("/") + request.target.partition("?")[0]
         if (sent.scheme, sent.netloc) != (base.scheme, base.netloc) or sent.path != expected:
-            raise ToolError(f"{name}: the request would be sent to {str(built.url)[:200]!r}, outside of its path")
+            raise ToolError(
+                f"{name}: the request would be sent to {redact_url(str(built.url))[:200]!r}, outside of its path"
+            )
         try:
-            response = await client.send(built)
+            with without_secrets_in_logs():
+                response = await client.send(built)
         except Exception as error:
             if not _is_transport_error(error):
                 raise
@@ -115,7 +120,9 @@ class OperationCall:
         mime_type = str(response.headers.get("content-type", "application/octet-stream")).partition(";")[0].strip()
         if mime_type.startswith("image/"):
             return self._t.ImageContent(data=blob, mime_type=mime_type)
-        contents = self._t.BlobResourceContents(uri=str(response.request.url), blob=blob, mime_type=mime_type)
+        contents = self._t.BlobResourceContents(
+            uri=redact_url(str(response.request.url)), blob=blob, mime_type=mime_type
+        )
         return self._t.EmbeddedResource(resource=contents)
 
 

@@ -50,13 +50,17 @@ class Target:
 class Connector:
     """Opens transports to one target."""
 
-    def __init__(self, target: Target) -> None:
-        """Check the target. Raises LocalError for one that is neither a command nor an HTTP URL."""
+    def __init__(self, target: Target, stderr: Callable[[str], None] | None = None) -> None:
+        """Check the target. `stderr` gets each line of its standard error; None writes it to ours.
+
+        Raises LocalError for a target that is neither a command nor an HTTP URL.
+        """
         if bool(target.command) == bool(target.url):
             raise LocalError("a bridge needs one target: a command, or the URL of a server")
         if target.url and not target.url.startswith(("http://", "https://")):
             raise LocalError("the URL of a server has to begin with http:// or https://")
         self.target = target
+        self._stderr = stderr
         self._options: HTTPOptions | None = None
 
     @property
@@ -77,7 +81,7 @@ class Connector:
             from ...transports.stdio.client import start_server
 
             limit = SizeLimit(target.max_bytes, "--max-bytes of the bridge")
-            return start_server(target.command, target.env, target.cwd, None, limit)
+            return start_server(target.command, target.env, target.cwd, self._stderr, limit)
         options = self._http_options()
         try:
             from .http.upstream_http import UpstreamHTTPTransport

@@ -12,6 +12,7 @@ from urllib.parse import urljoin
 from ...errors import ConnectionClosedError, HTTPStatusError, InvalidResponseError, LocalError
 from ...http.client_rules import REVISION_EXTENSION, NegotiatedRevision
 from ...http.headers import EVENT_STREAM, media_type
+from ...http.request_logs import without_secrets_in_logs
 from ...http.urls import may_follow_redirect, origin, redact_url
 from ...protocol.framing import MAX_MESSAGE_BYTES
 from ...protocol.sse import OversizedEventError, ServerSentEvent, SSEDecoder
@@ -116,7 +117,8 @@ class HTTPConnection:
                 request = self._client.build_request(method, at, headers=all_headers, content=body, timeout=timeout)
                 request.extensions[REVISION_EXTENSION] = self.negotiated
                 if self.options.auth is None:
-                    response = await self._client.send(request, stream=True, follow_redirects=False)
+                    with without_secrets_in_logs():
+                        response = await self._client.send(request, stream=True, follow_redirects=False)
                 else:
                     response = await self._send_authorized(request, self.options.auth)
             except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, RuntimeError) as error:
@@ -141,7 +143,8 @@ class HTTPConnection:
         async with aclosing(auth.async_auth_flow(request)) as flow:
             request = await anext(flow)
             while True:
-                response = await self._client.send(request, stream=True, auth=None, follow_redirects=False)
+                with without_secrets_in_logs():
+                    response = await self._client.send(request, stream=True, auth=None, follow_redirects=False)
                 try:
                     request = await flow.asend(response)
                 except StopAsyncIteration:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from ...protocol.framing import SizeLimit
+from ...usage.terminal import plain
 from .error_output import write_line
 from .lines import LineTransport
 from .processes.tree import ProcessTree
@@ -132,7 +133,7 @@ class SubprocessTransport(LineTransport):
             lines, self._part = [*lines, self._part], b""
         for line in filter(None, lines):
             text = line.decode(errors="replace").rstrip("\r")
-            self._tail.append(text[:_MAX_LINE])
+            self._tail.append(plain(text[:_MAX_LINE]))
             with suppress(Exception):  # An error of the callback must not end the connection.
                 self._on_line(text)
 

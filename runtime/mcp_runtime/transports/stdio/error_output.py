@@ -12,6 +12,8 @@ import threading
 import time
 from typing import Any, Final, TextIO, cast
 
+from ...usage.terminal import coloured
+
 _MAX_PENDING: Final = 1 << 20  # Bytes that wait for the reader; what is written beyond is dropped.
 _FINISH_SECONDS: Final = 0.2  # Seconds for the reader to take them when the process ends.
 _STEP: Final = 0.005
@@ -125,8 +127,11 @@ def finish_error_output() -> None:
 
 
 def write_line(line: str) -> None:
-    """Write a line to standard error without waiting for its reader."""
+    """Write a line of a child process to standard error without waiting for its reader. In a terminal, it can choose
+    colours and nothing else."""
     stream = sys.stderr
+    if stream.isatty():
+        line = coloured(line)
     if _unblocked(stream) is None and (descriptor := _descriptor_of(stream)) is not None and _has_reader(descriptor):
         stream.flush()
         output = _OUTPUTS.get(descriptor) or _OUTPUTS.setdefault(descriptor, UnblockedOutput(descriptor))

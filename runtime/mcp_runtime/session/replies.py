@@ -60,7 +60,7 @@ def error_response(connection: Connection, request: RequestReceived, error: Base
     Sent with their messages are a JSONRPCError, an UnwritableValueError, and what the client itself has refused; other
     exceptions become "internal error" and are logged.
     """
-    if isinstance(error, MCPError) and error.is_refusal:
+    if isinstance(error, MCPError) and error.is_refusal and not isinstance(error, JSONRPCError):
         error = _refusal(request, error)
     if isinstance(error, JSONRPCError):
         code = connection.revision.error_code_to_send(error.code)

@@ -67,10 +67,28 @@ def derive_http(
         method: _param_name(rows[method], name, types, overlay) for method, name in params.items() if method in names
     }
     values["statuses"] = {name: status for name, status in values["statuses"].items() if name in constants}
+    _check_statuses(values["statuses"], constants, style, revision, overlay)
     for key in ("tool_schemas", "tool_call"):
         method = overlay.present(values.get(key, ""), names)
         values[key] = method if method in names else ""
     return HTTPProfile(**values)
+
+
+def _check_statuses(
+    statuses: Mapping[str, int], constants: Mapping[str, object], style: str, revision: str, overlay: Overlay
+) -> None:
+    """Raise RuleError for an error of the range that a lifecycle reserves for the specification, and that has no HTTP
+    status, if others have one."""
+    codes = overlay.table("codes", revision)
+    ranges = [(item["first"], item["last"]) for item in codes.rows[style].use] if style in codes and statuses else []
+    for name, code in constants.items():
+        if name not in statuses and isinstance(code, int) and any(first <= code <= last for first, last in ranges):
+            raise RuleError(
+                f"{revision}: the schema does not say which HTTP status the error {name} ({code}) has; write it into "
+                f"`use.statuses` of the [[http]] row of {style!r} in schema/overlay.toml, such as {name} = 400",
+                rule="http",
+                at=name,
+            )
 
 
 def _param_name(row: Method, name: str, types: NamedTypes, overlay: Overlay) -> str:

@@ -11,20 +11,25 @@ from ..catalog import SchemaCatalog
 from ..errors import Finding
 from .plan import PlanMaker
 from .programs import last_line, run_program
-from .remedies import AGAIN, remedy
+from .remedies import AGAIN, remedy, rule_of
 
 _PROGRAM: Final = "pairs.py"
 _MAX_FINDINGS: Final = 20
 
 
-def converse_in_pairs(schemas: SchemaCatalog, folder: Path, package: str, has_app: bool) -> Iterator[Finding]:
+def converse_in_pairs(
+    schemas: SchemaCatalog, folder: Path, package: str, has_app: bool, **limits: Any
+) -> Iterator[Finding]:
     """Let each revision serve clients of each other one, with a class and with the app, over each transport. Yield a
-    finding for each place that does not work; the text names a conversation, and how many others fail like it."""
+    finding for each place that does not work; the text names a conversation, and how many others fail like it.
+
+    `limits` may name some `transports`, and the one revision that has to be in each pair, as `only`.
+    """
     revisions: dict[str, Any] = {}
     for name in schemas.pins:
         plan = PlanMaker(schemas.revision(name), schemas.normalized(name)[0]).plan()
         revisions[name] = {**plan, "types": {}, "module": schemas.revision(name).module}
-    whole = {"package": package, "revisions": revisions, **({"app": package} if has_app else {})}
+    whole = {"package": package, "revisions": revisions, **({"app": package} if has_app else {}), **limits}
     plan_file = folder / "pairs.json"
     plan_file.write_text(json.dumps(whole), encoding="utf-8")
     done = run_program(_PROGRAM, plan_file, folder)
@@ -33,9 +38,12 @@ def converse_in_pairs(schemas: SchemaCatalog, folder: Path, package: str, has_ap
         yield Finding("conversation", "pairs", text)
         return
     result = json.loads(done.stdout)
-    alike: dict[tuple[str, str], list[str]] = {}
-    for problem in result["problems"]:
-        alike.setdefault((problem["at"], problem["text"]), []).append(problem["cell"])
-    for (at, text), cells in list(alike.items())[:_MAX_FINDINGS]:
-        others = f" (and {len(cells) - 1} more of {result['cells']} conversations)" if len(cells) > 1 else ""
-        yield Finding("conversation", at, f"{at} does not work for {cells[0]}{others}: {text}; {remedy(text)}")
+    alike: dict[str, list[dict[str, str]]] = {}
+    for problem in result["problems"]:  # One rule that is missing stops many messages of many conversations.
+        cause = rule_of(problem["text"]) or f"{problem['at']}: {problem['text']}"
+        alike.setdefault(cause, []).append(problem)
+    for problems in list(alike.values())[:_MAX_FINDINGS]:
+        at, text, cell = problems[0]["at"], problems[0]["text"], problems[0]["cell"]
+        cells = len({problem["cell"] for problem in problems})
+        others = f" (and {cells - 1} more of {result['cells']} conversations)" if cells > 1 else ""
+        yield Finding("conversation", at, f"{at} does not work for {cell}{others}: {text}; {remedy(text)}")

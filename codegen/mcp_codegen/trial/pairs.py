@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from conversation import LastFailure, Plan, short  # type: ignore[import-not-found]  # The program beside this one.
 
 SECONDS = 30.0  # The time limit of one call, which a busy machine does not reach.
+APP = "an App"
 LOWER, UPPER = "client_to_server", "server_to_client"
 REFUSED = re.compile(r" → [\w.-]+: .*\b(?:refuse|require|replace|misfit|first|null) [\w.*]+")  # By a rule.
 
@@ -76,15 +77,22 @@ class Pairs:
             servers.append(self._app())
         for server in servers:
             for transport, connecting in TRANSPORTS.items():
-                if transport in self.without:
+                if transport in self.without or transport not in self.plan.get("transports", TRANSPORTS):
                     continue
                 try:
                     async with connecting(server.served) as connect:
-                        for revision in self.revisions:
+                        for revision in self._clients(server):
                             cell = Cell(server.name, revision, transport)
                             await self._converse(cell, server, connect(self, revision))
                 except ImportError as error:
                     self.without[transport] = f"{error.name or error} is not installed"
+
+    def _clients(self, server: Server) -> list[str]:
+        """Return the revisions of the clients that talk to a server; `only` of the plan limits the pairs to those with
+        this revision."""
+        only = self.plan.get("only")
+        is_other = only is not None and server.revision != only and server.name != APP
+        return [revision for revision in self.revisions if not is_other or revision == only]
 
     # ---- servers -----------------------------------------------------------------------------------------------------
 
@@ -124,7 +132,7 @@ class Pairs:
         app.tool(add)
         app.prompt(greet)
         app.resource("trial://text")(lambda: "the text")
-        return Server("an App", app, self.package.DEFAULT_REVISION)
+        return Server(APP, app, self.package.DEFAULT_REVISION)
 
     # ---- conversations -----------------------------------------------------------------------------------------------
 
@@ -138,7 +146,7 @@ class Pairs:
         self.left_out.take()
         try:
             async with asyncio.timeout(SECONDS * 3), client as connected:
-                if server.name == "an App":
+                if server.name == APP:
                     for at, step in self._app_steps(connected, cell.client):  # noqa: B007  # The place of an error.
                         await step
                     return

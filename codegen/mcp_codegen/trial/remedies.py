@@ -35,6 +35,12 @@ _ANYTHING: Final = (
 )
 
 
+def rule_of(text: str) -> str:
+    """Return the rule of a conversion that a text names, such as `require Tool.risk`; an empty text if it names none."""
+    rule = _RULE.search(text)
+    return "" if rule is None else f"{rule[3]} {rule[4]}"
+
+
 def remedy(text: str) -> str:
     """Return what to write so that a conversation goes on, in a sentence without a full stop."""
     rule = _RULE.search(text)

@@ -21,6 +21,7 @@ from .json_types import is_object
 from .model.docs import Docs, read_docs
 from .model.error_codes import derive_error_codes
 from .model.ir import Revision
+from .model.known_names import other_names
 from .model.lifecycle import check_http, derive_http, derive_lifecycle, has_batches, has_null_ids
 from .model.message_tags import read_message_tags
 from .model.methods import derive_methods
@@ -199,7 +200,10 @@ class SchemaCatalog:
         http = derive_http(methods, types, constants, lifecycle.style, revision, self.overlay)
         codes = derive_error_codes(constants, lifecycle.style, revision, self.overlay)
         batches, null_ids = has_batches(types), has_null_ids(types)
-        return Revision(revision, constants, types, methods, lifecycle, http, codes, batches, null_ids, sha256)
+        names = other_names(types, self.overlay)
+        return Revision(
+            revision, constants, types, methods, lifecycle, http, codes, batches, null_ids, sha256, other_names=names
+        )
 
     def types(self, revision: str) -> NamedTypes:
         """Return the types of one revision, even if its methods cannot be derived yet."""

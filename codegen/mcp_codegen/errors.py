@@ -19,6 +19,7 @@ FINDING_KINDS: Final[dict[str, FindingKind]] = {
     "interim": "ambiguous",
     "lifecycle": "ambiguous",
     "message": "contradictory",
+    "names": "failing",
     "name": "ambiguous",
     "overlay": "contradictory",
     "reference": "missing",

@@ -233,7 +233,8 @@ def module_name(revision: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Revision:
     """One revision of the protocol. `client` and `server` are the names of the classes of its two sides, and `protocol`
-    is the name of another protocol than MCP."""
+    is the name of another protocol than MCP. `other_names` has the properties that the runtime takes from the tables
+    of a revision, and that have other names in it."""
 
     id: str
     constants: Mapping[str, str | int]
@@ -248,6 +249,7 @@ class Revision:
     client: str = "Client"
     server: str = "Server"
     protocol: str = "MCP"
+    other_names: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def module(self) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from ..catalog import SchemaCatalog
 from ..errors import CodegenError, Finding
 from ..generate import module_texts
+from ..model.known_names import check_known_names
 from ..paths import data_path
 from ..temporary_folder import temporary_folder
 from .between import converse_in_pairs
@@ -52,6 +53,9 @@ def _try(schemas: SchemaCatalog, revision: str, folder: Path, type_check: bool) 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     derived = schemas.revision(revision)
+    if by_hand := list(check_known_names(derived, schemas.overlay)):
+        yield from by_hand
+        return
     maker = PlanMaker(derived, schemas.normalized(revision)[0])
     plan = maker.plan()
     if maker.findings:  # Without samples there is nothing to talk about.

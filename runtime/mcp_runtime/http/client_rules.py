@@ -35,7 +35,7 @@ from .headers import (
     encode_value,
     media_type,
 )
-from .param_headers import ArgumentPaths, argument_at, header_text
+from .param_headers import ARGUMENTS, ArgumentPaths, argument_at, header_text
 
 Outgoing = RequestMessage | NotificationMessage | None  # None for a response.
 
@@ -104,7 +104,7 @@ def _parameter_headers(
     name = params.get(revision.http.name_params.get(message.method, ""))
     headers = {NAME: encode_value(name)} if isinstance(name, str) else {}
     for header, path in paths.items():
-        text = header_text(argument_at(params.get("arguments"), path))
+        text = header_text(argument_at(params.get(revision.name_of(ARGUMENTS)), path))
         if text is not None:
             headers[PARAM_PREFIX + header] = encode_value(text)
     return headers

@@ -11,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from ..protocol.models import is_list, is_object
+from ..protocol.revision import Revision
 from .headers import PARAM_PREFIX, Headers, decode_value
 
 ArgumentPaths = Mapping[str, tuple[str, ...]]
@@ -26,8 +27,16 @@ class ToolHeaders:
     rejected: Mapping[str, str]
 
 
-def read_tool_headers(value: Any) -> ToolHeaders:
-    """Read the `x-mcp-header` annotations of all tools in a list result."""
+# The properties of a tool that declare its headers; a revision may have other names for them.
+TOOL_NAME: Final = "Tool.name"
+INPUT_SCHEMA: Final = "Tool.inputSchema"
+ARGUMENTS: Final = "CallToolRequestParams.arguments"
+TOOLS: Final = "ListToolsResult.tools"
+
+
+def read_tool_headers(value: Any, revision: Revision) -> ToolHeaders:
+    """Read the `x-mcp-header` annotations of all tools in a list result of a revision."""
+    tool_name, input_schema = revision.name_of(TOOL_NAME), revision.name_of(INPUT_SCHEMA)
     tools: list[Any] = []
     paths: dict[str, ArgumentPaths] = {}
     rejected: dict[str, str] = {}
@@ -35,9 +44,9 @@ def read_tool_headers(value: Any) -> ToolHeaders:
         if not is_object(tool):
             tools.append(tool)
             continue
-        name = str(tool.get("name"))
+        name = str(tool.get(tool_name))
         try:
-            paths[name] = parameter_headers(tool.get("inputSchema"))
+            paths[name] = parameter_headers(tool.get(input_schema))
             tools.append(tool)
         except ValueError as error:
             rejected[name] = str(error)

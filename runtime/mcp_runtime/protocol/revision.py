@@ -313,7 +313,8 @@ class Revision:
     `id` is the protocol version, `module` the generated module of the revision, and `rows` are all messages. `batches`
     is True if messages may be sent in JSON-RPC batches. `null_ids` is True if an error response to a message without a
     readable id has `"id": null`. `constants` are the constants of the schema, `reserved_codes` the error codes that are
-    not sent.
+    not sent. `other_names` has the properties with other names than in the release that hand-written code knows, by
+    their place there.
     """
 
     id: str
@@ -325,6 +326,11 @@ class Revision:
     null_ids: bool
     constants: Mapping[str, str | int]
     reserved_codes: tuple[ReservedErrorCodes, ...] = ()
+    other_names: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def name_of(self, place: str) -> str:
+        """Return the name that a property has in this revision; `place` is its type and its usual name."""
+        return self.other_names.get(place) or place.partition(".")[2]
 
     @property
     def package(self) -> str:

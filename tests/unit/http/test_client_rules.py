@@ -217,6 +217,7 @@ def test_tools_whose_annotations_are_not_allowed_are_left_out() -> None:
     fine = {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "string"}}}}}
     fine["properties"]["a"]["properties"]["b"]["x-mcp-header"] = "B"  # type: ignore[index]
     bad = {"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}}
-    tools = read_tool_headers([{"name": "fine", "inputSchema": fine}, {"name": "bad", "inputSchema": bad}, 7])
+    listed = [{"name": "fine", "inputSchema": fine}, {"name": "bad", "inputSchema": bad}, 7]
+    tools = read_tool_headers(listed, revision(STATELESS))
     assert [tool if tool == 7 else tool["name"] for tool in tools.tools] == ["fine", 7]
     assert dict(tools.paths) == {"fine": {"b": ("a", "b")}} and list(tools.rejected) == ["bad"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...http.client_rules import Outgoing
-from ...http.param_headers import ArgumentPaths, read_tool_headers
+from ...http.param_headers import TOOLS, ArgumentPaths, read_tool_headers
 from ...protocol.jsonrpc import Message, RequestMessage, ResultMessage
 from ...protocol.models import is_object
 from ...protocol.revision import Revision
@@ -15,7 +15,6 @@ from ...protocol.revision import Revision
 _log: Final = logging.getLogger(__name__)
 
 _NONE: Final[ArgumentPaths] = {}
-LIST: Final = "tools"
 
 
 class ToolHeaderCache:
@@ -38,12 +37,13 @@ class ToolHeaderCache:
         row = revision.http.tool_schemas
         if row is None or request.method != row.method or not isinstance(response, ResultMessage):
             return
-        if not is_object(response.result) or LIST not in response.result:
+        name_of_list = revision.name_of(TOOLS)
+        if not is_object(response.result) or name_of_list not in response.result:
             return
-        tools = read_tool_headers(response.result[LIST])
+        tools = read_tool_headers(response.result[name_of_list], revision)
         self._paths.update(tools.paths)
         if tools.rejected:
-            response.result[LIST] = tools.tools
+            response.result[name_of_list] = tools.tools
         for name, reason in tools.rejected.items():
             self._paths.pop(name, None)
             _log.warning("the tool %r is ignored: %s", name[:200], reason)

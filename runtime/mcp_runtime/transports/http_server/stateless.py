@@ -18,7 +18,7 @@ from ...errors import RemoteError
 from ...http.asgi import Receive, Send, Sending, disconnection, respond, send_error
 from ...http.client_keys import ClientCounts
 from ...http.headers import Headers, HTTPError
-from ...http.param_headers import check_parameter_headers, parameter_headers
+from ...http.param_headers import ARGUMENTS, INPUT_SCHEMA, TOOL_NAME, check_parameter_headers, parameter_headers
 from ...http.server_rules import retry_headers, status_of
 from ...protocol.events import Event, MessageRejected, NotificationReceived, RequestReceived
 from ...protocol.followed_pages import FollowedPages
@@ -71,6 +71,7 @@ class StatelessHandler:
         self._counts = ClientCounts(_MAX_RUNNING, _MAX_RUNNING_OF_ADDRESS)
         calls = service.revision.http.tool_call
         self._tool_call = None if calls is None else calls.method
+        self._name_param = "" if calls is None else self._revision.http.name_params.get(calls.method, "")
         self._paths: dict[str, HeaderPaths] = {}
         self._headers_expire = float("-inf")
         self._reading: SharedWork[None] = SharedWork("reading the tools", _HEADERS_SECONDS)
@@ -215,10 +216,10 @@ class StatelessHandler:
 
     def _check_parameter_headers(self, headers: Headers, params: Any) -> HTTPError | None:
         """Return the error if the headers that repeat tool arguments do not match them."""
-        paths = self._paths.get(str(params.get("name"))) if params else None
+        paths = self._paths.get(str(params.get(self._name_param))) if params else None
         if not paths:
             return None
-        mismatch = check_parameter_headers(headers, params.get("arguments"), paths)
+        mismatch = check_parameter_headers(headers, params.get(self._revision.name_of(ARGUMENTS)), paths)
         code = int(self._revision.constants.get("HEADER_MISMATCH", INVALID_REQUEST))
         return None if mismatch is None else HTTPError(400, mismatch, code)
 
@@ -249,6 +250,7 @@ class StatelessHandler:
         paths_by_tool: dict[str, HeaderPaths] = {}
         meta: dict[str, Any] = {f"{META}protocolVersion": self._revision.id, f"{META}clientCapabilities": {}}
         params: dict[str, Any] = {"_meta": meta}
+        name, schema = self._revision.name_of(TOOL_NAME), self._revision.name_of(INPUT_SCHEMA)
         followed = FollowedPages(row.method, _MAX_PAGES)
         while True:
             page = await self._list_tools(RequestMessage(0, row.method, params), dispatcher)
@@ -256,8 +258,8 @@ class StatelessHandler:
                 return None
             for items in page.values():
                 for item in items if is_list(items) else ():
-                    if is_object(item) and "inputSchema" in item and (paths := _tool_headers(item)):
-                        paths_by_tool[str(item.get("name"))] = paths
+                    if is_object(item) and schema in item and (paths := _tool_headers(item[schema], item.get(name))):
+                        paths_by_tool[str(item.get(name))] = paths
             try:
                 cursor = followed.add(0, page.get("nextCursor"))
             except RemoteError as error:
@@ -279,9 +281,9 @@ class StatelessHandler:
         return result if is_object(result) else None
 
 
-def _tool_headers(tool: dict[str, Any]) -> HeaderPaths:
+def _tool_headers(schema: Any, name: Any) -> HeaderPaths:
     try:
-        return parameter_headers(tool["inputSchema"])
+        return parameter_headers(schema)
     except ValueError as error:
-        _log.error("the tool %r cannot be called over HTTP: %s", tool.get("name"), error)
+        _log.error("the tool %r cannot be called over HTTP: %s", name, error)
         return {}

@@ -15,12 +15,18 @@ from .ir import Object, Revision
 from .overlay import Overlay
 from .types import NamedTypes
 
+_OWN: Final = "io.modelcontextprotocol/"
 # By the type that has the property: the properties, and what the runtime does with them.
 BY_HAND: Final = {
     "RequestMetaObject": (
-        ("progressToken", *(f"io.modelcontextprotocol/{name}" for name in ("protocolVersion", "clientInfo"))),
+        (
+            "progressToken",
+            *(f"{_OWN}{name}" for name in ("protocolVersion", "clientInfo", "clientCapabilities", "logLevel")),
+        ),
         "read which version and client a request is of",
     ),
+    "ResultMetaObject": ((f"{_OWN}serverInfo",), "say which server a result is of"),
+    "NotificationMetaObject": ((f"{_OWN}subscriptionId",), "pass a change to its subscription"),
     "CancelledNotificationParams": (("requestId", "reason"), "cancel a request"),
     "ProgressNotificationParams": (("progressToken", "progress", "total", "message"), "report progress"),
     "LoggingMessageNotificationParams": (("level", "data", "logger"), "send log messages"),

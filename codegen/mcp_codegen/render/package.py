@@ -113,6 +113,7 @@ def _context(revision: Revision, module: str, own: frozenset[str] | None, added:
         ),
         "lifecycle": {"style": style, "roles": roles(revision, tables), "fields": _handshake_fields(revision)},
         "http": http(revision, tables),
+        "other_names": [(literal(place), literal(name)) for place, name in revision.other_names.items()],
         "constants": [(literal(name), ascii(value)) for name, value in revision.constants.items()],
     }
 

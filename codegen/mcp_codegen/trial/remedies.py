@@ -36,7 +36,7 @@ _ANYTHING: Final = (
 
 
 def rule_of(text: str) -> str:
-    """Return the rule of a conversion that a text names, such as `require Tool.risk`; an empty text if it names none."""
+    """Return the rule of a conversion that a text names, such as `require Tool.risk`; an empty text without one."""
     rule = _RULE.search(text)
     return "" if rule is None else f"{rule[3]} {rule[4]}"
 

@@ -11,11 +11,14 @@ from ..http.headers import PROTOCOL_VERSION
 from ..http.urls import base_url, redact_url
 from .http import AuthHTTPClient
 from .metadata import (
+    ISSUER_MEMBERS,
+    RESOURCE_MEMBERS,
     AuthorizationServerMetadata,
     DiscoveryMethod,
     ProtectedResourceMetadata,
     authorization_server_metadata_urls,
     default_endpoints,
+    is_same_issuer,
     protected_resource_metadata_urls,
     read_authorization_server_metadata,
     read_protected_resource_metadata,
@@ -51,7 +54,8 @@ class AuthorizationServerDiscovery:
         """
         headers = {PROTOCOL_VERSION: negotiated.revision.id} if negotiated is not None else {}
         if self._uses_resource_metadata(negotiated):
-            document = await self._fetch_first(protected_resource_metadata_urls(self.server, metadata_url), headers)
+            urls = protected_resource_metadata_urls(self.server, metadata_url)
+            document, found = await self.http.first_document(urls, RESOURCE_MEMBERS, headers)
             if document is not None:
                 resource = read_protected_resource_metadata(document, self.server, self.http.policy)
                 method = DiscoveryMethod.PROTECTED_RESOURCE_METADATA
@@ -59,7 +63,7 @@ class AuthorizationServerDiscovery:
             if metadata_url is not None or has_resource_metadata or not self._may_be_legacy(negotiated):
                 raise AuthorizationError(
                     f"{redact_url(self.server)} has no protected resource metadata (RFC 9728), so its authorization "
-                    "server is unknown"
+                    f"server is unknown: {found}"
                 )
         return None, await self._issuer((base_url(self.server),), DiscoveryMethod.SERVER_ORIGIN, headers)
 
@@ -78,27 +82,19 @@ class AuthorizationServerDiscovery:
     async def _issuer(
         self, issuers: Sequence[str], discovery: DiscoveryMethod, headers: Mapping[str, str]
     ) -> AuthorizationServerMetadata:
-        issuer = next((issuer for issuer in issuers if not self.issuers or issuer in self.issuers), None)
+        issuer = next((issuer for issuer in issuers if not self.issuers or self._trusts(issuer)), None)
         if issuer is None:
             raise AuthorizationError(
                 f"no authorization server of {redact_url(self.server)} is among the trusted `issuers`"
             )
-        document = await self._fetch_first(authorization_server_metadata_urls(issuer, discovery), headers)
+        urls = authorization_server_metadata_urls(issuer, discovery)
+        document, found = await self.http.first_document(urls, ISSUER_MEMBERS, headers)
         if document is not None:
-            return read_authorization_server_metadata(document, issuer, self.http.policy, self.aliases.get(issuer, ()))
+            aliases = [name for key, names in self.aliases.items() if is_same_issuer(key, issuer) for name in names]
+            return read_authorization_server_metadata(document, issuer, self.http.policy, aliases)
         if discovery is DiscoveryMethod.SERVER_ORIGIN:
             return default_endpoints(self.server)
-        raise AuthorizationError(f"the authorization server {redact_url(issuer)} has no metadata (RFC 8414)")
+        raise AuthorizationError(f"the authorization server {redact_url(issuer)} has no metadata (RFC 8414): {found}")
 
-    async def _fetch_first(self, urls: Sequence[str], headers: Mapping[str, str]) -> object | None:
-        """Return the first document that exists, even if a later one might be easier to read; None without any."""
-        for url in urls:
-            response = await self.http.get(url, headers)
-            if response.status == 200:
-                if response.body is None:
-                    raise AuthorizationError(f"{redact_url(url)}: the response is not JSON")
-                document: object = response.body
-                return document
-            if not 400 <= response.status < 500:
-                raise AuthorizationError(f"{redact_url(url)}: status {response.status}")
-        return None
+    def _trusts(self, issuer: str) -> bool:
+        return any(is_same_issuer(issuer, trusted) for trusted in self.issuers)

@@ -6,16 +6,19 @@ import asyncio
 import json
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from pydantic_core import from_json
 
 from ..errors import AuthorizationError, AuthorizationServerUnavailableError, LocalError
+from ..http.headers import media_type
 from ..http.request_logs import without_secrets_in_logs
 from ..http.urls import redact_url
 from ..protocol.finite_numbers import is_finite
+from ..protocol.models import is_object
 from .url_policy import URLPolicy
 
 try:
@@ -25,6 +28,7 @@ except ImportError:
 
 _MAX_BYTES: Final = 256 * 1024  # Bytes of a response body; metadata and key sets have a few thousand.
 _TIMEOUT: Final = 20.0  # Seconds.
+_FORM: Final = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +40,17 @@ class AuthResponse:
         body: The JSON value of the body; None if the body is not JSON.
         dpop_nonce: Value of the `DPoP-Nonce` header (https://www.rfc-editor.org/rfc/rfc9449#section-8). Default None:
             the response has none.
+        form: The fields of a body that is a form, as some token endpoints send it. Default None: it is none.
     """
 
     status: int
     body: Any
     dpop_nonce: str | None = None
+    form: Mapping[str, str] | None = None
+
+
+class ResponseTooLargeError(AuthorizationError):
+    """A response that is too large to be one of OAuth."""
 
 
 class AuthHTTPClient:
@@ -62,6 +72,33 @@ class AuthHTTPClient:
         """Send a GET request. Raises AuthorizationError, or AuthorizationServerUnavailableError without a response."""
         return await self._send("GET", url, headers or {})
 
+    async def first_document(
+        self, urls: Sequence[str], members: Collection[str], headers: Mapping[str, str] | None = None
+    ) -> tuple[Mapping[str, Any] | None, str]:
+        """Return the first metadata document at some URLs, and what was found at those before it.
+
+        Metadata is a JSON object with one of the members. Anything else is as a status 404: many servers answer every
+        path with a page, or with a redirect to their login.
+
+        Raises AuthorizationError for a status of a server that has failed, and as `get` does.
+        """
+        found: list[str] = []
+        for url in urls:
+            try:
+                response = await self.get(url, headers)
+            except ResponseTooLargeError as error:
+                found.append(str(error))
+                continue
+            if response.status >= 500:
+                raise AuthorizationError(f"{redact_url(url)}: status {response.status}")
+            body = response.body
+            if response.status == 200 and is_object(body) and not body.keys().isdisjoint(members):
+                return body, "; ".join(found)
+            kind = "a page that is no JSON" if body is None else "JSON that is no metadata"
+            what = kind if response.status == 200 else f"status {response.status}"
+            found.append(f"{redact_url(url)}: {what}")
+        return None, "; ".join(found)
+
     async def post_json(self, url: str, body: object) -> AuthResponse:
         """Send a POST request with a JSON body. Raises as `get` does."""
         return await self._send("POST", url, {"content-type": "application/json"}, json.dumps(body))
@@ -69,7 +106,7 @@ class AuthHTTPClient:
     async def post_form(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> AuthResponse:
         """Send a POST request with a form as its body. Raises as `get` does."""
         body = str(httpx2.QueryParams(form))
-        return await self._send("POST", url, {"content-type": "application/x-www-form-urlencoded", **headers}, body)
+        return await self._send("POST", url, {"content-type": _FORM, **headers}, body)
 
     async def _send(self, method: str, url: str, headers: Mapping[str, str], body: str | None = None) -> AuthResponse:
         self.policy.check(url)
@@ -113,7 +150,7 @@ class AuthHTTPClient:
             async for chunk in response.aiter_raw():
                 body += chunk
                 if len(body) > _MAX_BYTES:
-                    raise AuthorizationError(f"{redact_url(url)}: the response is larger than {_MAX_BYTES} bytes")
+                    raise ResponseTooLargeError(f"{redact_url(url)}: the response is larger than {_MAX_BYTES} bytes")
         finally:
             await response.aclose()
         try:
@@ -122,4 +159,6 @@ class AuthHTTPClient:
             value = None
         if not is_finite(value):
             value = None
-        return AuthResponse(response.status_code, value, response.headers.get("dpop-nonce"))
+        is_form = media_type(response.headers.get("content-type", "")) == _FORM
+        form = dict(parse_qsl(body.decode("utf-8", "replace"))) if is_form else None
+        return AuthResponse(response.status_code, value, response.headers.get("dpop-nonce"), form)

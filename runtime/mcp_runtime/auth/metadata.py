@@ -15,7 +15,13 @@ from .url_policy import URLPolicy
 
 PROTECTED_RESOURCE_PATH: Final = "/.well-known/oauth-protected-resource"
 _OAUTH: Final = "/.well-known/oauth-authorization-server"
+_MAX_SHOWN: Final = 200  # Characters of an issuer identifier in an error.
 _OPENID: Final = "/.well-known/openid-configuration"
+
+
+# The members by which a document is recognized as metadata.
+RESOURCE_MEMBERS: Final = ("resource", "authorization_servers")
+ISSUER_MEMBERS: Final = ("issuer", "token_endpoint", "authorization_endpoint", "jwks_uri")
 
 
 class DiscoveryMethod(Enum):
@@ -138,8 +144,12 @@ def read_authorization_server_metadata(
     """
     fields = _object(document, f"the metadata of {redact_url(issuer)}")
     name = _string(fields, "issuer")
-    if name is None or (name != issuer and name not in aliases):
-        raise AuthorizationError(f"the metadata of {redact_url(issuer)} names another issuer")
+    if name is None or not any(is_same_issuer(name, known) for known in (issuer, *aliases)):
+        shown = "no issuer" if name is None else f"another issuer, {name[:_MAX_SHOWN]!r}"
+        raise AuthorizationError(
+            f"the metadata of {redact_url(issuer)} names {shown}; if that is another name of the same authorization"
+            f" server, add it to `aliases`: aliases={{{issuer!r}: [{(name or '')[:_MAX_SHOWN]!r}]}}"
+        )
     token = _string(fields, "token_endpoint")
     if token is None:
         raise AuthorizationError(f"the metadata of {redact_url(issuer)} has no token_endpoint")
@@ -160,6 +170,20 @@ def read_authorization_server_metadata(
         client_id_metadata_documents_supported=fields.get("client_id_metadata_document_supported") is True,
         jwks_uri=_string(fields, "jwks_uri"),
     )
+
+
+def is_same_issuer(name: str, other: str) -> bool:
+    """Return True if two issuer identifiers are equal, but for a slash that is the whole path of one of them.
+
+    `https://a` and `https://a/` are one URL (https://www.rfc-editor.org/rfc/rfc3986#section-6.2.3), and so have one
+    owner: nobody can pass for another issuer by it. All else is compared exactly, as RFC 8414 requires.
+    """
+    return name == other or _without_root(name) == _without_root(other)
+
+
+def _without_root(issuer: str) -> str:
+    authority = issuer.partition("://")[2]
+    return issuer[:-1] if authority.find("/") == len(authority) - 1 > 0 else issuer
 
 
 def covers(resource: str, server: str) -> bool:

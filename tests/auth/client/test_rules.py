@@ -107,7 +107,9 @@ def test_this_machine_is_asked_where_the_server_is_on_it() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"issuer": f"{AS}/"},
+        {"issuer": f"{AS}//"},
+        {"issuer": f"{AS}/x/"},
+        {"issuer": "HTTPS://as.example/"},
         {"issuer": "https://evil.example"},
         {"issuer": None},
         {"token_endpoint": None},

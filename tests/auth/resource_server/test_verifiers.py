@@ -313,3 +313,14 @@ async def test_metadata_without_a_key_set_are_named(issuer: Authority, metadata:
     with pytest.raises(AuthorizationError, match=message):
         await jwt(issuer).verify(issuer.token(HERE))
     assert "/keys" not in issuer.paths
+
+
+@pytest.mark.parametrize("named", ["https://a", "https://a/"])
+@pytest.mark.parametrize("configured", ["https://a", "https://a/"])
+def test_a_token_may_name_its_issuer_with_the_slash_of_the_root_or_without(named: str, configured: str) -> None:
+    required = ClaimRequirements(configured, frozenset({"r"}), 0)
+    claims = {"iss": named, "sub": "x", "aud": "r", "exp": 10}
+    assert read_user(claims, required, 5, "token").subject == "x"
+    for other in (f"{named}x", f"{named.rstrip('/')}/x", "https://b", None, 5):
+        with pytest.raises(InvalidClaimsError, match="another issuer"):
+            read_user({**claims, "iss": other}, required, 5, "token")

@@ -21,6 +21,7 @@ from ..client.storage import OAuthClientInformation, OAuthToken
 from ..client.token_endpoint import TokenEndpoint
 from ..http import AuthHTTPClient
 from ..metadata import (
+    ISSUER_MEMBERS,
     AuthorizationServerMetadata,
     DiscoveryMethod,
     authorization_server_metadata_urls,
@@ -185,12 +186,11 @@ class UpstreamClient:
         """Return the metadata of the third party, fetched once. Raises AuthorizationError."""
         if self._issuer is None:
             issuer, method = self.provider.issuer, DiscoveryMethod.PROTECTED_RESOURCE_METADATA
-            for url in authorization_server_metadata_urls(issuer, method):
-                response = await self._http.get(url)
-                if response.status == 200:
-                    self._issuer = read_authorization_server_metadata(response.body, issuer, self._http.policy)
-                    return self._issuer
-            raise AuthorizationError(f"the authorization server {issuer} has no metadata (RFC 8414)")
+            urls = authorization_server_metadata_urls(issuer, method)
+            document, found = await self._http.first_document(urls, ISSUER_MEMBERS)
+            if document is None:
+                raise AuthorizationError(f"the authorization server {issuer} has no metadata (RFC 8414): {found}")
+            self._issuer = read_authorization_server_metadata(document, issuer, self._http.policy)
         return self._issuer
 
 

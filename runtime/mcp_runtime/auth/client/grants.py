@@ -158,7 +158,7 @@ class AuthorizationCode:
             },
         )
         body: Any = response.body
-        if response.status not in (200, 201) or not is_object(body) or not isinstance(body.get("client_id"), str):
+        if not 200 <= response.status < 300 or not is_object(body) or not isinstance(body.get("client_id"), str):
             raise AuthorizationError(f"{issuer.issuer} did not register this client: {describe_error(response)}")
         secret, assigned_method = body.get("client_secret"), body.get("token_endpoint_auth_method")
         return OAuthClientInformation(

@@ -17,7 +17,7 @@ from ...http.client_rules import REVISION_EXTENSION, NegotiatedRevision
 from ...http.urls import base_url, origin
 from ..discovery import AuthorizationServerDiscovery
 from ..http import AuthHTTPClient
-from ..metadata import AuthorizationServerMetadata, DiscoveryMethod, ProtectedResourceMetadata
+from ..metadata import AuthorizationServerMetadata, DiscoveryMethod, ProtectedResourceMetadata, is_same_issuer
 from ..url_policy import URLPolicy, is_loopback
 from .dpop import DPoPProver
 from .grants import Grant, TokenRequest
@@ -48,6 +48,7 @@ class OAuthClientProvider(httpx2.Auth):
         aliases: Mapping[str, Sequence[str]] | None = None,
         policy: URLPolicy | None = None,
         dpop: bool = False,
+        resource_indicator: bool = True,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         """Create the client of one MCP server. Raises AuthorizationError if the URL policy forbids its URL.
@@ -63,13 +64,22 @@ class OAuthClientProvider(httpx2.Auth):
                 if the MCP server runs on it.
             dpop: True to bind tokens to a key of this process (https://www.rfc-editor.org/rfc/rfc9449). Default False:
                 only if the MCP server requires it.
+            resource_indicator: False to send no `resource`, for an authorization server that refuses it
+                (https://www.rfc-editor.org/rfc/rfc8707). Its tokens must then be for this server only, and `issuers`
+                must name it: else an MCP server could get a token that others accept. Default True.
             tls: Certificates that authorization servers may have. Default: the system's certificate authorities.
         """
+        if not resource_indicator and not issuers:
+            raise LocalError(
+                "OAuthClientProvider(): resource_indicator=False needs issuers=[…] with the authorization server whose"
+                " tokens are for this server only"
+            )
         policy = policy or URLPolicy(
             local=is_loopback(urlsplit(server).hostname or ""), private=frozenset({base_url(server).lower()})
         )
         policy.check(server)
         self._server = server
+        self._resource_indicator = resource_indicator
         self._grant = grant
         self._storage = storage or InMemoryTokenStorage()
         self._http = AuthHTTPClient(policy, tls)
@@ -180,7 +190,7 @@ class OAuthClientProvider(httpx2.Auth):
                 self._metadata_url, self._negotiated, has_resource_metadata=self._has_resource_metadata
             )
             self._has_resource_metadata = self._has_resource_metadata or resource is not None
-            if stored is not None and stored.issuer != issuer.issuer:
+            if stored is not None and not is_same_issuer(stored.issuer, issuer.issuer):
                 self._check_issuer_changed()
                 stored = old = None
                 self._requested_scopes.clear()
@@ -199,8 +209,8 @@ class OAuthClientProvider(httpx2.Auth):
         old: OAuthToken,
     ) -> OAuthToken | None:
         form = {"grant_type": "refresh_token", "refresh_token": old.refresh_token or ""}
-        if resource is not None:
-            form["resource"] = resource.resource
+        if (indicator := self._indicator(resource)) is not None:
+            form["resource"] = indicator
         try:
             token = await self._endpoint(issuer, self._grant.client_information or credentials.client).token(
                 form, old.scopes
@@ -222,7 +232,7 @@ class OAuthClientProvider(httpx2.Auth):
     ) -> OAuthToken:
         configured = self._grant.client_information
         client = await self._grant.client_for(self._http, issuer, stored.client if stored else None)
-        if client.issuer is not None and client.issuer != issuer.issuer:
+        if client.issuer is not None and not is_same_issuer(client.issuer, issuer.issuer):
             raise AuthorizationError(
                 f"the client is registered with {client.issuer}, but the server names another issuer: {issuer.issuer}"
             )
@@ -234,7 +244,7 @@ class OAuthClientProvider(httpx2.Auth):
             issuer.scopes_supported,
             self._grant.offline,
         )
-        request = TokenRequest(issuer, resource.resource if resource else None, scopes)
+        request = TokenRequest(issuer, self._indicator(resource), scopes)
         # Secrets of a configured client are not stored.
         credentials = StoredCredentials(
             issuer.issuer, client if configured is None else OAuthClientInformation(configured.client_id)
@@ -254,6 +264,10 @@ class OAuthClientProvider(httpx2.Auth):
         self._requested_scopes |= set(scopes)
         await self._storage.save(self._server, replace(credentials, token=token))
         return token
+
+    def _indicator(self, resource: ProtectedResourceMetadata | None) -> str | None:
+        """Return the value of the parameter `resource`; None if it is not sent."""
+        return resource.resource if resource is not None and self._resource_indicator else None
 
     def _endpoint(self, issuer: AuthorizationServerMetadata, client: OAuthClientInformation) -> TokenEndpoint:
         return TokenEndpoint(self._http, issuer, client, self._dpop)

@@ -14,6 +14,12 @@ from ..metadata import AuthorizationServerMetadata
 from ..url_policy import is_loopback
 
 OFFLINE: Final = "offline_access"
+INVALID_TARGET: Final = "invalid_target"
+# No retry without `resource`: the token would then not be limited to this server, which could use it elsewhere.
+RESOURCE_REMEDY: Final = (
+    " (it does not accept the parameter `resource` with the URL of this server; if its tokens are for this server only,"
+    " pass resource_indicator=False and issuers=[…] to OAuthClientProvider)"
+)
 _TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _CHALLENGE: Final = re.compile(rf'({_TOKEN})(?:\s*=\s*("(?:[^"\\]|\\.)*"|[^\s,"]+))?')
 _MAX_CHALLENGE_LENGTH: Final = 16 * 1024
@@ -118,7 +124,7 @@ def parse_authorization_response(url: str, request: AuthorizationRequest) -> str
     issuer, iss = request.issuer.issuer, params.get("iss")
     if iss is None and request.issuer.iss_parameter_supported:
         raise AuthorizationError(f"the authorization response has no iss parameter, although {issuer} supports it")
-    if iss is not None and iss != issuer:
+    if iss is not None and iss != issuer:  # Both are of the same server: no difference is tolerated (RFC 9207).
         raise AuthorizationError(f"the authorization response comes from another issuer than {issuer}")
     if "error" in params:
         error = params["error"] if _ERROR.fullmatch(params["error"]) else "an unknown error"
@@ -127,7 +133,8 @@ def parse_authorization_response(url: str, request: AuthorizationRequest) -> str
                 f"the login was denied at {issuer} ({error}): log in again, and allow the access, or ask who runs"
                 " that server to allow it for this user"
             )
-        raise AuthorizationError(f"{issuer} did not authorize the client: {error}")
+        remedy = RESOURCE_REMEDY if error == INVALID_TARGET else ""
+        raise AuthorizationError(f"{issuer} did not authorize the client: {error}{remedy}")
     if not params.get("code"):
         raise AuthorizationError("the authorization response has no code")
     return params["code"]

@@ -14,10 +14,11 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from ...errors import AuthorizationError, AuthorizationServerUnavailableError
-from ...protocol.models import is_object
+from ...protocol.models import is_list, is_object
 from ..http import AuthHTTPClient, AuthResponse
 from ..metadata import AuthorizationServerMetadata
 from .dpop import DPoPProver
+from .responses import INVALID_TARGET, RESOURCE_REMEDY
 from .storage import OAuthClientInformation, OAuthToken
 
 _ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -31,6 +32,7 @@ _KEY_TYPES: Final[Mapping[str, type[ECKey | RSAKey | OKPKey]]] = {
 _ERROR: Final = re.compile(r"[a-z_]{1,64}")
 _ASSERTION_SECONDS: Final = 120  # Seconds for which a client assertion is valid.
 _RETRYABLE_STATUSES: Final = (408, 429)  # Like statuses from 500 on, they do not mean that the grant was rejected.
+_DIGITS: Final = re.compile(r"[0-9]{1,10}")
 _MAX_TOKEN_SECONDS: Final = 10 * 365 * 86400  # A larger `expires_in` is ignored.
 
 
@@ -67,24 +69,17 @@ class TokenEndpoint:
         AuthorizationError.
         """
         body = await self._request(grant, "issued no token")
-        access_token, token_type = body.get("access_token"), body.get("token_type")
-        expected = "dpop" if self._dpop else "bearer"
-        if (
-            not isinstance(access_token, str)
-            or not access_token.isascii()
-            or not access_token.isprintable()
-            or " " in access_token
-        ):
+        access_token = body.get("access_token")
+        if not isinstance(access_token, str):
+            raise AuthorizationError(f"{self._issuer.issuer} issued no token: its response has no access_token")
+        if not access_token.isascii() or not access_token.isprintable() or " " in access_token or not access_token:
             raise AuthorizationError(f"{self._issuer.issuer} issued a token that cannot be sent in a header")
-        if not isinstance(token_type, str) or token_type.lower() != expected:
-            raise AuthorizationError(f"{self._issuer.issuer} issued a token of another type than {expected}")
-        scope, expires_in, refresh_token = body.get("scope"), body.get("expires_in"), body.get("refresh_token")
-        if not isinstance(expires_in, (int, float)) or not 0 <= expires_in <= _MAX_TOKEN_SECONDS:
-            expires_in = None
+        self._check_type(body.get("token_type"))
+        expires_in, refresh_token = _seconds(body.get("expires_in")), body.get("refresh_token")
         return OAuthToken(
             access_token,
             "DPoP" if self._dpop else "Bearer",
-            tuple(scope.split()) if isinstance(scope, str) else requested,
+            _scopes(body.get("scope"), requested),
             None if expires_in is None else self._clock() + expires_in,
             # A server that does not rotate refresh tokens need not repeat them.
             refresh_token if isinstance(refresh_token, str) else grant.get("refresh_token"),
@@ -104,9 +99,22 @@ class TokenEndpoint:
             raise AuthorizationServerUnavailableError(
                 f"{self._issuer.issuer} {failure}: status {response.status}; try again later"
             )
-        if response.status != 200 or not is_object(response.body):
-            raise AuthorizationError(f"{self._issuer.issuer} {failure}: {describe_error(response)}")
-        return cast(Mapping[str, Any], response.body)
+        body: Any = response.body if is_object(response.body) else response.form
+        # Some report an error with the status 200.
+        is_error = body is None or (body.get("access_token") is None and body.get("error") is not None)
+        if not 200 <= response.status < 300 or is_error:
+            error = describe_error(response)
+            remedy = RESOURCE_REMEDY if "resource" in grant and refuses_resource(error, response) else ""
+            raise AuthorizationError(f"{self._issuer.issuer} {failure}: {error}{remedy}")
+        return cast(Mapping[str, Any], body)
+
+    def _check_type(self, token_type: object) -> None:
+        """Raise AuthorizationError for a token of another type. A token without a type is a bearer token."""
+        if token_type is None and self._dpop is None:
+            return
+        expected = "dpop" if self._dpop else "bearer"
+        if not isinstance(token_type, str) or token_type.lower() != expected:
+            raise AuthorizationError(f"{self._issuer.issuer} issued a token of another type than {expected}")
 
     async def _send(self, grant: Mapping[str, str]) -> AuthResponse:
         url = self._issuer.token_endpoint
@@ -176,7 +184,33 @@ class TokenEndpoint:
             raise AuthorizationError(f"the private_key of the client cannot be used: {type(error).__name__}") from None
 
 
+def _seconds(value: object) -> float | None:
+    """Return how long a token is valid; a number may be a text. None if the value is not usable."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return cast(float, value) if is_number and 0 <= cast(float, value) <= _MAX_TOKEN_SECONDS else None
+
+
+def _scopes(value: object, requested: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the scopes of a token: of a text or a list of the response, or else those that were requested."""
+    if isinstance(value, str):
+        return tuple(value.split())
+    if is_list(value) and all(isinstance(item, str) for item in value):
+        return tuple(cast("list[str]", value))
+    return requested
+
+
 def describe_error(response: AuthResponse) -> str:
     """Return the OAuth error code of a response, or else its status. Other text of the response is not repeated."""
-    error = response.body.get("error") if is_object(response.body) else None
+    body: Any = response.body if is_object(response.body) else response.form or {}
+    error = body.get("error")
     return error if isinstance(error, str) and _ERROR.fullmatch(error) else f"status {response.status}"
+
+
+def refuses_resource(error: str, response: AuthResponse) -> bool:
+    """Return True if the error says that the authorization server does not accept the parameter `resource`."""
+    body: Any = response.body if is_object(response.body) else response.form or {}
+    description = body.get("error_description")
+    is_about_resource = isinstance(description, str) and "resource" in description.lower()
+    return error == INVALID_TARGET or (error == "invalid_request" and is_about_resource)

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from ...protocol.models import is_list
 from ...session.identity import AuthenticatedUser
+from ..metadata import is_same_issuer
 from .dpop import confirmation_thumbprint, time_claim
 
 
@@ -35,7 +36,8 @@ class ClaimRequirements:
 def read_user(claims: Mapping[str, Any], required: ClaimRequirements, now: float, token: str) -> AuthenticatedUser:
     """Return the user of a token. Raises InvalidClaimsError. `now` is in seconds since the epoch."""
     issuer = claims.get("iss")
-    if required.issuer is not None and (issuer != required.issuer) and (required.require_all or issuer is not None):
+    is_other = not isinstance(issuer, str) or not is_same_issuer(issuer, required.issuer or "")
+    if required.issuer is not None and is_other and (required.require_all or issuer is not None):
         raise InvalidClaimsError("the token has another issuer")
     if required.audiences is not None and not required.audiences & _strings(claims, "aud", split=False):
         raise InvalidClaimsError("the token is for another audience")

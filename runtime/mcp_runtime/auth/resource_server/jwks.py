@@ -13,7 +13,12 @@ from ...aio.shared_work import SharedWork
 from ...errors import AuthorizationError
 from ...protocol.models import is_list, is_object
 from ..http import AuthHTTPClient
-from ..metadata import DiscoveryMethod, authorization_server_metadata_urls, read_authorization_server_metadata
+from ..metadata import (
+    ISSUER_MEMBERS,
+    DiscoveryMethod,
+    authorization_server_metadata_urls,
+    read_authorization_server_metadata,
+)
 
 _log: Final = logging.getLogger(__name__)
 
@@ -90,14 +95,14 @@ class JWKSClient:
         return keys
 
     async def _discover(self) -> str:
-        for url in authorization_server_metadata_urls(self._issuer, DiscoveryMethod.PROTECTED_RESOURCE_METADATA):
-            response = await self._http.get(url)
-            if response.status == 200:
-                metadata = read_authorization_server_metadata(response.body, self._issuer, self._http.policy)
-                if metadata.jwks_uri is None:
-                    raise AuthorizationError(f"the metadata of {self._issuer} has no jwks_uri")
-                return metadata.jwks_uri
-        raise AuthorizationError(f"the authorization server {self._issuer} has no metadata (RFC 8414)")
+        urls = authorization_server_metadata_urls(self._issuer, DiscoveryMethod.PROTECTED_RESOURCE_METADATA)
+        document, found = await self._http.first_document(urls, ISSUER_MEMBERS)
+        if document is None:
+            raise AuthorizationError(f"the authorization server {self._issuer} has no metadata (RFC 8414): {found}")
+        metadata = read_authorization_server_metadata(document, self._issuer, self._http.policy)
+        if metadata.jwks_uri is None:
+            raise AuthorizationError(f"the metadata of {self._issuer} has no jwks_uri")
+        return metadata.jwks_uri
 
 
 def read_key(key_data: object) -> PublicKey | None:

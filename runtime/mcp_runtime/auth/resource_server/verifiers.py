@@ -18,6 +18,7 @@ from ...errors import AuthorizationError, LocalError
 from ...http.urls import base_url
 from ...protocol.models import is_object
 from ...session.identity import AuthenticatedUser
+from ..metadata import is_same_issuer
 from ..url_policy import URLPolicy, is_loopback
 from .claims import ClaimRequirements, InvalidClaimsError, read_user
 
@@ -120,7 +121,7 @@ class JWTVerifier:
         except (JoseError, ValueError, RecursionError):
             raise InvalidClaimsError("the token is not a JWT") from None
         # Checked before the signature, so that tokens of other issuers cause no request for keys.
-        if not is_object(claims) or claims.get("iss") != self._required.issuer:
+        if not is_object(claims) or not is_same_issuer(str(claims.get("iss")), self._required.issuer or ""):
             raise InvalidClaimsError("the token has another issuer")
         alg, kid, token_type = header.get("alg"), header.get("kid"), header.get("typ", "jwt")
         if not isinstance(alg, str) or alg not in self._algorithms:

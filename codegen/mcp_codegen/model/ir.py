@@ -102,7 +102,8 @@ class Field:
 class Object:
     """An object type. `fields` are all its properties, inherited ones first. `extends` are its bases in the
     specification; `bases` are those with no property overridden here, so that a Python class can inherit from
-    them. A `closed` type has no other properties, and the schema of an `open` one names them."""
+    them. A `closed` type has no other properties, and the schema of an `open` one names them. `matches` is the text of
+    a JSON Schema with what the fields do not say; empty for most."""
 
     name: str
     fields: tuple[Field, ...]
@@ -114,6 +115,7 @@ class Object:
     closed: bool = False
     since: str = ""
     open: bool = field(default=False, compare=False)
+    matches: str = ""
 
     def field(self, wire: str) -> Field | None:
         return next((field for field in self.fields if field.wire == wire), None)
@@ -121,7 +123,7 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A name for another type."""
+    """A name for another type. `matches` is the text of a JSON Schema with what it does not say; empty for most."""
 
     name: str
     type: Type
@@ -129,6 +131,7 @@ class Alias:
     deprecated: bool = False
     category: str = ""
     since: str = ""
+    matches: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +186,10 @@ class Method:
     deprecated: bool
     listed: tuple[str, str] | None = None
     since: str = ""
+    positions: tuple[str, ...] = ()
+    """The properties of the params in the order of their places; empty if they go by name only, as all of MCP do."""
+    sends_list: bool = False
+    """True if the params are sent in a list, in the order of `positions`."""
 
 
 @dataclass(frozen=True, slots=True)

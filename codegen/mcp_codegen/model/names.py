@@ -29,7 +29,7 @@ RESERVED_BY_ENDPOINTS: Final = frozenset("""
 _RESERVED_BY_MODULE: Final = frozenset(dir(builtins)) - {"ConnectionError"} | {
     *("Annotated", "Any", "ClassVar", "Const", "Field", "Int", "Literal", "MISSING", "Number", "Opt", "TypeAliasType"),
     *("Union", "WireModel", "const", "default_to", "TypeAlias", "Optional", "Dict", "List", "BaseModel", "ConfigDict"),
-    *("Essential", "ServerDetails", "ToolListMethods", "ToolMethods"),
+    *("Essential", "MatchedModel", "Matches", "ServerDetails", "ToolListMethods", "ToolMethods"),
 }
 
 

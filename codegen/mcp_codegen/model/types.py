@@ -73,9 +73,11 @@ class TypeReader:
             closed = schema.get("additionalProperties") is False
             is_open = bool(schema.get("x-open")) or schema.get("additionalProperties", False) is not False
             fields = self._fields(schema, place)
-            self._record(Object(python, fields, extends, (), doc, deprecated, category, closed, since, is_open), place)
+            record = Object(python, fields, extends, (), doc, deprecated, category, closed, since, is_open)
+            self._record(replace(record, matches=str(schema.get("x-matches", ""))), place)
         else:
-            self._record(Alias(python, self._type(schema, place), doc, deprecated, category, since), place)
+            alias = Alias(python, self._type(schema, place), doc, deprecated, category, since)
+            self._record(replace(alias, matches=str(schema.get("x-matches", ""))), place)
 
     def _record(self, defined: Object | Alias, place: SchemaPath) -> None:
         """Store a type; two types with the same name must be equal."""

@@ -24,7 +24,8 @@ _SPACE: Final = re.compile(r"\s+")
 class ProtocolMessage:
     """One method in one direction; `params` and `result` are names of definitions, None for none.
 
-    `capability` is what the receiver declares for it, as the document writes it.
+    `capability` is what the receiver declares for it, as the document writes it. `positions` are the names of params
+    that may go by position, in their order; with `sends_list` they are sent so.
     """
 
     kind: Literal["request", "notification"]
@@ -36,11 +37,15 @@ class ProtocolMessage:
     deprecated: bool = False
     since: str = ""
     capability: str = ""
+    positions: tuple[str, ...] = ()
+    sends_list: bool = False
+    is_also_request: bool = False
+    """True for a notification whose method is that of a request as well."""
 
     @property
     def name(self) -> str:
         """Return the Python stem of the method: `textDocument/didOpen` → `text_document_did_open`."""
-        return snake(self.method)
+        return snake(self.method) + "_notification" * self.is_also_request
 
 
 @dataclass(frozen=True, slots=True)

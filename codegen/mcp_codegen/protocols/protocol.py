@@ -58,16 +58,23 @@ def protocol_revision(manifest: ProtocolManifest, document: ProtocolDocument, sh
 
 
 def _python_names(definitions: Iterable[str]) -> dict[str, str]:
-    """Return the Python name of each definition: of two that would have the same, one that has it already keeps it."""
+    """Return the Python name of each definition: of two that would have the same, one that has it already keeps it.
+
+    They begin with a capital: a type named like an attribute would hide it.
+    """
     names: dict[str, str] = {}
     used: set[str] = set()
-    for key in sorted(definitions, key=lambda key: type_name(key) != key):
-        name = type_name(key)
+    for key in sorted(definitions, key=lambda key: _class_name(key) != key):
+        name = _class_name(key)
         while name in used:
             name += "Base"
         used.add(name)
         names[key] = name
     return names
+
+
+def _class_name(key: str) -> str:
+    return type_name(key[:1].upper() + key[1:])
 
 
 def _method(message: ProtocolMessage, types: NamedTypes, names: Mapping[str, str], protocol: str) -> Method:
@@ -91,6 +98,8 @@ def _method(message: ProtocolMessage, types: NamedTypes, names: Mapping[str, str
         doc=message.doc,
         deprecated=message.deprecated,
         since=message.since,
+        positions=message.positions,
+        sends_list=message.sends_list,
     )
 
 

@@ -7,6 +7,7 @@
 | `document`  | the file, beside the manifest                                                             |
 | `format`    | `json-schema`, `meta-model` or `open-rpc`                                                 |
 | `framing`   | over stdio: `lines` (one message a line), or `headers` (`Content-Length` before a message) |
+| `params`    | of OpenRPC, where a method leaves it open: `by-name` (default) or `by-position`            |
 | `[sides]`   | the names of the classes of the two sides: `client`, which starts the other, and `server` |
 | `[cancel]`  | the notification that cancels a request: `method`, and the `property` with the id         |
 """
@@ -28,6 +29,7 @@ from .open_rpc import read_open_rpc
 
 DocumentFormat = Literal["json-schema", "meta-model", "open-rpc"]
 Framing = Literal["lines", "headers"]
+ParamStructure = Literal["by-name", "by-position"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class ProtocolManifest:
     format: DocumentFormat
     version: str = ""
     framing: Framing = "lines"
+    params: ParamStructure = "by-name"
     sides: dict[str, str] = field(default_factory=lambda: {"client": "Client", "server": "Server"})
     cancel: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -52,6 +55,7 @@ def read_protocol_manifest(path: Path) -> ProtocolManifest:
     for key, value, allowed in (
         ("format", manifest.format, get_args(DocumentFormat)),
         ("framing", manifest.framing, get_args(Framing)),
+        ("params", manifest.params, get_args(ParamStructure)),
     ):
         if value not in allowed:
             raise CodegenError(f"{path}: {key} = {value!r} is unknown; set it to {' or '.join(allowed)}")
@@ -89,4 +93,4 @@ def _read(manifest: ProtocolManifest, document: Schema) -> ProtocolDocument:
         case "meta-model":
             return read_meta_model(document, manifest.name)
         case "open-rpc":
-            return read_open_rpc(document, manifest.name)
+            return read_open_rpc(document, manifest.name, manifest.params)

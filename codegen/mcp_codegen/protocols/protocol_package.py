@@ -37,6 +37,9 @@ class _RowView:
     doc: str
     is_notification: bool
     deprecated: str
+    positions: str
+    sends_list: bool
+    is_also_request: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +117,7 @@ def _row(row: Method, revision: Revision) -> _RowView:
         doc=docstring(text, _INDENT),
         is_notification=row.kind == "notification",
         deprecated=literal(deprecated) if deprecated else "",
+        positions="".join(f"{literal(name)}, " for name in row.positions),
+        sends_list=row.sends_list,
+        is_also_request=row.kind == "notification" and row.name != snake(row.method),
     )

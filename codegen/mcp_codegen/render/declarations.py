@@ -24,7 +24,7 @@ from ..model.ir import Alias, Object, Revision
 from ..paths import Templates
 from .sections import split
 from .source import template_error
-from .types import Masker, Schema, class_options, definition_schema, is_second_name
+from .types import Masker, Schema, class_options, definition_schema, is_matched_alias, is_second_name
 
 _SOURCES: Final = (Path(__file__), Path(__file__).with_name("written_modules.py"))
 _VERSION: Final = version("datamodel-code-generator")
@@ -71,7 +71,11 @@ class _Masks:
         self._folder = next(folder / "types" for folder in templates if (folder / "types").is_dir())
         self._types: dict[str, _Masked] = {}
         chosen = (definition for definition in revision.types.values() if own is None or definition.name in own)
-        declared = [definition.name for definition in chosen if not is_second_name(definition)]
+        declared = [
+            definition.name
+            for definition in chosen
+            if not is_second_name(definition) and not is_matched_alias(definition)
+        ]
         common = [_VERSION, tree_digest(self._folder)]
         self.digests = {
             name: digest(

@@ -32,7 +32,16 @@ def second_names(revision: Revision, own: Collection[str] | None = None) -> dict
     named."""
     texts: dict[str, str] = {}
     for definition in revision.types.values():
-        if is_second_name(definition) and (own is None or definition.name in own):
+        if own is not None and definition.name not in own:
+            continue
+        if is_matched_alias(definition):
+            target = f'"{definition.type.name}"' if isinstance(definition.type, Ref) else "Any"
+            written = f"Annotated[{target}, Matches({literal(definition.matches)})]"
+            text = docstring(sentence(definition), "") if definition.doc else ""
+            texts[definition.name] = (
+                f'{definition.name} = TypeAliasType("{definition.name}", {written})\n{text}'.strip()
+            )
+        elif is_second_name(definition):
             target = definition.type.name if isinstance(definition.type, Ref) else "dict[str, Any]"
             address = "" if own is not None else link(revision, definition.name)
             text = docstring(sentence(definition), "", address) if definition.doc or address else ""
@@ -105,7 +114,14 @@ class Masker:
 
 def is_second_name(definition: Object | Alias) -> TypeGuard[Alias]:
     """Whether a type is another one, or a plain dictionary, under a second name: a plain assignment says that best."""
-    return isinstance(definition, Alias) and (isinstance(definition.type, Ref) or definition.type == Map(Plain("any")))
+    if not isinstance(definition, Alias) or definition.matches:
+        return False
+    return isinstance(definition.type, Ref) or definition.type == Map(Plain("any"))
+
+
+def is_matched_alias(definition: Object | Alias) -> TypeGuard[Alias]:
+    """Whether a type is another one, whose values match a JSON Schema as well."""
+    return isinstance(definition, Alias) and definition.matches != ""
 
 
 def sentence(definition: Object | Alias | Field) -> str:
@@ -165,6 +181,7 @@ def class_options(definition: Object, revision: Revision, tokens: Masker) -> Sch
             field.name: mark(f"{definition.name}.{field.name}") for field in definition.fields if field.deprecated
         },
         "closed": definition.closed,
+        "matches": repr(tokens.mask(definition.matches)) if definition.matches else "",
         "defaults": [field.name for field in definition.fields if field.default is not None],
         "optional": [field.name for field in definition.fields if not field.required],
         "essential": [field.name for field in definition.fields if field.essential],

@@ -12,7 +12,7 @@ from typing import Final
 from ..errors import CodegenError
 from ..model.ir import Revision
 
-_CALLS: Final = frozenset({"ConfigDict", "Field", "TypeAliasType", "const", "deprecated", "default_to"})
+_CALLS: Final = frozenset({"ConfigDict", "Field", "Matches", "TypeAliasType", "const", "deprecated", "default_to"})
 _ANNOTATION_NAMES: Final = frozenset({"Any", "Int", "Literal", "Number", "bool", "dict", "list", "str"})
 _NODES: Final = (
     *(

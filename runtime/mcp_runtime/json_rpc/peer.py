@@ -9,9 +9,10 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self, cast
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from ..aio.process_exit import end_process
 from ..errors import (
@@ -24,9 +25,10 @@ from ..errors import (
     RequestTimeoutError,
 )
 from ..protocol import jsonrpc
+from ..protocol.finite_numbers import is_finite
 from ..protocol.framing import MAX_MESSAGE_BYTES, OversizedMessage, SizeLimit
 from ..protocol.jsonrpc import ErrorMessage, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
-from ..protocol.models import format_validation_error, is_object, validator
+from ..protocol.models import format_validation_error, is_list, is_object, validator
 from ..protocol.wire.content_length import ContentLengthDecoder, with_header
 from ..transports.stdio.child import OnLine
 from ..transports.stdio.lines import LineTransport
@@ -49,6 +51,7 @@ class Peer:
 
     _framing: ClassVar[Literal["lines", "headers"]] = "lines"
     _receives: ClassVar[Mapping[str, tuple[Row, str]]] = {}  # By method: its row, and the name of its handler.
+    _notified: ClassVar[Mapping[str, tuple[Row, str]]] = {}  # Notifications whose method is that of a request too.
     _cancel: ClassVar[tuple[str, str] | None] = None  # The notification that cancels a request, and its property.
 
     def __init__(self) -> None:
@@ -246,7 +249,8 @@ class Peer:
             task = self._running.get(params.get(self._cancel[1], ""))
             if task is not None:
                 task.cancel()
-        row, name = self._receives.get(message.method, (None, ""))
+        found = self._notified.get(message.method, self._receives.get(message.method))
+        row, name = (None, "") if found is None else found
         if not isinstance(row, NotificationRow):
             _log.debug("%s ignores the notification %s", type(self).__name__, message.method)
             return
@@ -282,7 +286,7 @@ class Peer:
         if row.params is None:
             return await handler()
         try:
-            read = validator(row.params)({} if params is None else params)
+            read = validator(row.params)(_by_name(row, {} if params is None else params))
         except ValidationError as error:
             raise JSONRPCError(jsonrpc.INVALID_PARAMS, format_validation_error(error)) from None
         return await handler(read)
@@ -297,7 +301,17 @@ class Peer:
 
 
 def _decoded(data: bytes) -> jsonrpc.Message | list[jsonrpc.Message]:
-    return jsonrpc.reject_oversized(data) if isinstance(data, OversizedMessage) else jsonrpc.decode(data)
+    """Return a message, also one whose params are a list, which MCP does not have."""
+    message = jsonrpc.reject_oversized(data) if isinstance(data, OversizedMessage) else jsonrpc.decode(data)
+    if not isinstance(message, MalformedMessage) or message.is_too_large or message.code != jsonrpc.INVALID_REQUEST:
+        return message
+    value = from_json(data)  # It has been read once, so that it is JSON within the limits.
+    if not is_object(value) or not is_list(params := value.get("params")) or not is_finite(value):
+        return message
+    listed: Any = jsonrpc.read({**value, "params": {}})
+    if isinstance(listed, RequestMessage):
+        return RequestMessage(listed.id, listed.method, cast(Any, params))
+    return NotificationMessage(listed.method, cast(Any, params)) if isinstance(listed, NotificationMessage) else listed
 
 
 def _checked(row: Row, params: Any) -> Any:
@@ -305,6 +319,23 @@ def _checked(row: Row, params: Any) -> Any:
     if params is None and row.params is None:
         return None
     if not isinstance(row.params, type) or isinstance(params, row.params):
-        return params
+        return _by_position(row, params) if row.sends_list else params
     name = row.params.__name__
     raise InvalidMessageError(f"{row.method} needs params of the type {name}, not {type(params).__name__}; create one")
+
+
+def _by_position(row: Row, params: Any) -> list[Any]:
+    """Return params as a list. Those that are absent at its end are left out, and null stands for others."""
+    values: dict[str, Any] = params.model_dump(mode="json", by_alias=True)
+    last = max((number for number, name in enumerate(row.positions, 1) if name in values), default=0)
+    return [values.get(name) for name in row.positions[:last]]
+
+
+def _by_name(row: Row, params: Any) -> Any:
+    """Return params by name. Raises JSONRPCError for a list with more than the method has places for."""
+    if not is_list(params):
+        return params
+    if len(params) > len(row.positions):
+        places = f"at most {len(row.positions)} params by position" if row.positions else "params by name"
+        raise JSONRPCError(jsonrpc.INVALID_PARAMS, f"{row.method} takes {places}, and got a list of {len(params)}")
+    return dict(zip(row.positions, params, strict=False))

@@ -8,24 +8,33 @@ from ..usage.records import Record
 
 
 class RequestRow(Record):
-    """A request: its method, and the types of its params and of its result; None for none."""
+    """A request: its method, and the types of its params and of its result; None for none.
 
-    __slots__ = ("method", "params", "result")
+    `positions` are the names of params that may come in a list, in their order; with `sends_list` they are sent in one.
+    """
 
-    def __init__(self, method: str, params: Any, result: Any) -> None:
+    __slots__ = ("method", "params", "result", "positions", "sends_list")
+
+    def __init__(
+        self, method: str, params: Any, result: Any, positions: tuple[str, ...] = (), sends_list: bool = False
+    ) -> None:
         self.method = method
         self.params = params
         self.result = result
+        self.positions = positions
+        self.sends_list = sends_list
 
 
 class NotificationRow(Record):
-    """A notification: its method, and the type of its params; None for none."""
+    """A notification: its method, and the type of its params; None for none. The rest is as in requests."""
 
-    __slots__ = ("method", "params")
+    __slots__ = ("method", "params", "positions", "sends_list")
 
-    def __init__(self, method: str, params: Any) -> None:
+    def __init__(self, method: str, params: Any, positions: tuple[str, ...] = (), sends_list: bool = False) -> None:
         self.method = method
         self.params = params
+        self.positions = positions
+        self.sends_list = sends_list
 
 
 Row = RequestRow | NotificationRow

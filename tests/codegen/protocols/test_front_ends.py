@@ -205,6 +205,9 @@ def test_open_rpc_gives_params_by_name(tmp_path: Path) -> None:
     ]
 
 
+LATE = [{"name": "a", "schema": True}, {"name": "b", "required": True, "schema": True}]
+
+
 @pytest.mark.parametrize(
     ("format", "document", "text"),
     [
@@ -222,7 +225,13 @@ def test_open_rpc_gives_params_by_name(tmp_path: Path) -> None:
             "Y",
         ),
         ("open-rpc", {}, "openrpc"),
-        ("open-rpc", OPEN_RPC | {"methods": [{"name": "m", "paramStructure": "by-position"}]}, "by name"),
+        ("open-rpc", OPEN_RPC | {"methods": [{"name": "m", "params": [], "paramStructure": "by-hand"}]}, "by-hand"),
+        (
+            "open-rpc",
+            OPEN_RPC | {"methods": [{"name": "m", "params": LATE, "paramStructure": "by-position"}]},
+            "m has a required param after an optional one",
+        ),
+        ("open-rpc", OPEN_RPC | {"methods": [{"$ref": "#/components/x"}]}, "components/x is not defined"),
         ("yaml", {}, "format"),
     ],
 )
@@ -240,6 +249,7 @@ def test_what_cannot_be_read_is_refused_by_place(tmp_path: Path, format: str, do
         ('[sides]\nclient = "A"\nserver = "a"\n', "different names"),
         ('[cancel]\nmethod = "x"\n', "cancel"),
         ('colour = "red"\n', "colour"),
+        ('params = "in-order"\n', "params"),
     ],
 )
 def test_a_manifest_with_a_wrong_key_is_refused(tmp_path: Path, more: str, text: str) -> None:

@@ -23,6 +23,14 @@ class Administration:
 
     _registry: Any
 
+    def _has_clients(self) -> bool:
+        """Return True as soon as clients may know what the app declares."""
+        raise NotImplementedError
+
+    def _declare_more(self) -> None:
+        """Declare what the app has had none of before."""
+        raise NotImplementedError
+
     def enable(
         self,
         *,
@@ -88,6 +96,7 @@ class Administration:
             from .middleware.hooks import MiddlewareAdapter  # An app without such objects does not need it.
 
             self._registry.middleware.append(MiddlewareAdapter(item, self))
+        self._declare_more()
 
     def add_provider(self, provider: Provider, prefix: str = "") -> None:
         """Add a source of tools, resources and prompts, which is used at each request.
@@ -96,12 +105,13 @@ class Administration:
             provider: An object of a subclass of `Provider`, such as `FileSystemProvider(folder)`.
             prefix: The prefix of its names and URIs, as of `mount`; by default none.
 
-        Raises LocalError for something that is no provider, and if the server was created already.
+        Raises LocalError for something that is no provider, and if a client has connected.
         """
         from .providers.provider import Provider
 
         self._check_addition("add_provider", "Provider", provider, Provider)
         provider.attach(self, prefix)
+        self._declare_more()
 
     def add_transform(self, transform: Transform) -> None:
         """Add an object that changes what clients see of the app; the first one that is added is the outermost.
@@ -109,8 +119,8 @@ class Administration:
         Args:
             transform: An object of a subclass of `Transform`, such as `BM25SearchTransform()`.
 
-        Raises LocalError for something that is no transform, if this app is mounted, and if the server was created
-        already.
+        Raises LocalError for something that is no transform, if this app is mounted, and if a client has
+        connected.
         """
         from .transforms.transform import Transform
 
@@ -120,16 +130,15 @@ class Administration:
                 "add_transform(): this app is mounted, and only its own clients see that: add it to the outer app"
             )
         self._registry.transforms.append(transform.adapter(self))
+        self._declare_more()
 
     def _check_addition(self, method: str, kind: str, item: object, expected: type) -> None:
         if inspect.isclass(item):
             raise LocalError(f"{method}() needs an object, not the class {item.__name__}: write {item.__name__}()")
         if not isinstance(item, expected):
             raise LocalError(f"{method}() needs an object of a subclass of {kind}, not {shown(item)}{_remedy(item)}")
-        if "server" in vars(self):
-            raise LocalError(
-                f"{method}(): the server of this app exists already: call {method} before `server` or `run`"
-            )
+        if self._has_clients():
+            raise LocalError(f"{method}(): clients have connected to this app already: call {method} before that")
 
     @checked(example='await app.get_resource("scheme://path")')
     async def get_resource(self, uri: str, version: str | None = None) -> Any:

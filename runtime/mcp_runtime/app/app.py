@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from functools import cached_property, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, cast
@@ -65,6 +65,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
     _extensions: dict[Any, tuple[str, ...]]  # The handler names of each extension package.
     _loops: dict[asyncio.AbstractEventLoop, int]  # The event loops that serve it: their open lifespans.
     _notifying: set[asyncio.Future[None]]
+    _undeclared: dict[str, Any]  # The capabilities of what the app does not have yet, since its server exists.
 
     @checked(AppKeywords, rules=APP_RULES, example='App("name", "instructions")')
     def __init__(
@@ -113,6 +114,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
         self._server_options = {**checked_options, "keys": keys}
         self._set_up_serving(name, version, instructions, settings)
         self.on_change, self._mounted, self._extensions, self._loops, self._notifying = [], [], {}, {}, set()
+        self._undeclared = {}
         self._lifespan, self._coerce, self._json_indent, self._declared = lifespan, coerce, json_indent, declare
         self._capabilities, self._tasks, self.session_state_store = capabilities, tasks, session_state_store
         self._registry = self._new_registry((ToolError, ClientCapabilityError, *tool_errors), page_size)
@@ -196,9 +198,8 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             "_runs_in_thread": staticmethod(partial(runs_in_thread, self._registry)),
             "_read_params": staticmethod(read_params),
         }
-        for kind, names in _HANDLERS_BY_KIND.items():
-            if self._declares(kind):
-                members |= {name: _handler(self._registry, name) for name in names}
+        for names in _HANDLERS_BY_KIND.values():  # Of all kinds: which are declared, the first connection decides.
+            members |= {name: _handler(self._registry, name) for name in names}
         if any(app._registry.skills is not None for app in self._all_apps()[1:]):
             raise LocalError("a mounted app cannot publish skills: add them to the outermost app, with `under`")
         members |= {name: _handler(self._registry, name) for names in self._extensions.values() for name in names}
@@ -218,14 +219,31 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
         else:
             self._registry.answers_as_json = not self._extensions and not self._server_options["cache_hints"]
         server = cast(type[ServerT], type("Served", kinds, members))
-        declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS if self._declares(kind)}
+        declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS}
         declared["logging"] = {}
-        if "resources" in declared:
-            declared["resources"]["subscribe"] = True
+        declared["resources"]["subscribe"] = True
         merge(declared, self._capabilities or {})
         identity: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
         identity |= self._shown_identity()
-        return server(**identity, capabilities=declared, **options)
+        made = server(**identity, capabilities=declared, **options)
+        self._undeclared = {
+            kind: made.capabilities.pop(kind)
+            for kind in _HANDLERS_BY_KIND
+            if kind in made.capabilities and kind not in (self._capabilities or {}) and not self._declares(kind)
+        }
+        return made
+
+    def _has_clients(self) -> bool:
+        return "server" in vars(self) and self.server.has_connected
+
+    def _declare_more(self) -> None:
+        """Declare the kinds of which the app has got the first item since its server was created, if no client knows
+        the capabilities yet."""
+        if not self._undeclared or self.server.has_connected:
+            return
+        for kind in [*self._undeclared]:
+            if self._declares(kind):
+                self.server.capabilities[kind] = self._undeclared.pop(kind)
 
     def as_server(self) -> ServerT:
         """Return the server of this app, as `server` does."""
@@ -246,12 +264,23 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
 
     async def _call_client(self, method: str, /, **arguments: Any) -> Any:
         """Call a method of a client in the same process, and return its result."""
-        async with self.client_class().memory(self.server) as client:
-            return await getattr(client, method)(**arguments)
+        with self._own_connection():
+            async with self.client_class().memory(self.server) as client:
+                return await getattr(client, method)(**arguments)
+
+    @contextmanager
+    def _own_connection(self) -> Generator[None]:
+        """Connect to the app itself: no client knows its capabilities afterwards."""
+        before = self.server.has_connected
+        try:
+            yield
+        finally:
+            self.server.has_connected = before or bool(self._loops)
 
     async def _list_all(self, name: str) -> list[Any]:
-        async with self.client_class().memory(self.server) as client:
-            return [item async for item in getattr(client, name)()]
+        with self._own_connection():
+            async with self.client_class().memory(self.server) as client:
+                return [item async for item in getattr(client, name)()]
 
     @asynccontextmanager
     async def _enter_lifespans(self) -> AsyncGenerator[LifespanStates]:
@@ -282,14 +311,26 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
         return [self, *(inner for app in self._mounted for inner in app._all_apps())]
 
     def _add(self, kind: ListKind, registered: dict[str, Any], name: str, item: Any) -> None:
-        if "server" in vars(self) and kind not in self.server.capabilities:
+        if "server" in vars(self):
+            self._check_late(kind, item)
+        super()._add(kind, registered, name, item)
+        self._declare_more()
+
+    def _check_late(self, kind: ListKind, item: Any) -> None:
+        """Raise LocalError for what cannot be added when the server exists, or its clients know its capabilities."""
+        if kind not in self.server.capabilities and self.server.has_connected:
             raise LocalError(
                 f"the app {self.name!r} has declared no {kind} to its clients: to add the first one at run time, create"
                 f" it with App(…, declare=[{kind!r}])"
             )
-        super()._add(kind, registered, name, item)
+        if getattr(item, "task", None) is not None and not hasattr(type(self.server), "_task_options"):
+            raise LocalError(
+                f"the server of the app {self.name!r} exists already, and has no tasks: add the first tool with `task` "
+                "before it, or write App(…, tasks=InMemoryTaskStore())"
+            )
 
     def _changed(self, kind: ListKind) -> None:
+        self._declare_more()
         for callback in self.on_change:
             callback(kind)
         for loop in list(self._loops):

@@ -200,6 +200,7 @@ class Registrations(Administration):
         def add(function: Callable[..., Any], name: str | None) -> None:
             check_accepts(function, ("ref", "argument", "context"), 1, "completion")
             self._registry.completions.append(_to_async(function))
+            self._declare_more()
 
         return _decorate("completion", function, None, add)
 

@@ -124,6 +124,9 @@ class ServerCore(Endpoint):
         if type(self).scopes is not ServerCore.scopes:
             require_scopes(self._handlers, rows, self.scopes)
 
+    has_connected: bool = False
+    """True as soon as a client may know the capabilities of the server."""
+
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[Any]:
         """Open what the handlers share, such as a database, and close it at the end. Override this method.
@@ -154,6 +157,10 @@ class ServerCore(Endpoint):
             params: The params of the request.
         """
         return ()
+
+    def connected(self) -> None:
+        """Note that a client gets to know the capabilities of the server."""
+        self.has_connected = True
 
     @property
     def _origin(self) -> ServerCore:

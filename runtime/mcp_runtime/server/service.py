@@ -59,6 +59,7 @@ class ServerService:
 
     def connection(self) -> Connection:
         """Return the server's side of a new connection."""
+        self._server.connected()
         connection = Connection(self.revision, "server", local_capabilities=self.capabilities)
         connection.read_params = type(self._server)._read_params  # pyright: ignore[reportPrivateUsage]
         connection.report_left_out = report_left_out

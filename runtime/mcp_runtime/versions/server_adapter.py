@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from ..protocol.capabilities import Capabilities
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.revision import Notification, Revision
 from ..protocol.wire.core_records import read_as_record
@@ -20,6 +21,7 @@ class ServerAdapter(ServerCore):
     """A server object in another protocol version than its own."""
 
     _read_params = staticmethod(read_as_record)
+    _capabilities: Capabilities | None = None
 
     def __init__(self, server: ServerCore) -> None:
         """Adapt this server to the protocol version of the class."""
@@ -31,6 +33,22 @@ class ServerAdapter(ServerCore):
         self.info = server.info
         self.lifespan = server.lifespan  # type: ignore[method-assign]
         server._subscription_bus.subscribe(self)  # pyright: ignore[reportPrivateUsage]
+
+    def connected(self) -> None:
+        """Note that a client gets to know the capabilities of the server."""
+        self._server.connected()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The capabilities of the server in this version. It may get others until its first connection."""
+        if (capabilities := self._capabilities) is None:
+            capabilities = self._declared_capabilities(None, "")
+            self._capabilities = capabilities if self._server.has_connected else None
+        return capabilities
+
+    @capabilities.setter
+    def capabilities(self, capabilities: Capabilities) -> None:
+        self._capabilities = None
 
     @property
     def _origin(self) -> ServerCore:

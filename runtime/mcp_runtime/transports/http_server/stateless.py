@@ -20,6 +20,7 @@ from ...http.client_keys import ClientCounts
 from ...http.headers import Headers, HTTPError
 from ...http.param_headers import ARGUMENTS, INPUT_SCHEMA, TOOL_NAME, check_parameter_headers, parameter_headers
 from ...http.server_rules import retry_headers, status_of
+from ...protocol.connection import Connection
 from ...protocol.events import Event, MessageRejected, NotificationReceived, RequestReceived
 from ...protocol.followed_pages import FollowedPages
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id, RequestMessage
@@ -63,8 +64,7 @@ class StatelessHandler:
         self._lifespan = lifespan
         self._keep_alive = keep_alive
         self._responder_class = responder_class
-        self._connection = service.connection()
-        self._connection.in_flight = None  # All clients share this connection: request ids may repeat.
+        self._connection: Connection
         self._dispatcher: Dispatcher | None = None
         self._loop: asyncio.AbstractEventLoop
         self._running: dict[StatelessResponder, asyncio.Task[None]] = {}  # The tasks that send the responses.
@@ -125,6 +125,8 @@ class StatelessHandler:
         """Start the lifespan, and return the dispatcher of all requests."""
         state = await self._lifespan.state()
         if self._dispatcher is None:
+            self._connection = self._service.connection()
+            self._connection.in_flight = None  # All clients share this connection: request ids may repeat.
             self._dispatcher = self._service.dispatcher(state)
             self._dispatcher.stamp_server_info(self._connection)
             self._dispatcher.identify(None)

@@ -357,6 +357,6 @@ def test_wrong_use_is_refused(tmp_path: Path) -> None:
     App("outer").mount(inner)
     with pytest.raises(LocalError, match="this app is mounted"):
         inner.add_transform(ResourcesAsTools())
-    assert app.server.name == "wrong"
-    with pytest.raises(LocalError, match="the server of this app exists already"):
+    app.server.connected()
+    with pytest.raises(LocalError, match="clients have connected to this app already"):
         app.add_transform(ResourcesAsTools())

@@ -147,7 +147,7 @@ def test_a_handler_can_ask_the_client_that_declares_it_by_overriding() -> None:
         async with Rooted.memory(Asker(name="asker", version="1")) as client:
             assert (await client.call_tool(name="x")).content == [t.TextContent(text="file:///here")]
         async with Client.memory(Asker(name="asker", version="1")) as client:
-            with pytest.raises(RemoteJSONRPCError, match="internal error"):
+            with pytest.raises(RemoteJSONRPCError, match="needs the capability 'client.roots'"):
                 await client.call_tool(name="x")
 
     within_deadline(conversation())

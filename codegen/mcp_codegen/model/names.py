@@ -20,11 +20,11 @@ _RESERVED_BY_MODELS: Final = frozenset({*dir(BaseModel), "to_anthropic", "to_dic
 _ANNOTATIONS: Final = frozenset({"bool", "float", "int", "str"})
 RESERVED_BY_ENDPOINTS: Final = frozenset("""
     as_task asgi cache_hints capabilities client client_class client_info close close_sse_stream
-    close_standalone_sse_stream connect connection_state context disable_components enable_components http info
-    initialize_extras instructions keys lifespan listen log memory meta name once options params principal progress
-    request_id require_scopes reset_visibility revision run run_async scopes self serve server state status stdio user
-    version
-    """.split())
+    close_standalone_sse_stream connect connected connection_state context disable_components enable_components
+    has_connected http info initialize_extras instructions keys lifespan listen log memory meta name once options
+    params principal progress request_id require_scopes reset_visibility revision run run_async scopes self serve
+    server state status stdio user version
+""".split())
 # Names a type cannot have, because the generated module uses them with their usual meaning.
 _RESERVED_BY_MODULE: Final = frozenset(dir(builtins)) - {"ConnectionError"} | {
     *("Annotated", "Any", "ClassVar", "Const", "Field", "Int", "Literal", "MISSING", "Number", "Opt", "TypeAliasType"),

@@ -14,7 +14,7 @@ from ..protocol.revision import META, Handshake, Revision
 from .interfaces import Candidate, Service, Transport
 
 T = TypeVar("T")
-_VERSION: Final = f"{META}protocolVersion"
+VERSION: Final = f"{META}protocolVersion"
 
 
 class LazyCandidate(Generic[T]):
@@ -47,7 +47,7 @@ def newest(candidates: Sequence[Candidate[T]]) -> Candidate[T]:
 def version_of(params: object) -> str | None:
     """Return the protocol version that the params of a message name: each of a stateless lifecycle does."""
     meta = params.get("_meta") if is_object(params) else None
-    version = meta.get(_VERSION) if is_object(meta) else None
+    version = meta.get(VERSION) if is_object(meta) else None
     return version if version is None or isinstance(version, str) else ""
 
 

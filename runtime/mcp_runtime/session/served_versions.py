@@ -26,9 +26,10 @@ from ..protocol.jsonrpc import (
     ResultMessage,
     error,
 )
+from ..protocol.models import is_object
 from ..protocol.revision import Handshake, Notification
 from .interfaces import Candidate, Dispatcher, Reply, Service
-from .negotiation import initialize_methods, newest, version_of
+from .negotiation import VERSION, initialize_methods, newest, version_of
 from .session import Session
 
 _log: Final = logging.getLogger(__name__)
@@ -81,6 +82,9 @@ class ServedVersions:
     def _redirect(self, message: Message | list[Message]) -> Event | None:
         """Return the event of a message that is not for the first session; None if it is."""
         if isinstance(message, RequestMessage):
+            meta = message.params.get("_meta") if message.params else None
+            if not self._others and (meta is None if self._own is None else is_named(meta, self._own)):
+                return None  # Nearly every request of nearly every connection.
             key = self._key_of_request(message)
             if self._others and self._is_in_use(message.id, key):
                 text = f"id {message.id!r} is in use by another request"
@@ -219,6 +223,11 @@ class _OtherVersion:
             await self.session.end()
             self._dispatcher.detach()
             await self._dispatcher.background_tasks.end()
+
+
+def is_named(meta: object, version: str) -> bool:
+    """Return True if the metadata of a request names this version."""
+    return is_object(meta) and meta.get(VERSION) == version
 
 
 def is_in_flight(session: Session, id: Any) -> bool:

@@ -29,7 +29,7 @@ class InMemoryStore:
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         """Create an empty store; `clock` returns the current time in seconds, by default a monotonic one."""
-        self._clock = clocks.monotonic if clock is None else clock
+        self._clock = clock or (lambda: clocks.monotonic())  # A test may set the clock later.
         self._records: dict[str, tuple[bytes, float]] = {}  # Values, and the times at which they expire.
         self._counters: dict[str, tuple[int, float]] = {}
         self._streams: dict[str, _Stream] = {}

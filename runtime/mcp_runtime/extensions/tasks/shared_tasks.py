@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from ...aio import clock
+from ...aio.bounded_cache import BoundedCache
 from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from ...protocol.models import format_validation_error, validator
@@ -25,6 +26,7 @@ _FOREVER: Final = 7 * 86_400.0  # Seconds for which a task without a time to liv
 _MAX_TASKS, _MAX_TASKS_OF_OWNER = 1000, 100  # Tasks that this worker has created and that have not expired.
 _ANSWER_SECONDS: Final = 2.0  # Seconds to wait until the worker of a task has taken the responses of the client.
 _ANSWER_PAUSE: Final = 0.01
+_ENDED_SECONDS, _ENDED_BYTES = 60.0, 16 << 20  # Of the tasks that have ended and are stored again after a loss.
 _ENDED: Final = "the worker that ran this task has ended"
 
 
@@ -62,6 +64,8 @@ class SharedTasks:
         self.worker.on("responses", self._on_responses)
         self.worker.on("cancel", self._on_cancel)
         self.worker.keep(self._keep)
+        self.worker.on_loss(self._restore_ended)
+        self._ended = BoundedCache[str, TaskRecord](_MAX_TASKS, ttl=_ENDED_SECONDS, max_bytes=_ENDED_BYTES)
 
     # ---- as a task store ---------------------------------------------------------------------------------------------
 
@@ -106,6 +110,8 @@ class SharedTasks:
             await self.worker.retry(lambda: self.change(record.id, lambda task: self._updated(task, record)))
         else:
             await self.worker.retry(lambda: self._put(StoredTask(self.worker.id, record, False)))
+        if record.status in TERMINAL_STATUSES:
+            self._ended.put(record.id, record, size=len(to_json(record.detail)))
 
     async def _keep(self) -> None:
         """Let the tasks be stored that run here, however long, and also after the store has lost its past."""
@@ -113,6 +119,11 @@ class SharedTasks:
             record = execution.record
             if record.id in self._created and record.status not in TERMINAL_STATUSES:
                 await self._put(StoredTask(self.worker.id, record, False))
+
+    async def _restore_ended(self) -> None:
+        """Store the tasks again that have ended here lately, after the store has lost its past."""
+        for _, record in self._ended.items():
+            await self._put(StoredTask(self.worker.id, record, False), None)
 
     def _updated(self, task: StoredTask, record: TaskRecord) -> StoredTask | None:
         return task._replace(record=record) if task.runner == self.worker.id else None

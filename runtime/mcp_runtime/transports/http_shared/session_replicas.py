@@ -310,7 +310,7 @@ class SessionReplica(HTTPSession):
     def writes(self, stream: str) -> bool:
         """Return True if a stream of this session is written here."""
         own = (self._streams or {}).get(stream)
-        return isinstance(own, StoredStream) and not own.is_lost
+        return isinstance(own, StoredStream) and not (own.is_lost or own.finished)
 
     @property
     def is_busy(self) -> bool:

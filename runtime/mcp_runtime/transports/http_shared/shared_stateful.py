@@ -35,6 +35,7 @@ from .stored_streams import StoredStream
 from .worker import RESTORE_PAUSE, Worker
 
 _SESSION: Final = SESSION_ID.encode()
+_EXPIRED: Final = "the session has expired, or was ended by another request"
 _LEAVING: Final = "the server is shutting down: send the request again"
 _TOGETHER: Final = 256  # Sessions that are stored again together.
 _DIGITS: Final = 15  # Of the number of a change in `Last-Event-ID`, at most.
@@ -140,7 +141,8 @@ class SharedStatefulHandler(StatefulHandler):
             record = await candidate.read()
         if record is None:
             if replica is not None:
-                self._end_here(session_id)
+                replica.has_ended = True
+                self._forget(replica)
             return None
         if replica is None and (replica := self._replicas.get(session_id)) is None:
             replica = candidate
@@ -321,14 +323,16 @@ class SharedStatefulHandler(StatefulHandler):
 
     def _forget(self, replica: SessionReplica) -> None:
         self._replicas.remove(replica.id)
-        self._worker.spawn(self._stop(replica, has_ended=replica.has_ended))
+        # The streams of a session that has expired remain until they are sent: its calls end with an error.
+        reason = _EXPIRED if replica.has_ended else _LEAVING
+        self._worker.spawn(self._stop(replica, has_ended=False, reason=reason))
 
-    async def _stop(self, replica: SessionReplica, has_ended: bool) -> None:
+    async def _stop(self, replica: SessionReplica, has_ended: bool, reason: str = _LEAVING) -> None:
         replica.has_ended = has_ended
         if replica.session is not None:
             replica.dispatcher.detach()
             if not has_ended:
-                replica.replicated.fail_running(_LEAVING)
+                replica.replicated.fail_running(reason)
             await replica.session.stop()
         await replica.close()
 

@@ -241,17 +241,19 @@ class Worker:
         return self.is_restoring
 
     async def restored(self, read: Callable[[], Awaitable[_ResultT | None]]) -> _ResultT | None:
-        """Return what a function finds in the store, or what another worker stores again soon after a loss. Raises
-        StoreUnavailableError."""
-        while (found := await read()) is None and await self.has_lost():  # noqa: ASYNC110
+        """Return what a function finds in the store, or what another worker stores again soon after a loss, or after a
+        pause in which it has expired. Raises StoreUnavailableError."""
+        while (found := await read()) is None and (await self.has_lost() or self._has_paused()):
             await asyncio.sleep(RESTORE_PAUSE)
         return found
 
+    def _has_paused(self) -> bool:
+        return clock.monotonic() < self._life.paused_at + _RESTORING_SECONDS
+
     @property
     def is_restoring(self) -> bool:
-        """True shortly after a loss, or after a pause in which much may have expired: other workers may be storing
-        again what they know."""
-        return clock.monotonic() < max(self._restoring_until, self._life.paused_at + _RESTORING_SECONDS)
+        """True shortly after a loss: other workers may be storing again what they know."""
+        return clock.monotonic() < self._restoring_until
 
     async def _look_quickly(self) -> bool:
         return await self._noticed(await self._life.look_quickly())

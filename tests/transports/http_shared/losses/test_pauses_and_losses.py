@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -16,6 +17,7 @@ from support.stores.passing import Passing
 from support.stores.shared_workers import workers
 
 from mcp_generated.http import HTTPLimits
+from mcp_runtime.transports.http_shared.worker import Worker
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 FOREVER = 400 * DAY  # Longer than any pause here.
@@ -106,6 +108,31 @@ async def test_a_message_arrives_after_a_loss(
             await talk.until(partial(has_warned, caplog, count))
             await passing.turns()
             assert warnings_of(caplog) == ["mcp_runtime.transports.http_shared.worker"] * count
+
+
+@each_kind
+@pytest.mark.parametrize("hints", [True, False], ids=["hints", "no hints"])
+async def test_a_message_arrives_that_is_lost_before_it_is_read(
+    kind: Kind, hints: bool, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client has been told that it was accepted. Without hints, nothing reads it before the store has lost it."""
+    async with talking(kind, home, tmp_path, monkeypatch) as (talk, passing):
+        for _ in range(3):
+            if kind.name == "DELETE":
+                await open_session(talk.client)
+            state = await kind.begin(talk)
+            await passing.turns()
+            talk.on_sent = passing.lose
+            if hints:
+                await kind.finish(talk, state)
+                continue
+            with monkeypatch.context() as silence:
+                silence.setattr(Worker, "_receive", lambda self, message: None)
+                finishing = asyncio.ensure_future(kind.finish(talk, state))
+                while not finishing.done():
+                    await passing.quiet(1.0)
+                    await asyncio.sleep(0.01)
+                await finishing
 
 
 def has_warned(caplog: pytest.LogCaptureFixture, count: int) -> bool:

@@ -1,0 +1,131 @@
+"""Every time to live that the code gives a store, and what happens when it has passed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from support.project import ROOT
+
+from mcp_runtime.auth.resource_server import shared_proofs
+from mcp_runtime.extensions.tasks import shared_tasks
+from mcp_runtime.server.sharing import stored_states
+from mcp_runtime.stores import sqlite_store
+from mcp_runtime.transports.http_shared import (
+    change_log,
+    life_signs,
+    mailbox,
+    shared_keys,
+    shared_legacy_sse,
+    storing_stream,
+    worker,
+)
+
+RUNTIME = ROOT / "runtime" / "mcp_runtime"
+PLACES = {"put": 2, "touch": 1, "count": 2, "append": 2}  # Where the methods of a store have the time to live.
+STORES = re.compile(r"store$|worker$|_announced$|sent$")
+PASSES_ON = ("stores/retrying_store.py", "session/metrics/metered_store.py", "transports/http_shared/outbox.py")
+DAY = 86_400.0
+
+
+class Life(NamedTuple):
+    """A time to live in seconds, None for one that the user sets; who renews it; and the test that lets it pass."""
+
+    seconds: float | None
+    renewed: str
+    test: str
+
+
+PAUSES = "test_pauses_and_losses.py"
+IDLE = Life(None, "sessions in use, every minute, and their open streams with them", "test_noticed_losses.py")
+LIVES = {
+    "transports/http_shared/life_signs.py self._seconds": Life(worker._ALIVE_SECONDS, "every 2 seconds", PAUSES),
+    "transports/http_shared/life_signs.py EPOCH_SECONDS": Life(life_signs.EPOCH_SECONDS, "every 2 seconds", PAUSES),
+    "transports/http_shared/mailbox.py MAIL_SECONDS": Life(
+        mailbox.MAIL_SECONDS, "no: senders keep what is unread", PAUSES
+    ),
+    "transports/http_shared/change_log.py _TTL": Life(change_log._TTL, "no: numbers go on", PAUSES),
+    "transports/http_shared/shared_keys.py _TTL": Life(shared_keys._TTL, "every day, with a new key", PAUSES),
+    "transports/http_shared/shared_legacy_sse.py _TTL": Life(shared_legacy_sse._TTL, "every 5 minutes", PAUSES),
+    "transports/http_shared/storing_stream.py _FINISHED_SECONDS": Life(
+        storing_stream._FINISHED_SECONDS, "no: a later GET gets 400", PAUSES
+    ),
+    "transports/http_shared/storing_stream.py self._ttl": IDLE,
+    "transports/http_shared/standalone.py self._ttl": IDLE,
+    "transports/http_shared/stored_streams.py self._ttl": IDLE,
+    "transports/http_shared/stream_claims.py self._ttl": IDLE,
+    "transports/http_shared/stream_registrations.py ttl": IDLE,
+    "transports/http_shared/local_replicas.py self._ttl": IDLE,
+    "transports/http_shared/session_replicas.py self._ttl": IDLE,
+    "transports/http_shared/session_replicas.py ttl": IDLE,
+    "transports/http_shared/session_replicas.py self._ttl if is_open else self.handshake_ttl": IDLE,
+    "transports/http_shared/worker.py ttl": IDLE,
+    "extensions/tasks/shared_tasks.py seconds_of(record)": Life(
+        shared_tasks._FOREVER, "tasks without `ttl=` that run, every 5 minutes", PAUSES
+    ),
+    "extensions/tasks/repeatable/task_queue.py seconds_of(record)": Life(
+        shared_tasks._FOREVER, "no: the call ends with its task", "tests/extensions/tasks/repeatable"
+    ),
+    "server/sharing/stored_states.py _DAY": Life(
+        stored_states._DAY, "with each change: as docs/workers.md says", PAUSES
+    ),
+    "stores/shared_rates.py full - present + _LATE_SECONDS": Life(
+        None, "no: a full bucket", "test_rates_of_workers.py"
+    ),
+    "auth/resource_server/shared_proofs.py seconds": Life(None, "no: an old proof is refused", "test_shared_proofs.py"),
+    "auth/resource_server/shared_proofs.py _SECRET_SECONDS": Life(
+        shared_proofs._SECRET_SECONDS, "with each look", "test_shared_proofs.py"
+    ),
+    **{
+        f"auth/authorization_server/shared_storage/store_storage.py {text}": Life(
+            None, "no: what OAuth says has expired", "tests/auth/shared"
+        )
+        for text in (
+            "seconds",
+            "ttl",
+            "_LASTING_SECONDS",
+            "self._seconds_until(grant.expires_at)",
+            "self._seconds_until(expires_at)",
+            "self._seconds_until(fields['expires_at'])",
+        )
+    },
+}
+
+
+def times_to_live() -> set[str]:
+    """The file and the text of each time to live that is given to a store."""
+    found: set[str] = set()
+    for path in RUNTIME.rglob("*.py"):
+        name = path.relative_to(RUNTIME).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in PLACES:
+                if not STORES.search(ast.unparse(node.func.value)):
+                    continue  # A list, or a cache of this process.
+                arguments = [*node.args, *(word.value for word in node.keywords if word.arg == "ttl")]
+                if len(arguments) > PLACES[node.func.attr] and name not in PASSES_ON:
+                    found.add(f"{name} {ast.unparse(arguments[PLACES[node.func.attr]])}")
+    return found
+
+
+def test_every_time_to_live_is_in_the_table() -> None:
+    assert times_to_live() == {*LIVES}
+
+
+def test_the_pauses_are_longer_than_each_time_to_live() -> None:
+    text = (Path(__file__).parent / PAUSES).read_text()
+    [line] = re.findall(r"^PAUSES = \((.*)\)$", text, re.MULTILINE)
+    pauses = [float(eval(part, {"DAY": DAY})) for part in line.split(", ")]
+    times = [life.seconds for life in LIVES.values() if life.seconds is not None and life.test == PAUSES]
+    times.append(sqlite_store._MESSAGE_SECONDS)
+    for seconds in times:
+        assert any(seconds < pause <= 2 * seconds + 10 for pause in pauses), f"no pause lets {seconds} s just pass"
+
+
+@pytest.mark.parametrize("folder", ["stores", "transports/http_shared", "extensions/tasks", "server/sharing"])
+def test_what_depends_on_the_time_asks_the_clock_of_the_runtime(folder: str) -> None:
+    """Work is measured with `time.perf_counter`, which no test sets."""
+    direct = re.compile(r"\btime\.(time|monotonic)\b|^from time import", re.MULTILINE)
+    assert [path.name for path in (RUNTIME / folder).rglob("*.py") if direct.search(path.read_text())] == []

@@ -70,6 +70,7 @@ class CountingClient:
         self.stored: set[str] = set()  # The tokens of messages that a worker has stored.
         self.received: Counter[str] = Counter()
         self.changes = 0
+        self.has_losses = False  # True if the store has lost what it had.
         self.announced, self.perhaps_announced = 0, 0
         self.is_listening = asyncio.Event()
 
@@ -255,7 +256,9 @@ class CountingClient:
     def judge(self, announced: int, perhaps_announced: int) -> None:
         """Count what of the session's own stream was lost or doubled."""
         for token in self.stored:
-            if not self.received[token]:
+            if not self.received[token] and self.has_losses:
+                self.findings.counts["events of sessions lost with the store"] += 1
+            elif not self.received[token]:
                 self.findings.add("events lost", f"say {token}")
         for token, times in self.received.items():
             self.findings.counts["events of sessions"] += times

@@ -5,7 +5,9 @@
 
 Clients with sessions call tools that report progress, request answers, send messages of the session and announce
 changes. At seeded instants one of these happens: a worker gets SIGKILL, Redis (append-only file on) is restarted or
-killed, or the link to Redis is cut for five seconds, with a reset or in silence. The program prints what was counted as
+killed, the link to Redis is cut for five seconds, with a reset or in silence, the store loses all that it has
+(`loss`: FLUSHALL, or the file of SQLite is deleted), or the machine sleeps for longer than a time to live (`sleep`).
+A message of a session that nobody has read when the store loses it is gone: these are counted, and no problem. The program prints what was counted as
 JSON, and ends with 1 if anything was lost, doubled, delivered to another, or neither answered nor failed with a reason.
 With `--minutes`, campaigns of `--instants` follow each other, and with `--record --go-on` later runs add to them.
 """
@@ -26,6 +28,7 @@ from typing import Any
 
 from counting_client import CountingClient, Findings
 from link import Link
+from passing_time import let_pass, lose
 from processes import LoadServer, RedisServer
 from records import add_options, repeat
 
@@ -33,7 +36,11 @@ PROBLEMS = (
     *("events lost", "events doubled", "events delivered to another", "answers to another call", "sessions lost"),
     *("calls that failed without a reason", "calls neither answered nor failed in time"),
 )
-KINDS = {"sqlite": ("worker",), "redis": ("worker", "worker", "restart", "crash", "reset", "silence")}
+KINDS = {
+    "sqlite": ("worker", "worker", "loss", "sleep"),
+    "redis": ("worker", "worker", "restart", "crash", "reset", "silence", "loss", "sleep"),
+}
+SLEEPS = (15.0, 75.0, 310.0, 700.0)  # Seconds; sessions live for 1,800 after their last use.
 CUT = 5.0  # Seconds.
 DRAIN = 40.0  # Seconds for the last events to arrive.
 
@@ -95,6 +102,7 @@ class Campaign:
         for client in clients:
             await client.completed(announced, until)
         for client in clients:
+            client.has_losses = self.injected["loss"] > 0
             client.judge(announced, sum(item.perhaps_announced for item in clients))
         for task in listeners:
             task.cancel()
@@ -102,6 +110,10 @@ class Campaign:
                 await task
         for client in clients:
             await client.web.aclose()
+
+    @property
+    def _redis_port(self) -> int | None:
+        return self.redis.port if self.options.store == "redis" else None
 
     async def _inject(self, kind: str) -> None:
         self.injected[kind] += 1
@@ -111,6 +123,10 @@ class Campaign:
             await self.redis.restart(signal.SIGTERM)
         elif kind == "crash":
             await self.redis.restart(signal.SIGKILL)
+        elif kind == "loss":
+            await lose(self._redis_port, self.folder)
+        elif kind == "sleep":
+            await let_pass(self.random.choice(SLEEPS), self.folder / "stored", self.server.serving(), self._redis_port)
         else:
             await self.link.cut(self.options.cut, silent=kind == "silence")
 

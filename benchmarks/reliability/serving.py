@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from passing_time import follow
 from processes import mark_of
 
 from mcp_generated import App
@@ -14,5 +15,6 @@ from mcp_generated import App
 @asynccontextmanager
 async def marked(app: App) -> AsyncIterator[None]:
     """Make the file of this process: a lifespan."""
+    follow(os.environ["STORED"])
     mark_of(os.environ["STORED"], os.getpid()).touch()
     yield

@@ -32,6 +32,7 @@ _STREAM_SECONDS: Final = 15.0  # Seconds for which what a stream sends waits for
 _TICK: Final = 2.0  # Seconds between two signs of life.
 _ALIVE_SECONDS: Final = 10.0  # Seconds after its last sign of life at which a worker counts as ended.
 _KEEP_SECONDS: Final = 300.0  # Seconds between two renewals of what has to be stored as long as this worker runs.
+_ANSWER_SECONDS: Final = 0.3  # Seconds for the others to say that a store without an epoch is not new.
 _RESTORING_SECONDS: Final = 2.0  # Seconds after a loss in which all workers have stored again what they know.
 _CHECK_SECONDS: Final = 10.0  # Seconds between two questions whether streams are still written.
 _CLOSING: Final = 0.01  # Seconds between two looks for what is still to be stored.
@@ -162,11 +163,14 @@ class Worker:
         if self._ticking is None:
             await self._mail.open()
         await self.look()
-        if self._begins_late and self._ticking is None:
-            self._life.give_time()
-            if self._life.has_begun:
-                self._restoring_until = clock.monotonic() + _RESTORING_SECONDS
         if self._ticking is None:
+            if self._begins_late:
+                self._life.give_time()
+            if self._life.has_begun:  # Either the store is new, or it has just lost its past, which others then say.
+                await self.broadcast("lost", sender=self.id)
+                self._restoring_until = clock.monotonic() + (
+                    _RESTORING_SECONDS if self._begins_late else _ANSWER_SECONDS
+                )
             self._keep_at = clock.monotonic() + _KEEP_SECONDS
             self._ticking = asyncio.get_running_loop().create_task(self._tick())
 
@@ -209,7 +213,10 @@ class Worker:
         if kind == "mail":
             self.spawn(self._mail.read())
         elif kind == "lost":
-            self.spawn(self.look())
+            if fields["sender"] != self.id:
+                if self.is_restoring:
+                    self._restoring_until = clock.monotonic() + _RESTORING_SECONDS
+                self.spawn(self.look())
         elif (receive := self._receivers.get(kind)) is not None:
             receive(fields)
 
@@ -281,7 +288,7 @@ class Worker:
         """Store again what this worker knows. It is repeated when the store could not be reached."""
         self._is_restoring = True
         try:
-            await self.broadcast("lost")
+            await self.broadcast("lost", sender=self.id)
             for restore in (*self._restorers, *self._keepers, self._mail.sent.append_again, self._mail.read):
                 await restore()
             self.is_restored = True

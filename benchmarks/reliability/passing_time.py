@@ -1,0 +1,75 @@
+"""Time that passes for workers and their store at once, and stores that lose what they have.
+
+Workers have the clock of the runtime and the timers of their event loops set forward, by a signal after which they read
+from a file by how much. The times to live of the keys of Redis are shortened by as much, with its own commands; a store
+in SQLite reads the clock of the runtime.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from mcp_runtime.aio import clock
+
+PASS = """
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local left = redis.call('PTTL', key)
+  if left >= 0 then redis.call('PEXPIRE', key, math.max(left - tonumber(ARGV[1]), 0)) end
+end
+"""
+
+
+def ahead_of(stored: str | Path) -> Path:
+    """Return the file with the seconds by which the clock of the workers is ahead."""
+    return Path(f"{stored}.ahead")
+
+
+def follow(stored: str) -> None:
+    """Let the clock of this process be set by the file: now, and when the signal comes."""
+    file, ahead = ahead_of(stored), [0.0]
+    loop = asyncio.get_running_loop()
+    real = loop.time
+
+    def read() -> None:
+        ahead[0] = float(file.read_text()) if file.exists() else 0.0
+
+    read()
+    clock.wall = lambda: time.time() + ahead[0]  # type: ignore[assignment]
+    clock.monotonic = lambda: time.monotonic() + ahead[0]  # type: ignore[assignment]
+    loop.time = lambda: real() + ahead[0]  # type: ignore[method-assign]
+    loop.add_signal_handler(signal.SIGUSR1, read)
+
+
+async def let_pass(seconds: float, stored: Path, workers: Iterable[int], redis_port: int | None) -> None:
+    """Let time pass for these workers and the store, all at once: as when the machine has slept."""
+    file = ahead_of(stored)
+    before = float(file.read_text()) if file.exists() else 0.0
+    file.write_text(str(before + seconds))
+    if redis_port is not None:
+        await _command(redis_port, "EVAL", PASS, "0", str(int(seconds * 1000)))
+    for pid in workers:
+        os.kill(pid, signal.SIGUSR1)
+
+
+async def lose(redis_port: int | None, folder: Path) -> None:
+    """Lose all that the store has: FLUSHALL, or the file of SQLite is deleted."""
+    if redis_port is not None:
+        await _command(redis_port, "FLUSHALL")
+        return
+    for path in folder.glob("store.db*"):
+        path.unlink()
+
+
+async def _command(port: int, *words: str) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    parts = b"".join(b"$%d\r\n%b\r\n" % (len(word.encode()), word.encode()) for word in words)
+    writer.write(b"*%d\r\n" % len(words) + parts)
+    answer = await reader.readline()
+    writer.close()
+    if answer.startswith(b"-"):
+        raise RuntimeError(answer.decode())

@@ -39,8 +39,8 @@ def follow(stored: str) -> None:
         ahead[0] = float(file.read_text()) if file.exists() else 0.0
 
     read()
-    clock.wall = lambda: time.time() + ahead[0]  # type: ignore[assignment]
-    clock.monotonic = lambda: time.monotonic() + ahead[0]  # type: ignore[assignment]
+    clock.wall = lambda: time.time() + ahead[0]
+    clock.monotonic = lambda: time.monotonic() + ahead[0]
     loop.time = lambda: real() + ahead[0]  # type: ignore[method-assign]
     loop.add_signal_handler(signal.SIGUSR1, read)
 
@@ -60,7 +60,11 @@ async def lose(redis_port: int | None, folder: Path) -> None:
     """Lose all that the store has: FLUSHALL, or the file of SQLite is deleted."""
     if redis_port is not None:
         await _command(redis_port, "FLUSHALL")
-        return
+    else:
+        _delete_files(folder)
+
+
+def _delete_files(folder: Path) -> None:
     for path in folder.glob("store.db*"):
         path.unlink()
 

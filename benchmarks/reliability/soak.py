@@ -1,11 +1,12 @@
 """Call, disconnect, open and leave for a long time; what the workers and Redis hold has to stay the same.
 
     python benchmarks/reliability/soak.py [--calls 20000] [--workers 2] [--store redis|sqlite] [--clients 32]
-        [--idle 20] [--from N] [--minutes N] [--record] [--go-on]
+        [--idle 90] [--losses 4] [--from N] [--minutes N] [--record] [--go-on]
 
 Of ten calls one is a stream that the client leaves before its end, and for ten calls a session is opened and left: half
 of them with a DELETE. The whole has 1,000,000 calls. After each tenth the memory, the files and the tasks of the
-workers and the keys of Redis are noted. Sessions and streams that nobody has ended are stored for `--idle` seconds:
+workers and the keys of Redis are noted. In one of each `--losses` tenths the store loses all that it has, and in the
+next one the machine sleeps for 75 seconds. Sessions and streams that nobody has ended are stored for `--idle` seconds:
 there are more keys when there are more calls a second, and after the last tenth and these seconds there are none but
 those of the workers. Prints JSON; ends with 1 if an answer is wrong, if the workers hold more than after the first
 tenth by more than `--growth` of it, or if other keys are left. With `--minutes`, soaks of `--calls` follow each other,
@@ -25,6 +26,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from passing_time import let_pass, lose
 from processes import LoadServer, RedisServer
 from records import add_options, repeat
 from sessions import Stream, port_of, redis_value
@@ -32,6 +34,7 @@ from sessions import Stream, port_of, redis_value
 ABANDONED = 0.1  # The part of the calls that are left, and of those for which a session is opened and left.
 KEEP_ALIVE = 60  # Seconds for which uvicorn keeps a connection without a request.
 OWN_KEYS = 5  # Keys that a store has besides one for each worker, at most.
+SLEEP = 75.0  # Seconds that pass at once.
 SETTLED = 0.5  # Seconds after which nothing runs any more that clients have left.
 
 
@@ -119,6 +122,18 @@ async def holdings(server: LoadServer, redis: RedisServer | None) -> dict[str, A
     return {"MiB": round(memory / 1024, 1), "files": files, "tasks": tasks, "keys": await keys_of(redis)}
 
 
+async def happen(
+    tenth: int, options: argparse.Namespace, server: LoadServer, redis: RedisServer | None, folder: Path
+) -> None:
+    """Let the store lose what it has, or time pass, while clients call."""
+    port = None if redis is None else redis.port
+    await asyncio.sleep(SETTLED)
+    if options.losses and tenth % options.losses == 1:
+        await lose(port, folder)
+    elif options.losses and tenth % options.losses == 2:
+        await let_pass(SLEEP, folder / "stored", server.pids(), port)
+
+
 async def keys_of(redis: RedisServer | None) -> int:
     """Return how many keys Redis has."""
     return 0 if redis is None else await redis_value(redis.port, "keyspace", "keys=")
@@ -138,7 +153,9 @@ async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         for tenth in range(10):
             start, name = time.monotonic(), f"{options.seed} {options.start} {tenth}"
             clients = [Client(port_of(server), f"{name} {n}", counts) for n in range(options.clients)]
+            happening = asyncio.create_task(happen(tenth, options, server, redis, folder))
             await asyncio.gather(*(client.run(options.calls // 10 // options.clients) for client in clients))
+            await happening
             seconds = round(time.monotonic() - start, 1)
             await asyncio.sleep(SETTLED)
             noted.append({"seconds": seconds, **await holdings(server, redis)})
@@ -171,7 +188,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--store", choices=("redis", "sqlite"), default="redis")
     parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--idle", type=float, default=20.0, help="seconds for which what nobody has ended is stored")
+    parser.add_argument("--losses", type=int, default=4, help="tenths from one loss to the next; 0 for none")
+    parser.add_argument("--idle", type=float, default=90.0, help="seconds for which what nobody has ended is stored")
     parser.add_argument(
         "--growth", type=float, default=0.1, help="part of the first tenth by which the last may be more"
     )

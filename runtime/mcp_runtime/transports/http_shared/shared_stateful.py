@@ -134,8 +134,8 @@ class SharedStatefulHandler(StatefulHandler):
         replica = self._replicas.get(session_id)
         candidate = replica or self._new_replica(session_id, auth, scope)
         record = await candidate.read()
-        while record is None and await self._worker.has_lost():
-            if not await candidate.restore():
+        while record is None and (await self._worker.has_lost() or self._worker.has_begun):
+            if not (self._worker.is_restoring and await candidate.restore()):
                 await asyncio.sleep(RESTORE_PAUSE)  # Another worker may have the session.
                 candidate = self._replicas.get(session_id) or self._new_replica(session_id, auth, scope)
             record = await candidate.read()

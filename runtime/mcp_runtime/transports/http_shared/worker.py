@@ -107,6 +107,7 @@ class Worker:
         self._keep_at = 0.0
         self._check_at = 0.0
         self._restoring_until = float("-inf")
+        self._begun_until = float("-inf")  # Until then, a store that looks new may have lost its past.
         self._is_restoring = False
         self.is_restored = True  # False from a loss of the store until what this worker knows is stored again.
         self._last_token = 0
@@ -168,9 +169,8 @@ class Worker:
                 self._life.give_time()
             if self._life.has_begun:  # Either the store is new, or it has just lost its past, which others then say.
                 await self.broadcast("lost", sender=self.id)
-                self._restoring_until = clock.monotonic() + (
-                    _RESTORING_SECONDS if self._begins_late else _ANSWER_SECONDS
-                )
+                seconds = _RESTORING_SECONDS if self._begins_late else _ANSWER_SECONDS
+                self._begun_until = clock.monotonic() + seconds
             self._keep_at = clock.monotonic() + _KEEP_SECONDS
             self._ticking = asyncio.get_running_loop().create_task(self._tick())
 
@@ -214,8 +214,8 @@ class Worker:
             self.spawn(self._mail.read())
         elif kind == "lost":
             if fields["sender"] != self.id:
-                if self.is_restoring:
-                    self._restoring_until = clock.monotonic() + _RESTORING_SECONDS
+                if clock.monotonic() < self._begun_until:
+                    self._begun_until = clock.monotonic() + _RESTORING_SECONDS
                 self.spawn(self.look())
         elif (receive := self._receivers.get(kind)) is not None:
             receive(fields)
@@ -250,17 +250,22 @@ class Worker:
     async def restored(self, read: Callable[[], Awaitable[_ResultT | None]]) -> _ResultT | None:
         """Return what a function finds in the store, or what another worker stores again soon after a loss, or after a
         pause in which it has expired. Raises StoreUnavailableError."""
-        while (found := await read()) is None and (await self.has_lost() or self._has_paused()):
+        while (found := await read()) is None and (await self.has_lost() or self._awaits_others()):  # noqa: ASYNC110
             await asyncio.sleep(RESTORE_PAUSE)
         return found
 
-    def _has_paused(self) -> bool:
-        return clock.monotonic() < self._life.paused_at + _RESTORING_SECONDS
+    def _awaits_others(self) -> bool:
+        return self.has_begun or clock.monotonic() < self._life.paused_at + _RESTORING_SECONDS
+
+    @property
+    def has_begun(self) -> bool:
+        """True if this worker has just begun with a store that looks new: it may have lost its past."""
+        return clock.monotonic() < self._begun_until
 
     @property
     def is_restoring(self) -> bool:
         """True shortly after a loss: other workers may be storing again what they know."""
-        return clock.monotonic() < self._restoring_until
+        return not self.is_restored or clock.monotonic() < self._restoring_until
 
     async def _look_quickly(self) -> bool:
         return await self._noticed(await self._life.look_quickly())

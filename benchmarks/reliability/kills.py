@@ -7,7 +7,7 @@ Clients with sessions call tools that report progress, request answers, send mes
 changes. At seeded instants one of these happens: a worker gets SIGKILL, Redis (append-only file on) is restarted or
 killed, the link to Redis is cut for five seconds, with a reset or in silence, the store loses all that it has
 (`loss`: FLUSHALL, or the file of SQLite is deleted), or the machine sleeps for longer than a time to live (`sleep`).
-A message of a session that nobody has read when the store loses it is gone: these are counted, and no problem. The
+A message of a session that nobody has read when the store loses it is lost: these are counted, and no problem. The
 program prints what was counted as JSON, and ends with 1 if anything else was lost, doubled, delivered to another, or
 neither answered nor failed with a reason.
 With `--minutes`, campaigns of `--instants` follow each other, and with `--record --go-on` later runs add to them.

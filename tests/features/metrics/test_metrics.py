@@ -27,7 +27,8 @@ from support.stores.shared_workers import workers
 from mcp_generated import App, Context, JSONLogFormatter, JSONRPCError, LocalError, MCPError, ToolError, connect
 from mcp_generated.http import StoreUnavailableError
 from mcp_runtime.session import tracing
-from mcp_runtime.session.metrics import endpoint_gauges, left_out_counter, metered_store, timed_operations
+from mcp_runtime.session.metrics import endpoint_gauges, left_out_counter, metered_store, store_losses, timed_operations
+from mcp_runtime.stores.in_memory import InMemoryStore
 from mcp_runtime.stores.primitives import Store
 from mcp_runtime.stores.retrying_store import RetryingStore
 
@@ -290,3 +291,18 @@ async def test_parts_of_messages_that_are_left_out_are_counted(rev: Rev, metrics
     left_out_counter._counter.cache_clear()
     attributes = {"mcp.method.name": "tools/list", "mcp.protocol.version": rev.id}
     assert metrics.points("mcp_runtime.left_out") == [(attributes, 2)]
+
+
+async def test_losses_of_the_store_are_counted_by_each_worker(metrics: Metrics) -> None:
+    store_losses._counter.cache_clear()
+    store = InMemoryStore()
+    async with workers(HANDSHAKE[-1], shop, store, 2) as client:
+        for lost in range(1, 3):
+            for records in (store._records, store._streams, store._counters):
+                records.clear()
+            for at in (0, 1):
+                client.applications[at]._shared.worker._handle({"kind": "lost", "sender": "another"})
+            async with asyncio.timeout(15):
+                while metrics.points("mcp_runtime.store.losses") != [({}, 2 * lost)]:
+                    await asyncio.sleep(0.01)
+    store_losses._counter.cache_clear()

@@ -40,26 +40,27 @@ class LifeSigns:
         self._shown = 0  # Of the last sign that is stored for certain.
         self._shown_at = (float("-inf"), float("-inf"))  # By both clocks.
         self._epoch: bytes | None = None
+        self.losses = 0  # How often the store has lost its past. A request that looks may be cancelled at any await.
         self.has_begun = False  # True if the store had no epoch when this worker first looked.
         self.paused_at = float("-inf")  # When this worker was last seen to have paused.
         self.unsure_until = float("-inf")  # Until then, a worker without a sign may be alive.
 
-    async def look(self, read: int = 0) -> bool:
-        """Show that this worker runs, and has read its mail up to a number. Return True if the store has lost its past
-        since the last call. Raises StoreUnavailableError."""
+    async def look(self, read: int = 0) -> None:
+        """Show that this worker runs, and has read its mail up to a number; count a loss. Raises
+        StoreUnavailableError."""
         async with self._looking:
             self._note_pause()
-            is_lost = await self._look_at_epoch(not await self._has_own_sign())
+            await self._look_at_epoch(not await self._has_own_sign())
             self._number += 1
             times = clock.monotonic(), clock.wall()
             await self._store.put(self._own, to_json([self._number, read]), self._seconds)
-            self._shown, self._shown_at = self._number, times
-            return is_lost
+            self._shown = self._number
+            self._shown_at = times
 
-    async def look_quickly(self) -> bool:
-        """Return True if another worker has noticed a loss, or if the epoch is gone. Raises StoreUnavailableError."""
+    async def look_quickly(self) -> None:
+        """Count a loss that another worker has noticed, or that of the epoch. Raises StoreUnavailableError."""
         async with self._looking:
-            return await self._look_at_epoch(False)
+            await self._look_at_epoch(False)
 
     async def read_by(self, worker: str) -> int | None:
         """Return up to which number another worker has read its mail; None if it shows no sign of life."""
@@ -99,7 +100,7 @@ class LifeSigns:
             return self.paused_seconds > _SURE * self._seconds  # Otherwise it has not expired.
         return int(from_json(sign)[0]) >= self._shown
 
-    async def _look_at_epoch(self, is_lost: bool) -> bool:
+    async def _look_at_epoch(self, is_lost: bool) -> None:
         key = self._key("epoch", "")
         while True:
             stored, known = await self._store.touch(key, EPOCH_SECONDS), self._epoch
@@ -112,7 +113,7 @@ class LifeSigns:
                 break
         self._epoch = stored
         if known is None or stored == known:
-            return False
+            return
         self.give_time()
         self._shown = 0  # Whatever sign is there, the next one replaces it.
-        return True
+        self.losses += 1

@@ -33,7 +33,7 @@ _TICK: Final = 2.0  # Seconds between two signs of life.
 _ALIVE_SECONDS: Final = 10.0  # Seconds after its last sign of life at which a worker counts as ended.
 _KEEP_SECONDS: Final = 300.0  # Seconds between two renewals of what has to be stored as long as this worker runs.
 _ANSWER_SECONDS: Final = 0.3  # Seconds for the others to say that a store without an epoch is not new.
-_RESTORING_SECONDS: Final = 2.0  # Seconds after a loss in which all workers have stored again what they know.
+_RESTORING_SECONDS: Final = 5.0  # Seconds after a loss in which all workers have stored again what they know.
 _CHECK_SECONDS: Final = 10.0  # Seconds between two questions whether streams are still written.
 _CLOSING: Final = 0.01  # Seconds between two looks for what is still to be stored.
 RESTORE_PAUSE: Final = 0.05  # Seconds between two looks for what another worker may store again.
@@ -76,6 +76,12 @@ class UnstoredStream(Protocol):
         ...
 
 
+def _retrieve(task: asyncio.Task[None]) -> None:
+    """Let an exception be known, though who waited for the task may have been cancelled."""
+    if not task.cancelled():
+        task.exception()
+
+
 class Worker:
     """One of the processes that serve an endpoint. Its id begins the ids of what only it can serve."""
 
@@ -108,7 +114,8 @@ class Worker:
         self._check_at = 0.0
         self._restoring_until = float("-inf")
         self._begun_until = float("-inf")  # Until then, a store that looks new may have lost its past.
-        self._is_restoring = False
+        self._losses = 0  # Those that were noticed.
+        self._restoring: asyncio.Task[None] | None = None
         self.is_restored = True  # False from a loss of the store until what this worker knows is stored again.
         self._last_token = 0
         self._recent = float("-inf")  # See `recent`.
@@ -169,8 +176,7 @@ class Worker:
                 self._life.give_time()
             if self._life.has_begun:  # Either the store is new, or it has just lost its past, which others then say.
                 await self.broadcast("lost", sender=self.id)
-                seconds = _RESTORING_SECONDS if self._begins_late else _ANSWER_SECONDS
-                self._begun_until = clock.monotonic() + seconds
+                self._begun_until = clock.monotonic() + _ANSWER_SECONDS
             self._keep_at = clock.monotonic() + _KEEP_SECONDS
             self._ticking = asyncio.get_running_loop().create_task(self._tick())
 
@@ -239,7 +245,8 @@ class Worker:
     async def look(self) -> bool:
         """Show that this worker runs. Return True if the store has lost its past since this was last called; then what
         this worker knows is stored again. Raises StoreUnavailableError."""
-        return await self._noticed(await self._life.look(self._mail.read_number))
+        await self._life.look(self._mail.read_number)
+        return await self._noticed()
 
     async def has_lost(self) -> bool:
         """Return True if the store has lost its past just now: what is not there may soon be there again. Raises
@@ -268,15 +275,21 @@ class Worker:
         return not self.is_restored or clock.monotonic() < self._restoring_until
 
     async def _look_quickly(self) -> bool:
-        return await self._noticed(await self._life.look_quickly())
+        await self._life.look_quickly()
+        return await self._noticed()
 
-    async def _noticed(self, is_lost: bool) -> bool:
+    async def _noticed(self) -> bool:
+        is_lost = self._life.losses > self._losses
         if is_lost:
+            self._losses = self._life.losses
             self._restoring_until = clock.monotonic() + _RESTORING_SECONDS
             self.is_restored = False
             self._report_loss()
-        if not self.is_restored and not self._is_restoring:
-            await self._restore()
+        if not self.is_restored and asyncio.current_task() is not self._restoring:
+            if self._restoring is None or self._restoring.done():
+                self._restoring = asyncio.get_running_loop().create_task(self._restore())
+                self._restoring.add_done_callback(_retrieve)
+            await asyncio.shield(self._restoring)
         return is_lost
 
     def _report_loss(self) -> None:
@@ -291,14 +304,11 @@ class Worker:
 
     async def _restore(self) -> None:
         """Store again what this worker knows. It is repeated when the store could not be reached."""
-        self._is_restoring = True
-        try:
-            await self.broadcast("lost", sender=self.id)
-            for restore in (*self._restorers, *self._keepers, self._mail.sent.append_again, self._mail.read):
-                await restore()
-            self.is_restored = True
-        finally:
-            self._is_restoring = False
+        losses = self._losses
+        await self.broadcast("lost", sender=self.id)
+        for restore in (*self._restorers, *self._keepers, self._mail.sent.append_again, self._mail.read):
+            await restore()
+        self.is_restored = losses == self._losses
 
     async def _tick(self) -> None:
         """Show that this worker runs, read what hints were lost of, and end the streams whose workers have ended."""
@@ -390,6 +400,8 @@ class Worker:
                 await asyncio.wait(list(self._tasks))
             else:
                 await asyncio.sleep(_CLOSING)
+        if self._restoring is not None:
+            await asyncio.wait([self._restoring])
         if self._ticking is not None:
             self._ticking.cancel()
             await asyncio.wait([self._ticking])

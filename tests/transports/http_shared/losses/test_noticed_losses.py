@@ -10,6 +10,7 @@ import pytest
 from support.clock import MovableClock, settle
 from support.http.asgi_client import Answer
 from support.stores.conversations import NEWEST, Servers, Talk, asked, listening, open_session, within
+from support.stores.held_store import HeldStore
 from support.stores.homes import FEW_HOMES, place_of
 from support.stores.passing import Passing
 from support.stores.shared_workers import Workers, workers
@@ -211,6 +212,38 @@ async def test_a_file_of_sqlite_that_was_deleted_is_noticed(
         await stream.leave()
     said = [record.message for record in caplog.records if "was deleted or replaced" in record.message]
     assert len(said) == 2 and all(str(tmp_path / "store.db") in text for text in said), "one for each worker"
+
+
+async def test_a_loss_is_noticed_though_the_request_that_has_seen_it_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At any command of the store, before it is run and before its answer is there."""
+    clock = MovableClock(monkeypatch)
+    for point in range(40):
+        held = HeldStore(InMemoryStore())
+        passing = Passing(held.store, clock)
+        worker = Worker(held, "test")
+        restored: list[int] = []
+
+        async def restore(restored: list[int] = restored, point: int = point) -> None:
+            restored.append(point)
+
+        worker.on_loss(restore)
+        await worker.look()
+        passing.lose()
+        held.hold(point)
+        looking = asyncio.ensure_future(worker.look())
+        await settle(20)
+        is_over = looking.done()
+        looking.cancel()
+        held.go.set()
+        await settle(20)
+        await worker.look()
+        assert restored and worker.is_restored, point
+        await worker.close()
+        if is_over:
+            break
+    assert 5 < point < 39
 
 
 # ---- the time of the store goes back ---------------------------------------------------------------------------------

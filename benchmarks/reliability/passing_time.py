@@ -16,6 +16,7 @@ from pathlib import Path
 
 from mcp_runtime.aio import clock
 
+SIGNALLED = 0.05  # Seconds for workers to have read the file.
 PASS = """
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local left = redis.call('PTTL', key)
@@ -50,10 +51,11 @@ async def let_pass(seconds: float, stored: Path, workers: Iterable[int], redis_p
     file = ahead_of(stored)
     before = float(file.read_text()) if file.exists() else 0.0
     file.write_text(str(before + seconds))
-    if redis_port is not None:
-        await _command(redis_port, "EVAL", PASS, "0", str(int(seconds * 1000)))
     for pid in workers:
         os.kill(pid, signal.SIGUSR1)
+    await asyncio.sleep(SIGNALLED)  # A worker whose sign of life had expired before would have seen a loss.
+    if redis_port is not None:
+        await _command(redis_port, "EVAL", PASS, "0", str(int(seconds * 1000)))
 
 
 async def lose(redis_port: int | None, folder: Path) -> None:

@@ -16,6 +16,7 @@ from pydantic_core import from_json
 from ..errors import AuthorizationError, AuthorizationServerUnavailableError, LocalError
 from ..http.headers import media_type
 from ..http.request_logs import without_secrets_in_logs
+from ..http.retries import MAX_ATTEMPTS, seconds_to_wait
 from ..http.urls import redact_url
 from ..protocol.finite_numbers import is_finite
 from ..protocol.models import is_object
@@ -28,6 +29,7 @@ except ImportError:
 
 _MAX_BYTES: Final = 256 * 1024  # Bytes of a response body; metadata and key sets have a few thousand.
 _TIMEOUT: Final = 20.0  # Seconds.
+_MAX_WAIT: Final = 10.0  # Seconds that a request waits in all for a server that is busy.
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
@@ -41,12 +43,15 @@ class AuthResponse:
         dpop_nonce: Value of the `DPoP-Nonce` header (https://www.rfc-editor.org/rfc/rfc9449#section-8). Default None:
             the response has none.
         form: The fields of a body that is a form, as some token endpoints send it. Default None: it is none.
+        retry_after: Seconds after which the request may be sent again, if the server has not begun with it. Default
+            None: it may not.
     """
 
     status: int
     body: Any
     dpop_nonce: str | None = None
     form: Mapping[str, str] | None = None
+    retry_after: float | None = None
 
 
 class ResponseTooLargeError(AuthorizationError):
@@ -109,6 +114,20 @@ class AuthHTTPClient:
         return await self._send("POST", url, {"content-type": _FORM, **headers}, body)
 
     async def _send(self, method: str, url: str, headers: Mapping[str, str], body: str | None = None) -> AuthResponse:
+        """Send a request, again if the server has refused it before it began."""
+        left = _MAX_WAIT
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            response = await self._send_once(method, url, headers, body)
+            wait = response.retry_after
+            if wait is None or wait > left or attempt == MAX_ATTEMPTS:
+                break
+            left -= wait
+            await asyncio.sleep(wait)
+        return response
+
+    async def _send_once(
+        self, method: str, url: str, headers: Mapping[str, str], body: str | None = None
+    ) -> AuthResponse:
         self.policy.check(url)
         all_headers = {"accept": "application/json", "accept-encoding": "identity", **headers}
         # Proxies of the environment are ignored: a proxy would resolve the name again, outside of the URL policy.
@@ -161,4 +180,5 @@ class AuthHTTPClient:
             value = None
         is_form = media_type(response.headers.get("content-type", "")) == _FORM
         form = dict(parse_qsl(body.decode("utf-8", "replace"))) if is_form else None
-        return AuthResponse(response.status_code, value, response.headers.get("dpop-nonce"), form)
+        wait = seconds_to_wait(response.status_code, response.headers)
+        return AuthResponse(response.status_code, value, response.headers.get("dpop-nonce"), form, wait)

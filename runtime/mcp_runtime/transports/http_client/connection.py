@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import random
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from ...errors import ConnectionClosedError, HTTPStatusError, InvalidResponseError, LocalError
 from ...http.client_rules import REVISION_EXTENSION, NegotiatedRevision
 from ...http.headers import EVENT_STREAM, media_type
 from ...http.request_logs import without_secrets_in_logs
+from ...http.retries import FIRST_REFUSAL, MAX_ATTEMPTS, seconds_to_wait
 from ...http.urls import may_follow_redirect, origin, redact_url
 from ...protocol.framing import MAX_MESSAGE_BYTES
 from ...protocol.sse import OversizedEventError, ServerSentEvent, SSEDecoder
 from ...usage.keywords import checked_fields
-from ...usage.rules import COUNT, HEADERS, SECONDS, Rule
+from ...usage.rules import COUNT, HEADERS, SECONDS, Rule, is_number
 
 try:
     import httpx2
 except ImportError:
     raise LocalError("a client over HTTP needs httpx2: pip install 'mcp-generated[http]'") from None
 
+_log: Final = logging.getLogger(__name__)
+
 _MAX_REDIRECTS: Final = 5
+_USUAL_PATH: Final = "/mcp"
+_FIRST_DELAY: Final = 0.1  # Half of the seconds after the first refused connection.
+_SPREAD: Final = 0.1  # So that clients that were refused at the same time do not come back at the same time.
 _ERROR_LIMIT: Final = 64 * 1024  # Bytes of the body of an error response that are read.
 _MAX_IDLE_CONNECTIONS: Final = 20
 _RAISE: Final = "HTTPOptions(max_bytes=…) raises it"
@@ -36,6 +45,7 @@ _RAISE: Final = "HTTPOptions(max_bytes=…) raises it"
         "proxy": Rule(lambda value: value is None or isinstance(value, str), "a URL, or None", is_secret=True),
         "timeout": SECONDS,
         "max_bytes": COUNT,
+        "retry_seconds": Rule(lambda value: is_number(value) and value >= 0, "seconds, or 0 for no retries"),
     }
 )
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,10 @@ class HTTPOptions:
         timeout: Seconds to connect, and until a notification is accepted. Default 30. How long the client waits for
             the result of a request is set by `RequestOptions.timeout`.
         max_bytes: Bytes of one message from the server. Default 8 MiB.
+        retry_seconds: Seconds that a request waits in all to be sent again, if the server has refused it before it
+            began: with status 429 or 503 and `Retry-After`, or by refusing a connection though it was there before. A
+            server that wants more is not waited for, and 0 turns retries off. Default 30. The timeout of the request
+            holds as well.
         client: An httpx2 client to use instead of an own one; it is not closed. Default None.
     """
 
@@ -59,6 +73,7 @@ class HTTPOptions:
     tls: ssl.SSLContext | None = None
     timeout: float = 30.0
     max_bytes: int = MAX_MESSAGE_BYTES
+    retry_seconds: float = 30.0
     client: httpx2.AsyncClient | None = None
 
     @property
@@ -80,6 +95,7 @@ class HTTPConnection:
         self.url = url
         self.options = options
         self.negotiated: NegotiatedRevision | None = None
+        self._was_reached = False  # Until then, a refused connection means that no server is there.
         self._client = options.client or httpx2.AsyncClient(
             verify=options.tls or True,
             proxy=options.proxy,
@@ -113,17 +129,7 @@ class HTTPConnection:
             all_headers[name.lower()] = value
         all_headers.update(headers)
         for _ in range(_MAX_REDIRECTS):
-            try:
-                request = self._client.build_request(method, at, headers=all_headers, content=body, timeout=timeout)
-                request.extensions[REVISION_EXTENSION] = self.negotiated
-                if self.options.auth is None:
-                    with without_secrets_in_logs():
-                        response = await self._client.send(request, stream=True, follow_redirects=False)
-                else:
-                    response = await self._send_authorized(request, self.options.auth)
-            except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, RuntimeError) as error:
-                # RuntimeError: the client was closed.
-                raise ConnectionClosedError(f"{method} {redact_url(at)}: {_reason(error)}") from None
+            response = await self._send_until_begun(method, at, all_headers, body, timeout)
             target = response.headers.get("location")
             if not 300 <= response.status_code < 400 or target is None:
                 return response
@@ -137,6 +143,45 @@ class HTTPConnection:
                 )
             at = target
         raise HTTPStatusError(f"{method} {redact_url(at)}: more than {_MAX_REDIRECTS} redirects", 310)
+
+    async def _send_until_begun(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: httpx2.Timeout
+    ) -> httpx2.Response:
+        """Send a request, again while the server refuses to begin with it: what may have run is not sent again.
+
+        Raises ConnectionClosedError.
+        """
+        left = self.options.retry_seconds
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            try:
+                request = self._client.build_request(method, url, headers=headers, content=body, timeout=timeout)
+                response = await self._send_once(request)
+            except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, RuntimeError) as error:
+                # RuntimeError: the client was closed.
+                wait = _FIRST_DELAY * 2**attempt
+                is_refused = isinstance(error, httpx2.ConnectError) and self._was_reached
+                if not is_refused or wait > left or attempt == MAX_ATTEMPTS:
+                    raise ConnectionClosedError(f"{method} {redact_url(url)}: {_reason(error)}") from None
+            else:
+                self._was_reached = True
+                if response.status_code < FIRST_REFUSAL:
+                    return response
+                seconds = seconds_to_wait(response.status_code, response.headers)
+                if seconds is None or seconds > left or attempt == MAX_ATTEMPTS:
+                    return response
+                wait = seconds
+                await response.aclose()
+            left -= wait
+            _log.debug("%s %s is sent again after %g s: the server has not begun", method, redact_url(url), wait)
+            await asyncio.sleep(wait * (1 + _SPREAD * random.random()))
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _send_once(self, request: httpx2.Request) -> httpx2.Response:
+        request.extensions[REVISION_EXTENSION] = self.negotiated
+        if self.options.auth is not None:
+            return await self._send_authorized(request, self.options.auth)
+        with without_secrets_in_logs():
+            return await self._client.send(request, stream=True, follow_redirects=False)
 
     async def _send_authorized(self, request: httpx2.Request, auth: httpx2.Auth) -> httpx2.Response:
         """Send a request through the authentication flow, which may repeat it, and return the last response."""
@@ -221,6 +266,11 @@ class HTTPConnection:
     def status_error(self, response: httpx2.Response) -> HTTPStatusError:
         """Return the error for a response with an error status."""
         message = f"{self.describe(response)}: status {response.status_code}"
+        if (seconds := seconds_to_wait(response.status_code, response.headers)) is not None:
+            limit = "the limit is HTTPOptions(retry_seconds=…)"
+            message += f": the server is busy, and can be tried again after {seconds:g} s ({limit})"
+        if response.status_code == 404:
+            message += f": no endpoint is at this path; if it is that of the server, try {_other_form(self.url)}"
         if response.status_code == 401:
             has_token = self.options.auth is not None or "authorization" in map(str.lower, self.options.headers)
             message += " Unauthorized: " + (
@@ -251,3 +301,13 @@ def _reason(error: Exception) -> str:
     """Return why a request failed, without the text of errors that repeat a header or a URL: it may be secret."""
     name = type(error).__name__
     return name if isinstance(error, httpx2.LocalProtocolError | httpx2.InvalidURL) else f"{name}: {error}"
+
+
+def _other_form(url: str) -> str:
+    """Return the URL with the other of two forms of its path that are often confused: with a slash at the end and
+    without, or the usual path instead of none."""
+    shown = redact_url(url)
+    path = urlsplit(shown).path
+    if path in ("", "/"):
+        return f"{shown.rstrip('/')}{_USUAL_PATH}"
+    return shown.removesuffix("/") if path.endswith("/") else f"{shown}/"

@@ -310,7 +310,8 @@ class MCPASGIApp:
             return send_metadata(send, scope["method"], self._authenticator.document)
         legacy = self._legacy_sse if self._legacy_sse is not None and self._legacy_sse.serves(path) else None
         if legacy is None and self._path not in (None, path):
-            return send_error(send, HTTPError(404, "there is no endpoint at this path"))
+            endpoint = f"{scope.get('root_path', '')}{self._path}"
+            return send_error(send, HTTPError(404, f"there is no endpoint at this path: it is at {endpoint}"))
         auth = UNAUTHENTICATED
         if self._authenticator is not None:
             checked = await self._check_token(self._authenticator, scope, head, legacy is None)

@@ -166,12 +166,16 @@ class Pair:
 
     def _missing(self, value: Any, converted: Any, report: ConversionReport) -> Counter[tuple[str, str]]:
         """What the converted value lacks, by name and value, and no loss has in it."""
-        before = Counter((self.names.get(name, name), text) for name, text in leaves(value))
-        kept = Counter(leaves(converted))
+        kept = self._leaves(converted)
         for loss in report.losses:
-            own = Counter((self.names.get(name, name), text) for name, text in leaves(loss.value, loss.path))
-            kept += own
-        return Counter({leaf: count for leaf, count in (before - kept).items() if leaf not in self.source.defaults})
+            kept += self._leaves(loss.value, loss.path)
+        before = self._leaves(value)
+        defaults = self.source.defaults
+        return Counter({leaf: count for leaf, count in (before - kept).items() if leaf not in defaults})
+
+    def _leaves(self, value: Any, path: str = "") -> Counter[tuple[str, str]]:
+        """Count the leaves of a value; a name that is another one in the target counts as that, wherever it stands."""
+        return Counter((self.names.get(name, name), text) for name, text in leaves(value, path))
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

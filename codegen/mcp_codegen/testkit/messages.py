@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from ..errors import CodegenError
 from ..importer.schema_references import REF, Schema
-from ..json_types import Json
+from ..json_types import Json, is_object
 from ..model.ir import Method, Object, Revision
 from .instances import InstanceGenerator
 
@@ -60,14 +60,9 @@ class MessageFactory:
         the first valid object."""
         violation = self.first_violation(name, capabilities)
         while violation is not None:
-            missing = [
-                wire
-                for required in self._required_sets(violation.schema)
-                for wire in required
-                if not violation.path and wire not in capabilities
-            ]
+            missing = self._missing(violation, capabilities)
             if missing:
-                capabilities |= {wire: {} for wire in missing}
+                capabilities |= missing
                 violation = self.first_violation(name, capabilities)
                 continue
             if not violation.path:
@@ -93,6 +88,15 @@ class MessageFactory:
             if not holder[last]:
                 holder[last] = True
             violation = self.first_violation(name, capabilities)
+
+    def _missing(self, violation: SchemaViolation, capabilities: dict[str, Any]) -> dict[str, Any]:
+        """Return a value for each capability that the type itself requires, and that is not declared."""
+        properties: dict[str, Any] = violation.schema.get("properties", {}) if is_object(violation.schema) else {}
+        return {
+            wire: InstanceGenerator({**self._definitions, "": properties[wire]}, seed=0).valid("")
+            for wire in violation.schema.get("required", ())
+            if not violation.path and wire in properties and wire not in capabilities
+        }
 
     def _required_sets(self, schema: Any) -> Iterator[list[str]]:
         """Yield the required properties of an object type, or of each arm of a union."""

@@ -26,8 +26,8 @@ Plan = dict[str, Any]
 class LastFailure(logging.Handler):
     """Remembers the error that a side has logged, which its peer sees as an internal error only."""
 
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
+    def __init__(self, level: int = logging.ERROR) -> None:
+        super().__init__(level)
         self.text = ""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -47,6 +47,7 @@ class Conversation:
         self.types: Any = None
         self.parse: Any = None
         self.failure = LastFailure()
+        self.left_out = LastFailure(logging.WARNING)  # What conversion leaves out of a list, which is no error.
 
     @contextmanager
     def step(self, at: str) -> Generator[None]:
@@ -71,11 +72,16 @@ class Conversation:
         self._build_types()
         if not self.problems:
             asyncio.run(self._talk(revision))
-            gc.collect()  # A side whose task has ended by an error logs it when the task is deleted.
-            if self.problems and (text := self.failure.take()):
-                self.problems[-1]["text"] = text
+            self._explain()
         if not self.problems and "app" in self.plan:
             asyncio.run(self._call_app(importlib.import_module(self.plan["app"])))
+            self._explain()
+
+    def _explain(self) -> None:
+        """Give the last problem the error that ended a side of the conversation, which its peer sees as an end only."""
+        gc.collect()  # A task that has ended by an error logs it when it is deleted.
+        if self.problems and (text := self.failure.take()):
+            self.problems[-1]["text"] = text
 
     def _build_types(self) -> None:
         """Build each type, and read its samples with it."""
@@ -152,7 +158,8 @@ class Conversation:
             app.tool(add)
             async with asyncio.timeout(SECONDS), package.connect(app) as client:
                 result = await client.call_tool("add", {"a": 2, "b": 3})
-                assert result.content[0].text == "5", f"the result of a tool is {result!r}"
+                texts = [getattr(block, "text", "") for block in result.content]
+                assert texts == ["5"], f"a tool returned {texts} instead of 5: {self.left_out.take()}"
 
 
 def short(error: BaseException) -> str:
@@ -170,11 +177,14 @@ def short(error: BaseException) -> str:
         reason = importlib.import_module("mcp_runtime.protocol.models").format_validation_error(invalid)
         return f"{invalid.title}: {reason}"[:LENGTH]
     text = " ".join(str(error).split())
+    if isinstance(error, AssertionError) and text:
+        return text[:LENGTH]
     return (text if module == "mcp_runtime" else f"{type(error).__name__}: {text}")[:LENGTH]
 
 
 if __name__ == "__main__":
     conversation = Conversation(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
     logging.getLogger().addHandler(conversation.failure)
+    logging.getLogger("mcp_runtime.versions.conversion").addHandler(conversation.left_out)
     conversation.run()
     print(json.dumps(conversation.problems))

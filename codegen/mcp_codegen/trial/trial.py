@@ -92,7 +92,7 @@ def _converse(folder: Path, plan: dict[str, Any], revision: str) -> Iterator[Fin
         yield Finding("conversation", revision, text)
         return
     for problem in json.loads(done.stdout)[:_MAX_FINDINGS]:
-        text = f"{revision}: {problem['at']} does not work in the generated bindings: {problem['text']}"
+        text = f"{revision}: {problem['at']} does not work in the generated bindings: {problem['text'].rstrip('.')}"
         text = f"{text}; {remedy(problem['text'])}"
         yield Finding("conversation", problem["at"], text)
 

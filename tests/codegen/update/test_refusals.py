@@ -181,8 +181,10 @@ def test_a_draft_that_the_runtime_does_not_serve_is_refused_in_sentences_that_sa
 
 def test_capabilities_that_a_draft_requires_are_declared(tmp_path: Path) -> None:
     schema: Schema = json.loads(json.dumps(grown()))
-    schema["$defs"]["ServerCapabilities"]["properties"]["quota"] = record({"limits": record({})}, "limits")
+    limits = record({"n": {"type": "integer"}}, "n")
+    schema["$defs"]["ServerCapabilities"]["properties"]["quota"] = record({"limits": limits}, "limits")
     schema["$defs"]["ServerCapabilities"]["required"] = ["tools", "quota"]
     catalog = folder(tmp_path, schema, no_capability("search"))
     factory = MessageFactory(catalog.revision("1"), catalog.normalized("1")[0], seed=1)
-    assert factory.declared_capabilities("server") == {"tools": {}, "quota": {"limits": {}}}
+    declared = factory.declared_capabilities("server")
+    assert declared.keys() == {"tools", "quota"} and isinstance(declared["quota"]["limits"]["n"], int)

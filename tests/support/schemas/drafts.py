@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from support.project import ROOT
@@ -18,11 +19,13 @@ NEWEST = next(reversed(SchemaCatalog(ROOT / "schema").pins))
 Types = dict[str, Any]
 
 
-def draft(change: Callable[[Types], object], base: str = NEWEST, follows: str = NEWEST) -> SchemaCatalog:
+def draft(
+    change: Callable[[Types], object], base: str = NEWEST, follows: str = NEWEST, root: Path = ROOT / "schema"
+) -> SchemaCatalog:
     """The catalog with a draft after a revision."""
     normalized = json.loads(_text(base))
     change(normalized["$defs"])
-    return SchemaCatalog(ROOT / "schema", Candidate(Pins("draft", follows, "test", "0", {}), json.dumps(normalized)))
+    return SchemaCatalog(root, Candidate(Pins("draft", follows, "test", "0", {}), json.dumps(normalized)))
 
 
 @cache

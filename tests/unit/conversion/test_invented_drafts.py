@@ -3,11 +3,14 @@ draft's schema refuses is never written, and what is lost is reported."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from support.conversions import Messages, Pair, chain_in, drafted
+from support.project import ROOT
 from support.schemas.drafts import NEWEST, TEXT, Types, draft, record, ref, require
 
 NUMBER: Final = {"type": "integer"}
@@ -121,6 +124,73 @@ CHANGES: Final[Mapping[str, Callable[[Types], object]]] = {
     "a map for an object": replaced("Tool", "annotations", {"type": "object", "additionalProperties": TEXT}),
     "anything": replaced("Tool", "title", {}),
 }
+
+
+def renamed(name: str, wire: str, other: str) -> Callable[[Types], object]:
+    """A property with another name in a definition; in all definitions that have it if the name is `*`."""
+
+    def change(types: Types) -> None:
+        for key, defined in types.items():
+            if name in ("*", key) and wire in defined.get("properties", {}):
+                fields = defined["properties"].items()
+                defined["properties"] = {other if field == wire else field: schema for field, schema in fields}
+                defined["required"] = [other if field == wire else field for field in defined.get("required", [])]
+
+    return change
+
+
+def with_method(method: str, other: str) -> Callable[[Types], object]:
+    """Another name for a method."""
+
+    def change(types: Types) -> None:
+        for defined in types.values():
+            constant = defined.get("properties", {}).get("method", {})
+            if constant.get("const") == method:
+                constant["const"] = other
+
+    return change
+
+
+# What has another name in the draft: the row that states it, and the change.
+RENAMES: Final[Mapping[str, tuple[str, Callable[[Types], object]]]] = {
+    "Tool.inputSchema": ('at = "Tool.inputSchema"\nuse = "parameters"', renamed("Tool", "inputSchema", "parameters")),
+    "Tool.name": ('at = "Tool.name"\nuse = "id"', renamed("Tool", "name", "id")),
+    "CallToolResult.content": (
+        'at = "CallToolResult.content"\nuse = "blocks"',
+        renamed("CallToolResult", "content", "blocks"),
+    ),
+    "TextContent.text": ('at = "TextContent.text"\nuse = "value"', renamed("TextContent", "text", "value")),
+    "ListToolsResult.tools": (
+        'at = "ListToolsResult.tools"\nuse = "items"',
+        renamed("ListToolsResult", "tools", "items"),
+    ),
+    "*.nextCursor": ('at = "*.nextCursor"\nuse = "next"', renamed("*", "nextCursor", "next")),
+    "*.description": ('at = "*.description"\nuse = "about"', renamed("*", "description", "about")),
+    "*.mimeType": ('at = "*.mimeType"\nuse = "mediaType"', renamed("*", "mimeType", "mediaType")),
+    "tools/call": ('method = "tools/call"\nuse = "tools/invoke"', with_method("tools/call", "tools/invoke")),
+    "notifications/message": (
+        'method = "notifications/message"\nuse = "notifications/log"',
+        with_method("notifications/message", "notifications/log"),
+    ),
+    "elicitation/create": (
+        'method = "elicitation/create"\nuse = "elicitation/ask"',
+        with_method("elicitation/create", "elicitation/ask"),
+    ),
+}
+
+
+@pytest.mark.parametrize("place", RENAMES)
+def test_what_has_another_name_in_a_draft_is_carried_both_ways(tmp_path: Path, place: str) -> None:
+    row, change = RENAMES[place]
+    shutil.copytree(ROOT / "schema", tmp_path / "schema")
+    with (tmp_path / "schema" / "conversions.toml").open("a") as rows:
+        rows.write(f'\n[[rename]]\n{row}\nreason = "a test"\n')
+    catalog = draft(change, root=tmp_path / "schema")
+    name, other = place.rpartition(".")[2], row.rpartition(" = ")[2].strip('"')
+    for source, target, names in ((NEWEST, "draft", {name: other}), ("draft", NEWEST, {other: name})):
+        forth, back = chain_in(catalog, source, target), chain_in(catalog, target, source)
+        met = outcomes(Pair(drafted(catalog, source), drafted(catalog, target), forth, back, names), 5)
+        assert met["refused"] == 0 and met["whole"] > 0.9 * sum(met.values()), (source, target, met)
 
 
 def outcomes(pair: Pair, count: int) -> dict[str, int]:

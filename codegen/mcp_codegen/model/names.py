@@ -19,7 +19,7 @@ _RESERVED_BY_MODELS: Final = frozenset({*dir(BaseModel), "to_anthropic", "to_dic
 # In a class that has an attribute of such a name, the annotations below it would mean the attribute.
 _ANNOTATIONS: Final = frozenset({"bool", "float", "int", "str"})
 RESERVED_BY_ENDPOINTS: Final = frozenset("""
-    as_task asgi cache_hints capabilities client client_class client_info close close_sse_stream
+    as_task asgi cache_hints capabilities client client_class client_info client_rates close close_sse_stream
     close_standalone_sse_stream connect connected connection_state context disable_components enable_components
     has_connected http info initialize_extras instructions keys lifespan listen log memory meta name once options
     params principal progress request_id require_scopes reset_visibility revision run run_async scopes self serve

@@ -22,6 +22,7 @@ from ..protocol.capabilities import merge
 from ..protocol.revision import Request
 from ..server.cache_hints import CacheHint
 from ..server.context import ServerContext
+from ..server.limits import check_rate
 from ..server.state_store import StateStore
 from ..usage.keywords import checked
 from ..usage.rules import shown
@@ -195,6 +196,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             "lifespan": _lifespan_of(self._enter_lifespans),
             "scopes": _scopes_of(self._registry),
             "_around": _around(self._registry),
+            "_hides_change": _hides_change(self._registry),
             "_runs_in_thread": staticmethod(partial(runs_in_thread, self._registry)),
             "_read_params": staticmethod(read_params),
         }
@@ -252,7 +254,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
     async def handle_nested(self, name: str, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a request that a function of this app makes to the app itself.
 
-        The request passes the middleware, and needs the scopes that a client's request needs.
+        The request passes the middleware, needs the scopes that a client's request needs, and counts for its rate.
 
         Args:
             name: The name of the handler, such as "read_resource".
@@ -260,6 +262,11 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
             params: The params of the request.
         """
         ctx.require_scopes(*self._registry.required_scopes(name, params))
+        connection: Any = ctx.connection_state
+        rate = connection.origin.client_rates.get(name)
+        requested: str = ctx._message.row.name  # pyright: ignore[reportPrivateUsage]
+        if rate is not None and name != requested:  # What the client requests is counted already.
+            await check_rate(rate, name, ctx)
         return await self._registry.handle(name, ctx, params, ctx.state or {})
 
     async def _call_client(self, method: str, /, **arguments: Any) -> Any:
@@ -366,6 +373,13 @@ def _around(registry: Registry) -> Callable[..., Awaitable[Any]]:
         return registry.handle_lifecycle(name, ctx, params, handler)
 
     return around
+
+
+def _hides_change(registry: Registry) -> Callable[..., bool]:
+    def hides_change(self: BaseServer, owner: Any, channel: Any, uri: str) -> bool:
+        return registry.hides_change(owner, channel, uri)
+
+    return hides_change
 
 
 def _scopes_of(registry: Registry) -> Callable[[BaseServer, str, Any], Sequence[str]]:

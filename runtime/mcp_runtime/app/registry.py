@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InvalidMessageError, JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_PARAMS
+from ..protocol.named_things import NamedThing, task_lists_of, things_named
 from ..protocol.uris import find_uri
 from ..protocol.wire.core_records import as_model
 from ..server.context import ServerContext
 from ..server.lists import paginate
 from ..server.task_options import TaskOptions
+from ..server.visibility import session_rules
+from ..usage.shortened import quoted, shortened
 from .components.catalog import ListKind as ListKind
 from .components.failures import ShownExceptions, ToolFailures
 from .components.json_answers import ResultTypes
@@ -91,6 +94,8 @@ class Registry(ProvidedItems):
         """
         if self.has_providers:
             handler = self.through_providers(name, handler)
+        if (things := things_named(name, params, task_lists_of(ctx.revision))) and self._has_rules(ctx):
+            handler = self._refusing_hidden(things, handler)
         objects = self._middleware_objects()
         if not objects:
             return handler(ctx, as_model(params) if self.has_providers else params)
@@ -101,6 +106,38 @@ class Registry(ProvidedItems):
             return as_model(await handler(ctx, params))
 
         return chain(objects, name, handler_of_models)(ctx, as_model(params))
+
+    def _has_rules(self, ctx: ServerContext) -> bool:
+        """Return True if a rule of this app, of a mounted one or of the session may disable something."""
+        rules = (registry.visibility or registry.version_ranges for registry in self.all_registries())
+        return bool(self._rules(ctx)) or any(rules)
+
+    def _refusing_hidden(self, things: Sequence[NamedThing], handler: CallNext) -> CallNext:
+        """Return a handler of a message that raises JSONRPCError if a rule disables one of the things that it names."""
+
+        async def handle(ctx: ServerContext, params: Any) -> Any:
+            for thing in things:
+                if await self._is_hidden(thing, ctx, params):
+                    raise JSONRPCError(INVALID_PARAMS, f"{thing.kind} not found: {quoted(thing.id)}", {"uri": thing.id})
+            return await handler(ctx, params)
+
+        return handle
+
+    async def _is_hidden(self, thing: NamedThing, ctx: ServerContext, params: Any) -> bool:
+        if self.hides(thing, params, self._rules(ctx)):
+            return True
+        if thing.kind != "resource" or not self.has_providers or self.has_resource(thing.id):
+            return False
+        return await self._allowed("resources", thing.id, ctx, params) is None
+
+    def hides_change(self, owner: Any, channel: Any, uri: str) -> bool:
+        """Return True if a client may not know that a resource has changed, by the rules of this app or its session."""
+        rules = session_rules(owner, channel)
+        if self.hides(NamedThing("resource", uri), None, rules):
+            return True
+        if not self.has_providers or self.has_resource(uri):
+            return False
+        return not self._enables(rules, "resources", (uri,), ())  # What providers list is not asked for each change.
 
     def _middleware_objects(self) -> list[MiddlewareAdapter]:
         if not self.middleware:
@@ -153,7 +190,7 @@ class Registry(ProvidedItems):
         tool = self.tools.get(params.name)
         state = ctx._connection_state  # pyright: ignore[reportPrivateUsage]
         if self.visibility or state.visibility or self.versions or self.version_ranges:
-            params, item = self._select("tools", params.name, ctx, params, f"unknown tool: {params.name!r}")
+            params, item = self._select("tools", params.name, ctx, params, f"unknown tool: {quoted(params.name)}")
             tool = None if tool is None else item
         if tool is not None:
             return await tool.call(ctx, params.arguments, self.results["call_tool"], self.shown_exceptions)
@@ -162,7 +199,7 @@ class Registry(ProvidedItems):
             return await inner.handle("call_tool", ctx, params.model_copy(update={"name": name}), states)
         if self.has_providers and (result := await self.serve_provided("call_tool", ctx, params, states)) is not None:
             return result
-        raise JSONRPCError(INVALID_PARAMS, f"unknown tool: {params.name!r}")
+        raise JSONRPCError(INVALID_PARAMS, f"unknown tool: {quoted(params.name)}")
 
     async def list_tools(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         tools = [*self.all("tools", self._rules(ctx))]
@@ -179,7 +216,7 @@ class Registry(ProvidedItems):
         prompt = self.prompts.get(params.name)
         state = ctx._connection_state  # pyright: ignore[reportPrivateUsage]
         if self.visibility or state.visibility or self.versions or self.version_ranges:
-            params, item = self._select("prompts", params.name, ctx, params, f"unknown prompt: {params.name!r}")
+            params, item = self._select("prompts", params.name, ctx, params, f"unknown prompt: {quoted(params.name)}")
             prompt = None if prompt is None else item
         if prompt is not None:
             return await prompt.get(ctx, params.arguments, self.results["get_prompt"])
@@ -188,7 +225,7 @@ class Registry(ProvidedItems):
             return await inner.handle("get_prompt", ctx, params.model_copy(update={"name": name}), states)
         if self.has_providers and (result := await self.serve_provided("get_prompt", ctx, params, states)) is not None:
             return result
-        raise JSONRPCError(INVALID_PARAMS, f"unknown prompt: {params.name!r}")
+        raise JSONRPCError(INVALID_PARAMS, f"unknown prompt: {quoted(params.name)}")
 
     async def list_prompts(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         prompts = [*self.all("prompts", self._rules(ctx))]
@@ -205,7 +242,7 @@ class Registry(ProvidedItems):
         match = self._resource(params.uri)
         state = ctx._connection_state  # pyright: ignore[reportPrivateUsage]
         if self.visibility or state.visibility or self.versions or self.version_ranges:
-            unknown = f"resource not found: {params.uri!r}"
+            unknown = f"resource not found: {quoted(params.uri)}"
             params, item = self._select("resources", params.uri, ctx, params, unknown)
             match = None if match is None else (item, match[1])
         if match is not None:
@@ -224,7 +261,7 @@ class Registry(ProvidedItems):
             and (result := await self.serve_provided("read_resource", ctx, params, states)) is not None
         ):
             return result
-        raise JSONRPCError(INVALID_PARAMS, f"resource not found: {params.uri!r}", {"uri": params.uri})
+        raise JSONRPCError(INVALID_PARAMS, f"resource not found: {quoted(params.uri)}", {"uri": params.uri})
 
     async def list_resources(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         skills = [] if self.skills is None else await self.skills.resources()
@@ -264,10 +301,10 @@ class Registry(ProvidedItems):
     # ---- completion -------------------------------------------------------------------------------------------------
 
     async def complete(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        if not self._is_registered(params.ref):
+        if not self._is_registered(params.ref) or self._hides_reference(ctx, params):
             if self.has_providers and (result := await self.complete_provided(ctx, params, states)) is not None:
                 return result
-            reference = getattr(params.ref, "name", None) or repr(params.ref.uri)
+            reference = shortened(getattr(params.ref, "name", None) or repr(params.ref.uri))
             raise JSONRPCError(INVALID_PARAMS, f"unknown completion reference: {reference}")
         for function in self.all_completions():
             completion = await function(params.ref, params.argument, params.context)
@@ -281,6 +318,11 @@ class Registry(ProvidedItems):
         prompts = (definition.name for definition in self.all("prompts"))
         templates = (definition.uri_template for definition in self.all_resources(templates=True))
         return name in prompts if uri is None else find_uri(uri, templates) is not None or self.has_resource(uri)
+
+    def _hides_reference(self, ctx: ServerContext, params: Any) -> bool:
+        return self._has_rules(ctx) and any(
+            self.hides(thing, params, self._rules(ctx)) for thing in things_named("complete", params)
+        )
 
     def _completion(self, suggestion: Any) -> Any:
         suggestion = as_own(suggestion, self._t, (self._t.Completion,))

@@ -18,6 +18,7 @@ from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.models import format_validation_error, is_object
 from ..protocol.uris import uri_key_with_fragment
 from ..server.context import ServerContext
+from ..usage.shortened import quoted
 from ..usage.unwritable import text_problem
 from .components.own_rounds import with_encrypted_state
 from .components.uri_templates import URITemplate, Value
@@ -81,7 +82,7 @@ class Resource:
             arguments = self._signature.read(values, coerce=True)
         except ValidationError as error:
             raise JSONRPCError(
-                INVALID_PARAMS, f"resource not found: {uri!r}: {format_validation_error(error)}", {"uri": uri}
+                INVALID_PARAMS, f"resource not found: {quoted(uri)}: {format_validation_error(error)}", {"uri": uri}
             ) from None
         value = as_own(await self._signature.call(ctx, arguments), self._t, result_types)
         if isinstance(value, result_types):

@@ -31,6 +31,7 @@ from ..session.identity import AuthenticatedUser
 from ..session.interfaces import Channel
 from ..session.options import Params, RequestKeywords, RequestOptions
 from ..usage.keywords import NoKeywords
+from .clients import ClientBuckets
 from .input_requests import MultiRoundTripRequest
 from .task_options import Deferrable, TaskOptions
 from .visibility import SessionVisibility, VisibilityControl
@@ -57,7 +58,7 @@ class ConnectionState:
         state: The value that the server's `lifespan` yielded.
         log_level: The minimum level that the client has set with a request; None if it has set none.
         client_info: The `clientInfo` of the client's `initialize` request; empty on a stateless server.
-        log_rate: The rate limit of log messages; None before the first one.
+        log_rate: The rate limit of log messages, of each client if several share the state; None before the first one.
         visibility: The rules that enable and disable tools, resources and prompts; None if there are none.
         on_detach: Functions that are called when the client disconnects.
     """
@@ -78,7 +79,7 @@ class ConnectionState:
         self.log_level = log_level
         self.client_info: dict[str, Any] = {}
         # Few clients need these, and there may be very many clients: they are created on first use.
-        self.log_rate: TokenBucket | None = None
+        self.log_rate: TokenBucket | ClientBuckets | None = None
         self._session_id: str | None = ""
         self.visibility: SessionVisibility | None = None
         self.on_detach: tuple[Callable[[], None], ...] = ()
@@ -229,11 +230,17 @@ class ServerContext(VisibilityControl, Context):
         min_level = self.meta.get(f"{META}logLevel") or self._connection_state.log_level
         if min_level is not None and LEVELS.index(level) >= LEVELS.index(min_level):
             params = {"level": level, "data": data, "logger": logger}
-            bucket = self._connection_state.log_rate = self._connection_state.log_rate or TokenBucket(_LOG_RATE)
-            if not bucket.acquire():
+            if not self._log_bucket().acquire():
                 if (row := self.revision.lifecycle.log) is None:
                     raise ProtocolViolationError(f"servers of {self.revision.id} cannot send log messages")
                 await self._send_notification(row, params, None)
+
+    def _log_bucket(self) -> TokenBucket:
+        """Return the bucket of the client's log messages: if many clients share one state, each has its own."""
+        state = self.connection_state
+        if state.log_rate is None:
+            state.log_rate = ClientBuckets(_LOG_RATE) if state.is_shared else TokenBucket(_LOG_RATE)
+        return state.log_rate.of_client(self) if isinstance(state.log_rate, ClientBuckets) else state.log_rate
 
     async def as_task(self, options: TaskOptions | None = None) -> bool:
         """Answer the request with a task, and continue the handler as that task.
@@ -309,14 +316,6 @@ class ServerContext(VisibilityControl, Context):
         except InvalidMessageError as error:
             raise InvalidResponseError(f"{row.method!r}: {error}") from None
         return result
-
-
-def bucket_key(ctx: ServerContext) -> ClientKey | ConnectionState:
-    """Return what identifies the client of a request for its rate: its user, else its session, else its address."""
-    channel, state = ctx._channel, ctx.connection_state  # pyright: ignore[reportPrivateUsage]
-    auth = channel.auth
-    owner = None if auth is None else auth.owner
-    return state if owner is None and not state.is_shared else client_key(owner, address_of(channel.scope))
 
 
 def share_key(ctx: ServerContext) -> ClientKey:

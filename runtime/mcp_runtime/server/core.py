@@ -20,14 +20,14 @@ from ..usage.required import refuse_missing
 from ..usage.rules import MAPPING, TEXT, Rule, check_writable
 from .cache_hints import CacheHint, add_cache_hints
 from .context import ServerContext as ServerContext
-from .limits import DEFAULT_RATES, check_handlers, limit_rates, require_scopes
+from .limits import DEFAULT_RATES, check_handlers, client_rates, limit_rates, require_scopes
 from .lists import warn_on_reordering
 from .server_info import IdentityKeywords, server_info
 from .subscriptions import SubscriptionBus
 
 if TYPE_CHECKING:
     from ..encryption import KeyRing
-    from ..session.interfaces import TaskQueue
+    from ..session.interfaces import Channel, TaskQueue
     from ..session.serving import RunsInThread
     from ..stores.primitives import Store
 
@@ -60,6 +60,8 @@ class ServerCore(Endpoint):
     """Called with the handler of a message of the lifecycle, a notification or a request without a handler: what it
     returns is the result. An app calls its middleware in it."""
 
+    _hides_change: Callable[[Any, Channel, str], bool] | None = None
+    """Whether a client may not know that the resource at a URI has changed; None if it may know of all."""
     _runs_in_thread: RunsInThread | None = None
     """Whether a request runs code of users in a worker thread only; None if none does."""
 
@@ -106,7 +108,8 @@ class ServerCore(Endpoint):
         check_writable(f"{type(self).__name__}()", self.info)
         self.cache_hints = cache_hints or {}
         self.keys = keys
-        self._wrap_handlers({**DEFAULT_RATES, **(rate_limits or {})})
+        self.client_rates = client_rates({**DEFAULT_RATES, **(rate_limits or {})})
+        self._wrap_handlers()
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake):
             opening, field = lifecycle.initialize_request, lifecycle.fields.server_capabilities
@@ -115,12 +118,12 @@ class ServerCore(Endpoint):
         self.capabilities = self._declared_capabilities(result_type(opening), field)
         self._subscription_bus = SubscriptionBus()
 
-    def _wrap_handlers(self, rate_limits: Mapping[str, RateLimit | None]) -> None:
+    def _wrap_handlers(self) -> None:
         """Wrap the handlers with the checks and additions that the settings of this server require."""
         rows = self.revision.table(self._receives).values()
         warn_on_reordering(self._handlers, rows)
         add_cache_hints(self._handlers, rows, self.cache_hints)
-        limit_rates(self._handlers, rows, rate_limits)
+        limit_rates(self._handlers, rows, self.client_rates)
         if type(self).scopes is not ServerCore.scopes:
             require_scopes(self._handlers, rows, self.scopes)
 

@@ -22,10 +22,11 @@ from ..protocol.wire.core_records import make_result, may_require_input, pre_ser
 from ..session.current_request import FORWARDING, set_current_request
 from ..session.interfaces import DEFAULT_STREAM_LIMITS, Candidate, Channel, StreamLimits
 from ..session.tracing import OPENTELEMETRY, handle_in_trace, is_traced
-from .context import ConnectionState, ServerContext, bucket_key
+from .clients import client_of
+from .context import ConnectionState, ServerContext
 from .core import ServerCore
 from .input_requests import InputRequired, MultiRoundTripRequest, check_input_required, require_client_capabilities
-from .limits import check_scopes
+from .limits import check_rate, check_scopes
 from .server_info import info_for
 from .subscriptions import ListenStream, ListenStreams, ResourceSubscriptions, SubscriptionPolicy, check_filter
 
@@ -87,15 +88,23 @@ class ServerDispatcher(ConnectionState):
             callback()
 
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
-        """Return True for every change, except those of resources that the client has not subscribed to."""
-        return "uri" not in params or (
-            self._resource_subscriptions is not None and params["uri"] in self._resource_subscriptions
-        )
+        """Return True for every change, except those of resources that the client has not subscribed to, or that a rule
+        hides from it by now."""
+        if "uri" not in params:
+            return True
+        if self._resource_subscriptions is None or params["uri"] not in self._resource_subscriptions:
+            return False
+        return self._session is None or not self._hides(self._session, params)
 
     async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
         """Send the notification to the client."""
         if self._session is not None:
             await self._session.send_notification(row, params)
+
+    def _hides(self, channel: Channel, params: Mapping[str, Any]) -> bool:
+        """Return True for the change of a resource that a rule hides from the client."""
+        hides = self.origin._hides_change  # pyright: ignore[reportPrivateUsage]
+        return hides is not None and "uri" in params and hides(self, channel, params["uri"])
 
     @property
     def is_stateless(self) -> bool:
@@ -162,6 +171,8 @@ class ServerDispatcher(ConnectionState):
             result, self._initialize_result = self._initialize_result, None
             return result
         lifecycle = server.revision.lifecycle
+        if row.method not in server._handlers:  # pyright: ignore[reportPrivateUsage]
+            await self._count(channel, message)
         if isinstance(lifecycle, Stateless):
             if message.params.meta.protocol_version != server.revision.id:
                 raise self._reject_version(message)
@@ -187,6 +198,20 @@ class ServerDispatcher(ConnectionState):
         if isinstance(lifecycle, Handshake):
             self._track_resource_subscription(lifecycle, message)
         return result
+
+    async def _count(self, channel: Channel, request: RequestReceived) -> None:
+        """Count a request that the runtime handles. Raises JSONRPCError above the rate of its client.
+
+        To subscribe is one thing in all versions, whatever the request is.
+        """
+        server, rates = self._server, self.origin.client_rates
+        lifecycle, newest = server.revision.lifecycle, self.origin.revision.lifecycle
+        name = request.row.name
+        subscribe = getattr(lifecycle, "subscribe", None)
+        if subscribe is not None and name == subscribe.name and isinstance(newest, Stateless):
+            name = newest.listen.name
+        if (rate := rates.get(name)) is not None:
+            await check_rate(rate, request.row.method, server.context(self, channel, request))
 
     async def _run_handler(self, handler: Handler, channel: Channel, request: RequestReceived) -> Any:
         """Return the result of a request; if it has interim results with input requests, those of its handler are sent
@@ -244,10 +269,11 @@ class ServerDispatcher(ConnectionState):
         server = self._server
         ctx = server.context(self, channel, request)
         check_scopes(ctx, self.origin.scopes, request)
-        stream = ListenStream(channel, request, await accept_filter(server, ctx, request))
+        accepted = await accept_filter(server, ctx, request)
+        stream = ListenStream(channel, request, accepted, partial(self._hides, channel))
         request.params = None  # A stream may be open for days, and the filter is all it needs of the params.
         streams = self._listen_streams = self._listen_streams or ListenStreams(self._stream_limits)
-        streams.add(stream, bucket_key(ctx))
+        streams.add(stream, client_of(ctx))
         bus = server._subscription_bus  # pyright: ignore[reportPrivateUsage]
         try:
             await stream.run(bus, lifecycle, channel.auth.expires_in if channel.auth else None)

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
-from ..aio.rate_limit import RateLimit, TokenBucket
+from ..aio.rate_limit import RateLimit
 from ..endpoint.checks import Handler
 from ..errors import JSONRPCError, LocalError
-from ..http.client_keys import ClientKey, address_of, client_key
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
 from ..protocol.revision import Revision, Sent
 from ..protocol.wire.core_records import as_model
-from ..stores.primitives import Store, StoreUnavailableError
 from ..usage.keywords import nearest
-from .context import ConnectionState, bucket_key
-
-_log: Final = logging.getLogger(__name__)
+from .client_rates import ClientRate
 
 DEFAULT_RATES: Final[Mapping[str, RateLimit]] = {"complete": RateLimit(per_second=100, burst=500)}
-_MAX_CLIENTS: Final = 10_000  # Users and addresses whose use is stored; those that were silent longest are dropped.
 
 
 def check_handlers(function: str, revision: Revision, *settings: Mapping[str, object] | None) -> None:
@@ -42,84 +34,42 @@ def check_handlers(function: str, revision: Revision, *settings: Mapping[str, ob
             raise LocalError(f"{function}(): there is no handler {name!r}; {nearest(name, names, 'handlers')}")
 
 
-def limit_rates(handlers: dict[str, Handler], rows: Iterable[Sent], rates: Mapping[str, RateLimit | None]) -> None:
+def client_rates(rates: Mapping[str, RateLimit | None]) -> dict[str, ClientRate]:
+    """Return the rates of clients by handler name, such as "call_tool"; None stands for no limit."""
+    return {
+        name: ClientRate(name, rate, is_shared=rate not in DEFAULT_RATES.values())
+        for name, rate in rates.items()
+        if rate is not None
+    }
+
+
+def limit_rates(handlers: dict[str, Handler], rows: Iterable[Sent], rates: Mapping[str, ClientRate]) -> None:
     """Wrap the handlers that have a rate limit, which holds for each client.
 
     Args:
         handlers: The handlers by method; wrapped in place.
         rows: The rows of all messages that the server receives.
-        rates: The rate limits by handler name, such as "call_tool"; None for no limit.
+        rates: The rates by handler name.
     """
     for row in rows:
         if (rate := rates.get(row.name)) is not None and row.method in handlers:
-            handlers[row.method] = _with_rate_limit(row.method, handlers[row.method], rate)
+            handlers[row.method] = with_rate(row.method, handlers[row.method], rate)
 
 
-def _with_rate_limit(method: str, handler: Handler, rate: RateLimit) -> Handler:
+def with_rate(method: str, handler: Handler, rate: ClientRate) -> Handler:
     """Return the handler with a rate limit. Requests above the limit get an error with the seconds to wait."""
-    buckets, is_default = _ClientBuckets(rate), rate in DEFAULT_RATES.values()
 
     async def handle(ctx: Any, params: Any) -> Any:
-        store: Store | None = ctx.connection_state.origin._shared_store
-        if store is None or is_default:
-            wait = buckets.of_client(ctx).acquire()
-        else:
-            wait = await _acquire_of_all(store, method, rate, ctx, buckets)
-        if wait:
-            raise JSONRPCError(INTERNAL_ERROR, f"too many {method!r} requests", {"retryAfter": round(wait, 3)})
+        await check_rate(rate, method, ctx)
         return await handler(ctx, params)
 
     return handle
 
 
-async def _acquire_of_all(store: Store, method: str, rate: RateLimit, ctx: Any, buckets: _ClientBuckets) -> float:
-    """Take a token of the client's bucket of all workers; of that of this one while the store cannot be reached."""
-    from ..stores.shared_rates import acquire
-
-    try:
-        return await acquire(store, _rate_key(ctx, method), rate)
-    except StoreUnavailableError as error:
-        _log.warning("each worker counts the requests of a client for itself: %s", error)
-        return buckets.of_client(ctx).acquire()
-
-
-def _rate_key(ctx: Any, method: str) -> str:
-    """Return the key of the rate of a client: of its user, else of its session, else of its address."""
-    from hashlib import sha256
-
-    channel, state = ctx._channel, ctx.connection_state
-    auth = channel.auth
-    if auth is not None and auth.owner is not None:
-        client = f"user {auth.owner_key}"
-    elif not state.is_shared:
-        client = f"session {ctx.session_id}"
-    else:
-        client = f"address {client_key(None, address_of(channel.scope))!r}"
-    return f"{state.origin.name}:rate:{method}:{sha256(client.encode()).hexdigest()[:32]}"
-
-
-class _ClientBuckets:
-    """The token bucket of each client: of its user, else of its session, else of its address."""
-
-    def __init__(self, rate: RateLimit) -> None:
-        self._rate = rate
-        self._by_session: WeakKeyDictionary[ConnectionState, TokenBucket] = WeakKeyDictionary()
-        self._by_name: OrderedDict[ClientKey, TokenBucket] = OrderedDict()  # The last one used is the last.
-
-    def of_client(self, ctx: Any) -> TokenBucket:
-        """Return the bucket of the client of a request."""
-        name = bucket_key(ctx)
-        if isinstance(name, ConnectionState):
-            if (bucket := self._by_session.get(name)) is None:
-                bucket = self._by_session[name] = TokenBucket(self._rate)
-            return bucket
-        if (bucket := self._by_name.get(name)) is None:
-            bucket = self._by_name[name] = TokenBucket(self._rate)
-            if len(self._by_name) > _MAX_CLIENTS:
-                self._by_name.popitem(last=False)
-        else:
-            self._by_name.move_to_end(name)
-        return bucket
+async def check_rate(rate: ClientRate, what: str, ctx: Any) -> None:
+    """Count a request. Raises JSONRPCError with the seconds to wait if it is above the limit of its client."""
+    if wait := await rate.wait(ctx):
+        raise JSONRPCError(INTERNAL_ERROR, f"too many {what!r} requests", {"retryAfter": round(wait, 3)})
 
 
 def check_scopes(

@@ -193,19 +193,33 @@ class ListenStream:
         meta: The `_meta` of all notifications of the stream: the id of the subscription.
     """
 
-    __slots__ = ("meta", "_channel", "_filter", "_changes", "_ended")
+    __slots__ = ("meta", "_channel", "_filter", "_changes", "_hides", "_ended")
 
-    def __init__(self, channel: Channel, request: RequestReceived, filter: Mapping[str, Any]) -> None:
-        """Create a stream; `filter` is the accepted part of the requested filter."""
+    def __init__(
+        self,
+        channel: Channel,
+        request: RequestReceived,
+        filter: Mapping[str, Any],
+        hides: Callable[[Mapping[str, Any]], bool],
+    ) -> None:
+        """Create a stream.
+
+        Args:
+            channel: The channel of the request.
+            request: The request.
+            filter: The accepted part of the requested filter.
+            hides: Returns True for the params of a change that a rule hides from the client.
+        """
         self._channel = channel
         self._filter = filter
         self._changes = ChangeFilter(filter)
+        self._hides = hides
         self._ended = asyncio.get_running_loop().create_future()
         self.meta = {f"{META}subscriptionId": request.id}
 
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
         """Return True if the filter of the stream matches this change."""
-        return self._changes.includes(row, params)
+        return self._changes.includes(row, params) and not self._hides(params)
 
     async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
         """Send the notification with the id of the subscription."""

@@ -11,6 +11,7 @@ from ..errors import JSONRPCError, LocalError
 from ..protocol.jsonrpc import INVALID_REQUEST
 
 INSUFFICIENT_SCOPE: Final = "insufficient_scope"
+_OF_ONE_TOKEN: Final = frozenset({"exp", "iat", "nbf", "jti"})
 RawHeaders = Sequence[tuple[bytes, bytes]]
 ChallengeBuilder = Callable[[Iterable[str]], RawHeaders]
 
@@ -49,6 +50,21 @@ class AuthenticatedUser:
         import json  # Imported here: servers without authorization start faster without it.
 
         return json.dumps([self.issuer, self.subject, self.client_id])
+
+    @property
+    def rights_key(self) -> str:
+        """What the access token allows, as text: the user, the scopes, and all claims, such as the audience, the actor
+        and the key that it is bound to. Use it as a key for what may differ between two tokens of one user.
+
+        Claims that each token has for itself, its times and its id, are left out: a token that was renewed has the same
+        key.
+        """
+        import json
+        from hashlib import sha256
+
+        claims = {name: value for name, value in self.claims.items() if name not in _OF_ONE_TOKEN}
+        rights = [sorted(self.scopes), self.dpop_thumbprint, claims]
+        return f"{self.key} {sha256(json.dumps(rights, sort_keys=True, default=repr).encode()).hexdigest()}"
 
 
 class RequestAuth:

@@ -13,6 +13,7 @@ from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.meta import request_meta
 from ..protocol.models import is_object, plain_of
 from ..protocol.revision import META, Handshake
+from ..usage.shortened import error_text, shortened
 from .call_log import milliseconds, outcome_of, subject_of
 from .interfaces import Channel, Dispatcher
 
@@ -48,10 +49,10 @@ class LoggedDispatcher:
         try:
             result = await self._dispatcher.handle(channel, message)
         except asyncio.CancelledError as error:
-            _log.debug("%s: %s was cancelled after %s: %s", client, subject, milliseconds(began), error)
+            _log.debug("%s: %s was cancelled after %s: %s", client, subject, milliseconds(began), error_text(error))
             raise
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
+            reason = f"{type(error).__name__}: {error_text(error)}"
             _log.debug("%s: %s failed after %s: %s", client, subject, milliseconds(began), reason)
             raise
         if isinstance(message, RequestReceived):
@@ -66,7 +67,7 @@ class LoggedDispatcher:
         self._client = _name_of(info) or self._client
         result = self._dispatcher.initialize(connection, request)
         version = info.get("version") if is_object(info) else None
-        _log.debug("%s %s has connected with %s", self._client, version, connection.revision.id)
+        _log.debug("%s %s has connected with %s", self._client, shortened(str(version)), connection.revision.id)
         return result
 
     def detach(self) -> None:
@@ -79,4 +80,4 @@ class LoggedDispatcher:
 
 def _name_of(info: object) -> str | None:
     name = info.get("name") if is_object(info) else None
-    return name if isinstance(name, str) else None
+    return shortened(name) if isinstance(name, str) else None

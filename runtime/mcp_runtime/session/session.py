@@ -27,6 +27,7 @@ from ..protocol.large.pieces import LARGE
 from ..protocol.lifecycle import Phase
 from ..protocol.models import is_model
 from ..protocol.revision import Notification, Request
+from ..usage.shortened import shortened
 from .batch import BatchResponse
 from .identity import RequestAuth
 from .interfaces import Channel, PushTransport, Reply, RequestTransport, Send, Transport
@@ -252,8 +253,10 @@ class Session:
         """Apply a cancellation or progress to its request; then run the handler of the notification."""
         lifecycle = self.connection.revision.lifecycle
         if notification.row.method == lifecycle.cancelled.method:
-            _log.debug("the peer cancels %r: %r", notification.params.request_id, notification.params.reason)
-            self.cancel_handler(notification.params.request_id, notification.params.reason)
+            reason = notification.params.reason
+            shown = None if reason is None else shortened(reason)
+            _log.debug("the peer cancels %r: %r", notification.params.request_id, shown)
+            self.cancel_handler(notification.params.request_id, reason)
         elif notification.row.method == lifecycle.progress.method:
             self._pending.handle_progress(notification.params)
         begin = partial(self._run_notification_handler, notification)

@@ -13,6 +13,7 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, get_tracer
 
 from ..errors import JSONRPCError, RemoteJSONRPCError
 from ..protocol.models import PreSerialized, is_object
+from ..usage.shortened import error_text, shortened
 
 NAME: Final = "mcp_runtime"  # The instrumentation scope.
 
@@ -55,9 +56,10 @@ def target_of(method: str, params: Any) -> tuple[str | None, dict[str, Any]]:
     """Return the name of the tool or prompt of a request, for the span's name, and the attributes of its params."""
     name, uri = (_value(params, field) for field in ("name", "uri"))
     if uri is not None:
-        return None, {"mcp.resource.uri": uri}
+        return None, {"mcp.resource.uri": shortened(uri)}
     if name is None:
         return None, {}
+    name = shortened(name)
     family = method.partition("/")[0].removesuffix("s")
     operation = {"gen_ai.operation.name": "execute_tool"} if family == "tool" else {}
     return name, {f"gen_ai.{family}.name": name, **operation}
@@ -82,4 +84,4 @@ def _set_error(span: Span, error: Exception) -> None:
     else:
         span.set_attribute("error.type", type(error).__qualname__)
         span.record_exception(error)
-    span.set_status(StatusCode.ERROR, str(error))
+    span.set_status(StatusCode.ERROR, error_text(error))

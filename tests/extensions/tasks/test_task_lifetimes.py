@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,12 +13,15 @@ from support.project import SERVERS
 from support.servers.jobs import Seen, jobs
 from support.task_clients import CAPABILITIES, CEILING, both, by_hand, start_task, wait_for_status
 
-from mcp_generated import TaskOptions
+from mcp_generated import App, TaskOptions
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
+from mcp_generated.http import InMemoryStore
 from mcp_runtime.bindings.server import BaseServer
 from mcp_runtime.errors import LocalError, RemoteJSONRPCError
 from mcp_runtime.extensions.tasks import InMemoryTaskStore, TaskRecord
+from mcp_runtime.extensions.tasks.shared_tasks import SharedTasks
+from mcp_runtime.extensions.tasks.store import TERMINAL_STATUSES
 
 JOBS = str(SERVERS / "jobs.py")
 
@@ -119,6 +124,58 @@ async def test_what_has_expired_makes_room_and_what_one_user_keeps_is_bounded() 
     await store.update(record("a", "ann", created=now))
     assert await store.get("a") is None
     assert len(store) == 1
+
+
+def of_client(id: str, client: str, status: str) -> TaskRecord:
+    """The record of a task of a client without a user."""
+    return replace(record(id, "", created=1000.0), client=client, status=status)
+
+
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled", "working", "input_required"])
+@pytest.mark.parametrize("shared", [False, True], ids=["memory", "shared store"])
+async def test_tasks_of_one_client_without_a_user_do_not_lock_out_others(status: str, shared: bool) -> None:
+    store: Any = InMemoryTaskStore()
+    if shared:
+        store = SharedTasks(InMemoryStore(), "tasks", tasks.Server.revision, {})
+    now = time.time()
+    for number in range(1000):
+        await store.add(replace(of_client(str(number), "address a", status), created=now))
+        await store.update(replace(of_client(str(number), "address a", status), created=now))
+    with pytest.raises(LocalError, match="there are 1000 tasks already"):
+        await store.add(replace(of_client("more", "address a", "working"), created=now))
+    for client in ("address b", "address c"):
+        for number in range(20):
+            await store.add(replace(of_client(f"{client} {number}", client, "working"), created=now))
+    for number in range(20):
+        await store.add(replace(record(f"ann {number}", "ann", created=now)))
+    has_ended = status in TERMINAL_STATUSES
+    assert (await store.get("0") is None) == has_ended, "the oldest that has ended makes room"
+    assert await store.get("999") is not None
+    for id in ("address b 0", "address c 19", "ann 19"):
+        assert await store.get(id) is not None
+
+
+@both
+async def test_the_client_of_a_task_without_a_user_is_its_address_or_its_connection(over: str) -> None:
+    made: list[TaskRecord] = []
+
+    class Noting(InMemoryTaskStore):
+        async def add(self, record: TaskRecord) -> None:
+            made.append(record)
+            await super().add(record)
+
+    app = App("tasks", tasks=Noting())
+
+    @app.tool(task=TaskOptions(required=True))
+    async def work() -> str:
+        return "done"
+
+    async with by_hand(app.server, over) as first, by_hand(app.server, over) as second:
+        for client in (first, second):
+            await start_task(client, "work")
+    one, other = made
+    assert one.holder and other.holder
+    assert (one.holder == other.holder) == (over == "http"), "an address is one client, whatever it opens"
 
 
 def record(id: str, owner: str, created: float) -> TaskRecord:

@@ -83,10 +83,12 @@ async def test_without_users_and_sessions_each_address_has_its_rate(rev: Rev) ->
 
 
 @among(HANDSHAKE[1:])
-async def test_without_users_each_session_has_its_rate(rev: Rev) -> None:
+async def test_without_users_a_new_session_of_an_address_has_the_rate_of_the_address(rev: Rev) -> None:
     async with served(rev) as client:
-        for _ in range(3):
-            await (await client()).exhaust()
+        for address in ("192.0.2.1", "192.0.2.2", None):
+            await (await client(address)).exhaust()
+            for _ in range(3):
+                assert await (await client(address)).is_refused()
 
 
 @among(HANDSHAKE[1:])
@@ -116,7 +118,7 @@ async def test_a_client_that_is_refused_gets_the_time_to_wait_in_a_header(rev: R
 
 
 async def test_the_table_of_rates_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_runtime.server.limits._MAX_CLIENTS", 3)
+    monkeypatch.setattr("mcp_runtime.server.clients._MAX_CLIENTS", 3)
     async with served(STATELESS[-1]) as client:
         await (await client("192.0.2.1")).exhaust()
         await (await client("192.0.2.2")).exhaust()

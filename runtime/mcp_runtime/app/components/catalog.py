@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self
 
 from ...errors import LocalError
+from ...protocol.named_things import NamedThing
 from ...protocol.uris import uri_key, uri_key_with_fragment
 from ...server.context import ServerContext
 from ...server.visibility import ComponentKind, VisibilityRule, is_enabled, session_rules
@@ -237,6 +238,46 @@ class Catalog:
                     if one.item in enabled
                 ]
         return []
+
+    def hides(self, thing: NamedThing, params: Any, session: Sequence[VisibilityRule] = ()) -> bool:
+        """Return True if there is such a thing, and a rule of this app, of a mounted one or of the session disables it.
+
+        Args:
+            thing: What a message names.
+            params: The params of the message.
+            session: The rules of the session.
+        """
+        kind, id = thing
+        if kind == "task":
+            return False
+        if kind == "tool" or kind == "prompt":
+            own_list: NamedList = "tools" if kind == "tool" else "prompts"
+            exists, item = self.selected(own_list, id, params, session)
+            inside = list(self._in_mounted(id, own_list)) if id not in self._registered(own_list) else []
+        else:
+            exists, item = self._selected_at(id, params, session)
+            own = self._resource(id) is not None or self._registered_as(id) is not None
+            inside = [] if own else list(self._at_mounted(id))
+        if exists and item is None:
+            return True
+        return bool(inside) and inside[0][0].hides(NamedThing(kind, inside[0][1]), params)
+
+    def _selected_at(self, uri: str, params: Any, session: Sequence[VisibilityRule]) -> tuple[bool, Any]:
+        """Return what `selected` does for a URI, or for a URI template as a reference names it."""
+        found = self.template_at(uri)
+        if found is None or self._resource(uri) is not None:
+            return self.selected("resources", uri, params, session)
+        kind = _TEMPLATE if found[1].is_template else _RESOURCE
+        names = (found[1].definition.name, found[0])
+        shown = self._shows(session, kind, names, found[1].tags, found[1].version)
+        return True, found[1] if shown else None
+
+    def _at_mounted(self, uri: str) -> Iterator[tuple[Self, str]]:
+        """Yield the mounted apps that have a URI or a URI template, with its form there."""
+        for prefix, inner in self.mounted:
+            rest = strip_prefix(prefix, uri)
+            if rest is not None and (inner.has_resource(rest) or inner.template_at(rest) is not None):
+                yield inner, rest
 
     def _enabled_of(self, candidates: list[VersionCandidate]) -> list[Any]:
         """Return the versions that this app enables; all of them if it enables none, since it refuses them itself."""

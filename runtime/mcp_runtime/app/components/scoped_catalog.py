@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...endpoint.subscription_filter import filter_of
-from ...protocol.models import is_list
+from ...protocol.named_things import NamedThing, things_named
 from ...server.subscriptions import check_filter
 from .catalog import Catalog, NamedList
 from .prefixes import strip_prefix
@@ -16,22 +16,20 @@ class ScopedCatalog(Catalog):
 
     def required_scopes(self, name: str, params: Any) -> tuple[str, ...]:
         """Return the OAuth scopes that a request needs; `name` is the name of the handler."""
-        match name:
-            case "call_tool":
-                return self._scopes("tools", params.name, params)
-            case "get_prompt":
-                return self._scopes("prompts", params.name, params)
-            case "read_resource" | "subscribe":
-                return self._scopes_at(params.uri, params)
-            case "complete":
-                uri: str | None = getattr(params.ref, "uri", None)
-                return self._scopes("prompts", params.ref.name, params) if uri is None else self._scopes_at(uri, params)
-            case "subscriptions_listen":
-                check_filter(filter_of(params))  # Before anything is looked up.
-                watched = (uri for uris in filter_of(params).values() if is_list(uris) for uri in uris)
-                return tuple(scope for uri in watched for scope in self._scopes_at(uri, params))
-            case _:
-                return ()
+        if name == "subscriptions_listen":
+            check_filter(filter_of(params))  # Before anything is looked up.
+        return tuple(scope for thing in things_named(name, params) for scope in self._scopes_of(thing, params))
+
+    def _scopes_of(self, thing: NamedThing, params: Any) -> tuple[str, ...]:
+        match thing.kind:
+            case "tool":
+                return self._scopes("tools", thing.id, params)
+            case "prompt":
+                return self._scopes("prompts", thing.id, params)
+            case "resource" | "template":
+                return self._scopes_at(thing.id, params)
+            case "task":
+                return ()  # A task has the scopes that its call needed.
 
     def _scopes(self, kind: NamedList, name: str, params: Any) -> tuple[str, ...]:
         if (self.versions or self.version_ranges) and (item := self.selected(kind, name, params)[1]) is not None:

@@ -9,8 +9,10 @@ from typing import Any
 
 from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INVALID_REQUEST
+from ...protocol.named_things import task_lists_of, things_named
 from ...server.visibility import ComponentKind, text_set
 from ...session.identity import AuthenticatedUser
+from ...usage.shortened import quoted
 from ..components.catalog import ListKind
 from ..providers.listed_versions import listed_tags
 from ..providers.provider import ProvidedList
@@ -45,6 +47,9 @@ class AccessRequest:
         """What the check decides about, with its `name` and `tags`; FastMCP's name."""
         return self
 
+
+_FURTHER_LISTS = {"list_skills": "skills", "read_directory": "resources"}
+"""Lists without a hook, whose items are resources, and the property that has them."""
 
 AuthorizationCheck = Callable[[AccessRequest], bool | Awaitable[bool]]
 
@@ -112,29 +117,19 @@ class AuthMiddleware(Middleware):
         """Return the resource templates that the user may read."""
         return await self._filter(context, await call_next(context), "template", "uri_template")
 
-    async def on_call_tool(self, context: MiddlewareContext, call_next: CallNext) -> Any:
-        """Refuse a tool call that a check does not allow."""
-        await self._require(context, "tool", context.message.name)
-        return await call_next(context)
+    async def on_request(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+        """Refuse a request that names a tool, a prompt or a resource that a check does not allow.
 
-    async def on_get_prompt(self, context: MiddlewareContext, call_next: CallNext) -> Any:
-        """Refuse a prompt that a check does not allow."""
-        await self._require(context, "prompt", context.message.name)
-        return await call_next(context)
-
-    async def on_read_resource(self, context: MiddlewareContext, call_next: CallNext) -> Any:
-        """Refuse a resource that a check does not allow."""
-        await self._require(context, "resource", context.message.uri)
-        return await call_next(context)
-
-    async def on_complete(self, context: MiddlewareContext, call_next: CallNext) -> Any:
-        """Refuse completions for a prompt or a resource template that a check does not allow."""
-        uri = getattr(context.message.ref, "uri", None)
-        if uri is None:
-            await self._require(context, "prompt", context.message.ref.name)
-        else:
-            await self._require(context, "template", uri)
-        return await call_next(context)
+        That holds for each request that names it: to call or read it, to subscribe to it, to complete its arguments.
+        """
+        for thing in things_named(context.name, context.message, task_lists_of(context.ctx.revision)):
+            if thing.kind != "task":  # A task belongs to the user who created it, with the scopes of its call.
+                await self._require(context, thing.kind, thing.id)
+        result = await call_next(context)
+        if (items := _FURTHER_LISTS.get(context.name)) is None:
+            return result
+        allowed = await self._filter(context, getattr(result, items), "resource", "uri")
+        return result.model_copy(update={items: allowed})
 
     async def _filter(self, context: MiddlewareContext, items: Sequence[Any], kind: ComponentKind, field: str) -> Any:
         if _has_no_users(context):
@@ -149,7 +144,7 @@ class AuthMiddleware(Middleware):
         if len(scopes) == len(refusals):
             # The scopes of all refused checks, so that the client gets them with one new token.
             context.ctx.require_scopes(*(scope for names in scopes for scope in names))
-        raise JSONRPCError(INVALID_REQUEST, f"the {kind} {name!r} is not allowed for this user")
+        raise JSONRPCError(INVALID_REQUEST, f"the {kind} {quoted(name)} is not allowed for this user")
 
     async def _refusals(
         self, context: MiddlewareContext, kind: ComponentKind, name: str, item: Any

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 from ...errors import ClientCapabilityError, JSONRPCError, LocalError, ToolError
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+from ...usage.shortened import error_text
 from .hooks import CallNext, Middleware, MiddlewareContext
 
 _log: Final = logging.getLogger(__name__)
+
 
 _CODES: Final[Mapping[type[Exception], tuple[int, str]]] = {
     ValueError: (INVALID_PARAMS, "invalid params"),
@@ -67,7 +69,11 @@ class ErrorHandlingMiddleware(Middleware):
         key = f"{type(error).__name__}:{context.method}"
         self._counts[key] = self._counts.get(key, 0) + 1
         self.logger.error(
-            "%s failed: %s: %s", context.method, type(error).__name__, error, exc_info=self.include_traceback
+            "%s failed: %s: %s",
+            context.method,
+            type(error).__name__,
+            error_text(error),
+            exc_info=self.include_traceback,
         )
         if self.error_callback is not None:
             try:

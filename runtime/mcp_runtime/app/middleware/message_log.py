@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
+from ...usage.shortened import error_text
 from .hooks import CallNext, Middleware, MiddlewareContext
 
 _log: Final = logging.getLogger(__name__)
@@ -62,7 +63,8 @@ class LoggingMiddleware(Middleware):
         try:
             result = await call_next(context)
         except Exception as error:
-            ended = {**fields, "duration_ms": _milliseconds(start), "error": f"{type(error).__name__}: {error}"}
+            reason = f"{type(error).__name__}: {error_text(error)}"
+            ended = {**fields, "duration_ms": _milliseconds(start), "error": reason}
             self._write(logging.ERROR, {"event": f"{context.type}_error", **ended})
             raise
         event = f"{context.type}_{'error' if getattr(result, 'is_error', None) is True else 'success'}"

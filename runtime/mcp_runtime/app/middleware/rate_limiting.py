@@ -6,18 +6,19 @@ import inspect
 import math
 import time
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from ...aio.rate_limit import RateLimit, TokenBucket
 from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INTERNAL_ERROR
+from ...server.clients import client_of, is_key
 from .hooks import CallNext, Middleware, MiddlewareContext
 
 LimiterT = TypeVar("LimiterT")
 ClientId = Callable[[MiddlewareContext], str | Awaitable[str]]
 
-_ALL_CLIENTS: Final = ""
 _MAX_CLIENTS: Final = 10_000  # Clients whose use is stored; the one that was silent for the longest time is dropped.
 
 
@@ -37,8 +38,8 @@ class RateLimitingMiddleware(Middleware):
         Args:
             max_requests_per_second: Requests a second in the long run.
             burst_capacity: Requests at once after a pause; by default those of two seconds, at least 1.
-            get_client_id: Returns the id of a request's client, which gets a limit of its own; by default all clients
-                have one limit together.
+            get_client_id: Returns the id of a request's client, which gets a limit of its own; by default that is its
+                user, or else its address, or over stdio its connection.
             global_limit: True limits all clients together, whatever `get_client_id` returns.
             clock: Returns the time in seconds.
         """
@@ -49,7 +50,7 @@ class RateLimitingMiddleware(Middleware):
                 f"burst_capacity={burst_capacity!r} at least 1"
             )
         limit = RateLimit(max_requests_per_second, capacity)
-        self._limiters = _Limiters(lambda: TokenBucket(limit, clock), None if global_limit else get_client_id)
+        self._limiters = _Limiters(lambda: TokenBucket(limit, clock), _all_clients if global_limit else get_client_id)
 
     async def on_request(self, context: MiddlewareContext, call_next: CallNext) -> Any:
         """Refuse a request above the limit."""
@@ -72,8 +73,8 @@ class SlidingWindowRateLimitingMiddleware(Middleware):
         Args:
             max_requests: The maximum number of requests in the window.
             window_minutes: The length of the window in minutes.
-            get_client_id: Returns the id of a request's client, which gets a limit of its own; by default all clients
-                have one limit together.
+            get_client_id: Returns the id of a request's client, which gets a limit of its own; by default that is its
+                user, or else its address, or over stdio its connection.
             clock: Returns the time in seconds.
         """
         if max_requests < 1 or not 0 < window_minutes < math.inf:
@@ -113,18 +114,28 @@ class _Limiters(Generic[LimiterT]):
     def __init__(self, make: Callable[[], LimiterT], get_client_id: ClientId | None) -> None:
         self._make = make
         self._get_client_id = get_client_id
-        self._limiters: OrderedDict[str, LimiterT] = OrderedDict()
+        self._limiters: OrderedDict[Hashable, LimiterT] = OrderedDict()
+        self._by_connection: WeakKeyDictionary[Any, LimiterT] = WeakKeyDictionary()
 
     async def get(self, context: MiddlewareContext) -> LimiterT:
         """Return the limiter of the client of a message."""
-        client = _ALL_CLIENTS if self._get_client_id is None else self._get_client_id(context)
-        key = await client if inspect.isawaitable(client) else client
+        if self._get_client_id is None:
+            key: Hashable = client_of(context.ctx)
+            if not is_key(key):  # A connection over stdio, whose limiter ends with it.
+                return self._by_connection.setdefault(key, self._make())
+        else:
+            client = self._get_client_id(context)
+            key = await client if inspect.isawaitable(client) else client
         if key not in self._limiters:
             self._limiters[key] = self._make()
         self._limiters.move_to_end(key)
         if len(self._limiters) > _MAX_CLIENTS:
             self._limiters.popitem(last=False)
         return self._limiters[key]
+
+
+def _all_clients(context: MiddlewareContext) -> str:
+    return "all clients"
 
 
 def _refuse(context: MiddlewareContext, wait: float) -> None:

@@ -41,10 +41,10 @@ class CacheSettings(TypedDict, total=False):
 class ResponseCachingMiddleware(Middleware):
     """Cache the results of lists, tool calls, resources and prompts in memory.
 
-    Results are cached by user, scopes, method and params; without authentication, all clients share them. Error
-    results, requests that are part of a multi round-trip request, and those of sessions with `ctx.enable_components` or
-    `ctx.disable_components` are not cached. A change of the app's tools, resources, prompts or their visibility empties
-    the cache.
+    Results are cached by user, by all that the token of the user allows, by method and params; without authentication,
+    all clients share them. Error results, requests that are part of a multi round-trip request, and those of sessions
+    with `ctx.enable_components` or `ctx.disable_components` are not cached. A change of the app's tools, resources,
+    prompts or their visibility empties the cache.
 
     Tool calls are cached as well: exclude tools whose result changes, or whose call has an effect.
     """
@@ -147,10 +147,9 @@ def _is_cacheable(context: MiddlewareContext, settings: CacheSettings) -> bool:
 
 
 def _key(context: MiddlewareContext) -> bytes:
-    """Return the key of a request: its user, its method, its params without `_meta`, and the version in it."""
+    """Return the key of a request: what its token allows, its method, its params without `_meta`, and the version."""
     ctx = context.ctx
-    user = "" if ctx.user is None else ctx.user.key
+    rights = "" if ctx.user is None else ctx.user.rights_key
     params = context.message.model_dump()
     params.pop("_meta", None)
-    scopes = [] if ctx.user is None else sorted(ctx.user.scopes)
-    return sha256(to_json([user, scopes, context.name, params, requested_version(context.message)])).digest()
+    return sha256(to_json([rights, context.name, params, requested_version(context.message)])).digest()

@@ -6,6 +6,7 @@ import logging
 import time
 from typing import Any, Final
 
+from ...usage.shortened import quoted
 from .hooks import CallNext, Middleware, MiddlewareContext
 
 _log: Final = logging.getLogger(__name__)
@@ -47,4 +48,6 @@ class DetailedTimingMiddleware(TimingMiddleware):
     def _operation(self, context: MiddlewareContext) -> str:
         """Return the text for a request, with the name of what it is about."""
         subject = getattr(context.message, "name", None) or getattr(context.message, "uri", None)
-        return super()._operation(context) if subject is None else f"{super()._operation(context)} {subject!r}"
+        return (
+            super()._operation(context) if subject is None else f"{super()._operation(context)} {quoted(str(subject))}"
+        )

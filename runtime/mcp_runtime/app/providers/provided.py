@@ -12,6 +12,7 @@ from ...errors import MCPError
 from ...protocol.uris import find_uri, uri_key, uri_key_with_fragment
 from ...server.context import ServerContext
 from ...server.visibility import ComponentKind, VisibilityRule, is_enabled
+from ...usage.shortened import error_text, quoted
 from ..components.prefixes import add_prefix, strip_name_prefix, strip_prefix, with_prefixed_uri
 from ..components.scoped_catalog import ScopedCatalog
 from ..components.uri_templates import may_serve
@@ -109,7 +110,7 @@ class ProvidedItems(ScopedCatalog):
         try:
             return [*await getattr(provider, f"list_{kind}")(ctx)]
         except MCPError as error:
-            _log.warning("the %s of %r are left out: %s", kind, provider, error)
+            _log.warning("the %s of %r are left out: %s", kind, provider, error_text(error))
             return []
 
     async def _provided_inside(self, prefix: str, kind: ProvidedList, ctx: ServerContext) -> list[Any]:
@@ -183,8 +184,8 @@ class ProvidedItems(ScopedCatalog):
 
     def _in_version(self, kind: ProvidedList, id: str, params: Any, definitions: list[Any]) -> Any:
         if kind == "resources":
-            return in_listed_version(params, definitions, f"resource not found: {id!r}", {"uri": id})
-        return in_listed_version(params, definitions, f"unknown {kind[:-1]}: {id!r}", None)
+            return in_listed_version(params, definitions, f"resource not found: {quoted(id)}", {"uri": id})
+        return in_listed_version(params, definitions, f"unknown {kind[:-1]}: {quoted(id)}", None)
 
     async def complete_provided(self, ctx: ServerContext, params: Any, states: Any) -> Any:
         """Return the completion of a prompt or a resource template of a provider; None if nobody has it."""
@@ -193,7 +194,8 @@ class ProvidedItems(ScopedCatalog):
         kind: ProvidedList = "prompts" if uri is None else "resource_templates"
         id: str = params.ref.name if uri is None else uri
         if self.visibility or self.version_ranges or self._rules(ctx):
-            if await self._allowed(kind, id, ctx, params) is None:
+            has_template = uri is None or (await self._definitions(self, kind, id, ctx))[1]
+            if await self._allowed(kind if has_template else "resources", id, ctx, params) is None:
                 return None
         candidates = [*self._candidates(key, id)]
         for source, inside in candidates:

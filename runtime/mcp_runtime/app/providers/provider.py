@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from ...errors import JSONRPCError
 from ...protocol.jsonrpc import INVALID_PARAMS
 from ...server.context import ServerContext
+from ...usage.shortened import quoted
 
 ProvidedList = Literal["tools", "prompts", "resources", "resource_templates"]
 PROVIDED_LISTS: Final[tuple[ProvidedList, ...]] = ("tools", "prompts", "resources", "resource_templates")
@@ -56,15 +57,15 @@ class Provider:
 
     async def call_tool(self, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a tool call: a `CallToolResult`."""
-        raise JSONRPCError(INVALID_PARAMS, f"unknown tool: {params.name!r}")
+        raise JSONRPCError(INVALID_PARAMS, f"unknown tool: {quoted(params.name)}")
 
     async def get_prompt(self, ctx: ServerContext, params: Any) -> Any:
         """Return a `GetPromptResult`."""
-        raise JSONRPCError(INVALID_PARAMS, f"unknown prompt: {params.name!r}")
+        raise JSONRPCError(INVALID_PARAMS, f"unknown prompt: {quoted(params.name)}")
 
     async def read_resource(self, ctx: ServerContext, params: Any) -> Any:
         """Return a `ReadResourceResult`."""
-        raise JSONRPCError(INVALID_PARAMS, f"resource not found: {params.uri!r}", {"uri": params.uri})
+        raise JSONRPCError(INVALID_PARAMS, f"resource not found: {quoted(params.uri)}", {"uri": params.uri})
 
     async def complete(self, ctx: ServerContext, params: Any) -> Any:
         """Return a `CompleteResult`; None if the provider has no suggestions."""

@@ -9,6 +9,7 @@ from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INVALID_PARAMS
 from ...server.context import ServerContext
 from ...usage.rules import shown
+from ...usage.shortened import quoted
 from ..components.prefixes import add_prefix, strip_name_prefix, strip_prefix, with_prefixed_name, with_prefixed_uri
 from .transform import CallNext, Transform
 
@@ -52,13 +53,13 @@ class Namespace(Transform):
         """Read the resource without the prefix."""
         uri = strip_prefix(self.prefix, params.uri)
         if uri is None:
-            raise JSONRPCError(INVALID_PARAMS, f"resource not found: {params.uri!r}", {"uri": params.uri})
+            raise JSONRPCError(INVALID_PARAMS, f"resource not found: {quoted(params.uri)}", {"uri": params.uri})
         return with_prefixed_uri(await call_next(ctx, params.model_copy(update={"uri": uri})), uri, params.uri)
 
     def _renamed(self, kind: str, params: Any) -> Any:
         name = strip_name_prefix(self.prefix, params.name)
         if name is None:
-            raise JSONRPCError(INVALID_PARAMS, f"unknown {kind}: {params.name!r}")
+            raise JSONRPCError(INVALID_PARAMS, f"unknown {kind}: {quoted(params.name)}")
         return params.model_copy(update={"name": name})
 
 

@@ -6,11 +6,13 @@ import logging
 from typing import Final
 
 from ...protocol.revision import META
+from ...usage.shortened import shortened
 from ...versions.conversion.report import Loss
 
 _log: Final = logging.getLogger("mcp_runtime.bridge")
 
 _MAX_KINDS: Final = 1000
+_MAX_REASON: Final = 1000  # Characters, as those of a kind have a limit: both may repeat what a peer has sent.
 # What the bridge itself writes or reads, so that nothing is lost without its conversion.
 _OWN: Final = (META, ".resultType", ".inputResponses", ".requestState", "InputRequiredResult")
 
@@ -29,11 +31,12 @@ class LossCounter:
 
     def add(self, kind: str, reason: str) -> None:
         """Count a loss; log the first of its kind."""
+        kind = shortened(kind)
         count = self.counts.get(kind, 0)
         if not count:
             if len(self.counts) >= _MAX_KINDS:
                 return
-            _log.warning("lost: %s (%s)", kind, reason)
+            _log.warning("lost: %s (%s)", kind, shortened(reason, _MAX_REASON))
         self.counts[kind] = count + 1
 
     def add_all(self, losses: list[Loss], place: str) -> None:

@@ -15,6 +15,7 @@ from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INVALID_PARAMS
 from ...protocol.revision import Request, Revision
 from ...server.lists import paginate
+from ...usage.shortened import quoted
 from .provider import SkillDirectory
 
 METHOD_NAMES: Final = ("list_skills", "get_skill", "read_directory")
@@ -57,13 +58,13 @@ class SkillHandlers:
     async def get_skill(self, params: Any) -> Any:
         entry = await WORKER_THREADS.run(self._find, SkillDirectory.entry, params.uri)
         if entry is None:
-            raise JSONRPCError(INVALID_PARAMS, f"skill not found: {params.uri!r}", {"uri": params.uri})
+            raise JSONRPCError(INVALID_PARAMS, f"skill not found: {quoted(params.uri)}", {"uri": params.uri})
         return self.results["get_skill"](skill=entry)
 
     async def read_directory(self, params: Any) -> Any:
         children = await WORKER_THREADS.run(self._find, SkillDirectory.children, params.uri)
         if children is None:
-            raise JSONRPCError(INVALID_PARAMS, f"directory not found: {params.uri!r}", {"uri": params.uri})
+            raise JSONRPCError(INVALID_PARAMS, f"directory not found: {quoted(params.uri)}", {"uri": params.uri})
         resources, cursor = paginate(children, params.cursor, self._page_size)
         return self.results["read_directory"](resources=resources, next_cursor=cursor)
 
@@ -128,5 +129,5 @@ class SkillServerMixin:
         """Return a file of a skill. Raises JSONRPCError (invalid params) if there is none at this URI."""
         result = await self._skills.read(params.uri)
         if result is None:
-            raise JSONRPCError(INVALID_PARAMS, f"resource not found: {params.uri!r}", {"uri": params.uri})
+            raise JSONRPCError(INVALID_PARAMS, f"resource not found: {quoted(params.uri)}", {"uri": params.uri})
         return result

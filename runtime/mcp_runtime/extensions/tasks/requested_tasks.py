@@ -18,7 +18,9 @@ from ...protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, serialize
 from ...protocol.models import PreSerialized, plain_of
 from ...protocol.revision import META, OPPOSITE
 from ...server.context import ServerContext
+from ...server.limits import with_rate
 from ...session.options import RequestOptions
+from ...usage.shortened import quoted
 from ...versions.channel import ConvertingChannel
 from ...versions.converter import MessageConverter
 from .store import TERMINAL_STATUSES, TaskRecord
@@ -71,11 +73,16 @@ class RequestedTasks:
             "get_task_payload": self._payload,
             "cancel_task": self._cancel,
         }
-        handlers = {**converted, **{self._rows[name].method: handler for name, handler in by_name.items()}}
+        handlers = {**converted, **{self._rows[name].method: self._limited(name, by_name[name]) for name in by_name}}
         handlers[self._call.method] = self._with_task(converted[self._call.method])
         listing = self._rows["list_tools"].method
         handlers[listing] = self._with_support(converted[listing])
         return handlers
+
+    def _limited(self, name: str, handler: Handler) -> Handler:
+        """Return a handler with the rate limit that the server has for it."""
+        rate = self._server.client_rates.get(name)
+        return handler if rate is None else with_rate(self._rows[name].method, handler, rate)
 
     # ---- calls and lists ---------------------------------------------------------------------------------------------
 
@@ -85,9 +92,9 @@ class RequestedTasks:
             if requested is None and (options is None or not options.required):
                 return await handler(ctx, params)
             if requested is None:
-                raise JSONRPCError(METHOD_NOT_FOUND, f"the tool {params.name!r} runs as a task only: request one")
+                raise JSONRPCError(METHOD_NOT_FOUND, f"the tool {quoted(params.name)} runs as a task only: request one")
             if options is None:
-                raise JSONRPCError(METHOD_NOT_FOUND, f"the tool {params.name!r} cannot run as a task")
+                raise JSONRPCError(METHOD_NOT_FOUND, f"the tool {quoted(params.name)} cannot run as a task")
             ctx._task_request = TaskRequest(requested.get("ttl"))
             try:
                 return await handler(ctx, params)
@@ -115,7 +122,7 @@ class RequestedTasks:
         """Cancel a task, and return it once its function has ended."""
         execution = await self._server._get_running_execution(ctx, params.task_id)
         if execution is None:
-            raise JSONRPCError(INVALID_PARAMS, f"the task {params.task_id!r} has ended already")
+            raise JSONRPCError(INVALID_PARAMS, f"the task {quoted(params.task_id)} has ended already")
         execution.cancel("cancelled")
         until = clock.monotonic() + _CANCEL_SECONDS
         while True:

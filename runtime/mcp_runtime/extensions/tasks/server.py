@@ -21,9 +21,11 @@ from ...errors import JSONRPCError, LocalError
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize
 from ...protocol.models import PreSerialized, is_object, plain_of, validator
 from ...protocol.revision import InterimResult, Notification, Request
+from ...server.clients import client_name
 from ...server.context import ServerContext
 from ...server.input_requests import require_client_capabilities
 from ...server.task_options import TaskOptions
+from ...usage.shortened import quoted
 from .deferral import DeferrableCall
 from .execution import TaskExecution
 from .store import TERMINAL_STATUSES, InMemoryTaskStore, TaskRecord, TaskStore
@@ -88,9 +90,9 @@ class TaskServerMixin(BaseServer):
             if row.method in self._handlers:
                 self._handlers[row.method] = self._deferrable_handler(row, self._handlers[row.method])
 
-    def _wrap_handlers(self, rate_limits: Any) -> None:
+    def _wrap_handlers(self) -> None:
         self._bare_handlers = dict(self._handlers)  # A call that begins again has passed limits and checks already.
-        super()._wrap_handlers(rate_limits)
+        super()._wrap_handlers()
 
     def _tasks_of_clients(self, converter: Any) -> Any:
         if find_spec(f"{__package__}.requested_tasks") is None:  # It is in mcp-generated-extras.
@@ -159,7 +161,7 @@ class TaskServerMixin(BaseServer):
     async def _require_record(self, ctx: ServerContext, id: str) -> TaskRecord:
         record = await self._find_record(ctx, id)
         if record is None:  # The same error for tasks of other users, so that their ids are not revealed.
-            raise JSONRPCError(INVALID_PARAMS, f"there is no task {id[:100]!r}, or it has expired")
+            raise JSONRPCError(INVALID_PARAMS, f"there is no task {quoted(id)}, or it has expired")
         ctx.require_scopes(*record.scopes)
         return record
 
@@ -182,7 +184,7 @@ class TaskServerMixin(BaseServer):
         if execution is None and record.status not in TERMINAL_STATUSES:
             if self._store_of() is self._shared_tasks and self._shared_tasks is not None:
                 return await self._shared_tasks.elsewhere(id)
-            raise JSONRPCError(INTERNAL_ERROR, f"the task {id!r} runs in another process")
+            raise JSONRPCError(INTERNAL_ERROR, f"the task {quoted(id)} runs in another process")
         return execution
 
     def _result(self, name: str, fields: dict[str, Any]) -> BaseModel:
@@ -252,6 +254,7 @@ class TaskServerMixin(BaseServer):
             id=secrets.token_urlsafe(24),
             owner=self.principal(ctx),
             scopes=_checked_scopes(ctx),
+            client=client_name(ctx),
             status="working",
             created=now,
             updated=now,

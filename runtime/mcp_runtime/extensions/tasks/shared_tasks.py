@@ -12,7 +12,7 @@ from pydantic_core import from_json, to_json
 
 from ...aio import clock
 from ...aio.bounded_cache import BoundedCache
-from ...errors import JSONRPCError, LocalError
+from ...errors import JSONRPCError
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from ...protocol.models import format_validation_error, validator
 from ...protocol.revision import InputRequest, Revision
@@ -20,7 +20,7 @@ from ...stores.primitives import ANYTHING, Expected, Store
 from ...stores.retrying_store import RetryingStore
 from ...transports.http_shared.worker import Worker
 from .execution import CANCELLED, CancelReason, TaskExecution
-from .store import TERMINAL_STATUSES, TaskRecord
+from .store import TERMINAL_STATUSES, TaskRecord, make_room
 
 _FOREVER: Final = 7 * 86_400.0  # Seconds for which a task without a time to live is stored.
 _MAX_TASKS, _MAX_TASKS_OF_OWNER = 1000, 100  # Tasks that this worker has created and that have not expired.
@@ -73,10 +73,12 @@ class SharedTasks:
         """Store a new task until it expires. Raises LocalError if this worker has too many tasks."""
         now = clock.wall()
         self._created = {id: created for id, created in self._created.items() if created.expires > now}
-        owned = sum(created.owner == record.owner for created in self._created.values()) if record.owner else 0
-        if len(self._created) >= _MAX_TASKS or owned >= _MAX_TASKS_OF_OWNER:
-            raise LocalError(f"there are {len(self._created)} tasks already, {owned} of this user; try again later")
+        dropped = make_room(self._created, record, _MAX_TASKS, _MAX_TASKS_OF_OWNER)
         await self.worker.subscribe()
+        for id in dropped:
+            self._created.pop(id, None)
+            self._ended.remove(id)
+            await self.worker.store.delete(self._key(id))
         self._created[record.id] = record
         await self._put(StoredTask("" if is_repeatable else self.worker.id, record, is_repeatable))
 
@@ -103,6 +105,8 @@ class SharedTasks:
     async def update(self, record: TaskRecord) -> None:
         """Replace the record of a task; do nothing if it has expired, or if another worker runs it now. What the store
         has lost is stored again."""
+        if record.id in self._created:  # Without the result: only what `make_room` looks at.
+            self._created[record.id] = replace(record, detail={})
         value = await self.worker.retry(lambda: self.worker.store.get(self._key(record.id)))
         if value is None and record.expires <= clock.wall():
             return

@@ -12,8 +12,11 @@ from typing import Any, Final
 from ..errors import LocalError
 from ..protocol.models import is_object
 from ..stores.private_files import replace_private_file
+from ..usage.shortened import quoted, shortened
 
 _log: Final = logging.getLogger("mcp_runtime.gateway")
+
+_MAX_ALARMS: Final = 1000
 
 ID_FIELDS: Final = {"tools": "name", "prompts": "name", "resources": "uri", "resource_templates": "uri_template"}
 """What identifies a definition, by its kind."""
@@ -39,7 +42,7 @@ class DefinitionLock:
             raise LocalError(f"the lock {path} has another form; write it anew with --lock")
         self._digests: Mapping[str, Digests] = content
         self.alarms: dict[tuple[str, str, str], str] = {}
-        """What differs, by server, kind and id."""
+        """What differs, by server, kind and id, which is shortened if it is long; the last 1,000."""
 
     def accepted(self, upstream: str, kind: str, items: Sequence[Any]) -> list[Any]:
         """Return the definitions that are as they were when the lock was written; log the first alarm of others."""
@@ -47,17 +50,24 @@ class DefinitionLock:
         accepted: list[Any] = []
         for item in items:
             id = getattr(item, ID_FIELDS[kind])
-            place = (upstream, kind, id)
+            place = (upstream, kind, shortened(id))
             if own.get(id) == digest(item):
                 accepted.append(item)
                 self.alarms.pop(place, None)
                 continue
             reason = "has changed" if id in own else "is new"
             if self.alarms.get(place) != reason:
+                named = quoted(id)
                 _log.error(
-                    "alarm: the %s %r of %r %s since the lock was written: refused", _NOUNS[kind], id, upstream, reason
+                    "alarm: the %s %s of %r %s since the lock was written: refused",
+                    _NOUNS[kind],
+                    named,
+                    upstream,
+                    reason,
                 )
             self.alarms[place] = reason
+            if len(self.alarms) > _MAX_ALARMS:
+                del self.alarms[next(iter(self.alarms))]
         return accepted
 
 

@@ -1,34 +1,40 @@
-"""One server behind a gateway: what clients see of it, and the rules for each call."""
+"""One server behind a gateway: what clients see of it, and the rules for each message about it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Any, Final
 
-from ..aio.rate_limit import RateLimit, TokenBucket
+from ..aio.rate_limit import RateLimit
 from ..app.components.uri_templates import may_serve
 from ..app.proxy.connections import Connections
 from ..app.proxy.proxy_provider import ProxyProvider
 from ..app.proxy.targets import ClientFactory
 from ..errors import JSONRPCError, RemoteJSONRPCError
 from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize
+from ..protocol.named_things import ThingKind, things_named
 from ..protocol.revision import Revision
 from ..protocol.uris import find_uri
+from ..server.client_rates import ClientRate
 from ..server.context import ServerContext
+from ..usage.shortened import quoted, shortened
 from .audit_log import AuditLog
 from .definition_lock import ID_FIELDS, DefinitionLock
 from .gateway_settings import UpstreamSettings
+from .listings import Listing, Listings
 from .page.recent_records import RecentRecords
 from .user_connections import UserConnections
 
-CallNext = Callable[[ServerContext, Any], Awaitable[Any]]
-
-_LISTED_SECONDS: Final = 60.0  # Seconds after which locked definitions are looked at again before a request.
-_MAX_USERS: Final = 10_000  # Users whose rate is counted; the one that was silent for the longest time is dropped.
+_RELIST_SECONDS: Final = 1.0  # Seconds after a list in which an unknown name does not cause another one.
+_MAX_LISTS: Final = 16  # Lists of the server that are read at the same time.
+_MAX_FAILURE: Final = 500  # Characters of a failure that are kept.
+_MAX_SHOWN: Final = 500  # Names of a list on the page.
+_REQUESTS: Final = "requests"
+_LOCATED: Final = ("resource", "template")
+_LISTS: Final = {"tool": "tools", "prompt": "prompts", "resource": "resources", "template": "resource_templates"}
 
 
 class UpstreamCounts:
@@ -41,7 +47,10 @@ class UpstreamCounts:
 
 
 class GatedUpstream(ProxyProvider):
-    """The tools, resources and prompts of one server, as a gateway shows them."""
+    """The tools, resources and prompts of one server, as a gateway shows them.
+
+    `may_use` is the one rule of access: each message that names a tool, a prompt, a resource or a template asks it.
+    """
 
     forwards = False
 
@@ -67,25 +76,43 @@ class GatedUpstream(ProxyProvider):
             lock: The approved definitions; None allows all.
         """
         super().__init__(name, factory, revision)
-        self.settings, self.lock = settings, lock
         self.counts = UpstreamCounts()
-        self.failure: str | None = None
-        """Why the server could not be reached when it was used last; None if it could."""
         self.records: RecentRecords | None = None
         """Notes the calls for the page of the gateway, if it has one."""
+        self.on_return: Callable[[], None] | None = None
+        """Called when a connection is open for which a list has not waited."""
+        self._failures: dict[str, str] = {}
+        self._is_awaited = False
+        self._places = asyncio.Semaphore(_MAX_LISTS)
         self._audit = audit
         self._users = users
-        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
-        # What the lock has, by user and kind, and when it was listed.
-        self._accepted: OrderedDict[tuple[str, str], tuple[float, frozenset[str]]] = OrderedDict()
-        self._cache: dict[tuple[str, str | None], tuple[float, Any]] = {}
+        self._listings = Listings()
+        self._cache: dict[str, tuple[float, list[Any]]] = {}
+        self.change(settings, lock)
 
     def change(self, settings: UpstreamSettings, lock: DefinitionLock | None) -> None:
-        """Use other rules for the same server, from the next request on."""
-        self.settings, self.lock = settings, lock
-        self._buckets.clear()
+        """Use other rules for the same server, from the next message on."""
+        self.settings = settings
+        self.lock = lock
+        self.limits = settings.limits
+        rate = settings.rate
+        limit = None if rate is None else RateLimit(rate, max(1, int(rate)))
+        self._rate = None if limit is None else ClientRate(f"gateway {self._name}", limit)
         self._cache.clear()
-        self._accepted.clear()
+        self._listings.clear()
+        if not settings.resources:
+            self._users.unwatch()
+
+    @property
+    def failure(self) -> str | None:
+        """Why the server did not serve when it was used last; None if it did."""
+        return next(iter(self._failures.values()), None)
+
+    def connected(self) -> None:
+        """Note that a connection to the server is open now."""
+        if self._is_awaited and self.on_return is not None:
+            self.on_return()
+        self._is_awaited = False
 
     def _connections(self, ctx: ServerContext) -> Connections:
         return self._users.of(ctx)
@@ -102,36 +129,71 @@ class GatedUpstream(ProxyProvider):
         finally:
             await self.close()
 
-    # ---- lists -------------------------------------------------------------------------------------------------------
-
-    async def forward(self, name: str, ctx: ServerContext, params: Any) -> Any:
-        """Return the server's result of a request, or a list that the server lets all clients cache."""
-        key = (name, getattr(params, "cursor", None))
-        cached = self._cache.get(key) if self.settings.cache else None
-        if cached is not None and cached[0] > time.monotonic():
-            return cached[1]
-        with self._noting_failure():
-            result = await super().forward(name, ctx, params)
-        milliseconds = getattr(result, "ttl_ms", None)
-        if self.settings.cache and name.startswith("list_") and milliseconds and result.cache_scope == "public":
-            self._cache[key] = time.monotonic() + milliseconds / 1000, result
-        return result
-
     @contextmanager
-    def _noting_failure(self) -> Generator[None]:
-        """Note whether the server could be reached."""
+    def _noting_failure(self, what: str) -> Generator[None]:
+        """Note whether the server has served a list, or else a request: there, an error is an answer."""
         try:
             yield
         except JSONRPCError as error:
-            is_remote = isinstance(error.__cause__, RemoteJSONRPCError)
-            self.failure = str(error) if error.code == INTERNAL_ERROR and not is_remote else None
+            is_answer = isinstance(error.__cause__, RemoteJSONRPCError)
+            if is_answer and what == _REQUESTS:
+                self._failures.pop(what, None)
+            elif is_answer or error.code == INTERNAL_ERROR:
+                self._failures[what] = shortened(str(error), _MAX_FAILURE)
             raise
-        self.failure = None
+        self._failures.pop(what, None)
+
+    # ---- lists -------------------------------------------------------------------------------------------------------
+
+    async def _list(self, ctx: ServerContext, kind: str) -> list[Any]:
+        """Return the definitions of a kind that clients may use, and note which these are."""
+        if not self.settings.shows(kind):
+            return []
+        cached = self._cache.get(kind) if self.settings.cache else None
+        if cached is not None and cached[0] > time.monotonic():
+            items = cached[1]
+        else:
+            with self._noting_failure(f"list_{kind}"):
+                items = await self._read(ctx, kind)
+        if kind == "tools":
+            items = [tool for tool in items if self.settings.allows(tool.name)]
+        if self.lock is not None:
+            items = self.lock.accepted(self._name, kind, items)
+        ids = frozenset(getattr(item, ID_FIELDS[kind]) for item in items)
+        self._listings.put(ctx, self._users.key(ctx), kind, ids)
+        return items
+
+    async def _read(self, ctx: ServerContext, kind: str) -> list[Any]:
+        """Return a list of the server. Few are read at the same time, so that long ones take a bounded memory."""
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                await self._places.acquire()
+        except TimeoutError:
+            self._is_awaited = self._users.is_opening(ctx)
+            raise self._late(self.limits.seconds) from None
+        try:
+            return await self._read_pages(ctx, kind)
+        finally:
+            self._places.release()
+
+    async def _read_pages(self, ctx: ServerContext, kind: str) -> list[Any]:
+        items: list[Any] = []
+        seconds = float("inf")
+        try:
+            async for page in self.pages(ctx, kind):
+                items += getattr(page, kind)
+                is_public = getattr(page, "cache_scope", None) == "public"
+                seconds = min(seconds, (page.ttl_ms or 0) / 1000 if is_public else 0.0)
+        except JSONRPCError:
+            self._is_awaited = self._users.is_opening(ctx)
+            raise
+        if self.settings.cache and 0 < seconds < float("inf"):
+            self._cache[kind] = time.monotonic() + seconds, items
+        return items
 
     async def list_tools(self, ctx: ServerContext) -> Sequence[Any]:
         """Return the tools that clients may use, with their changes."""
-        tools = [tool for tool in await super().list_tools(ctx) if self.settings.allows(tool.name)]
-        tools = self._locked(ctx, "tools", tools)
+        tools = await self._list(ctx, "tools")
         shown = {self.settings.outside(tool.name): self._changed(tool) for tool in tools}
         return [tool for name, tool in shown.items() if self.settings.inside(name) is not None]
 
@@ -154,146 +216,216 @@ class GatedUpstream(ProxyProvider):
         model: Any = tool.__class__
         return model.model_validate(fields)
 
-    async def list_prompts(self, ctx: ServerContext) -> Sequence[Any]:
-        """Return the prompts of the server, if clients may use them."""
-        return self._locked(ctx, "prompts", await super().list_prompts(ctx)) if self.settings.prompts else ()
-
-    async def list_resources(self, ctx: ServerContext) -> Sequence[Any]:
-        """Return the resources of the server, if clients may use them."""
-        return self._locked(ctx, "resources", await super().list_resources(ctx)) if self.settings.resources else ()
-
-    async def list_resource_templates(self, ctx: ServerContext) -> Sequence[Any]:
-        """Return the resource templates of the server, if clients may use them."""
-        if not self.settings.resources:
-            return ()
-        return self._locked(ctx, "resource_templates", await super().list_resource_templates(ctx))
-
-    # ---- the lock ----------------------------------------------------------------------------------------------------
-
-    def _locked(self, ctx: ServerContext, kind: str, items: Sequence[Any]) -> list[Any]:
-        """Return the definitions that the lock has, all without one, and remember them."""
-        accepted = [*items] if self.lock is None else self.lock.accepted(self._name, kind, items)
-        ids = frozenset(getattr(item, ID_FIELDS[kind]) for item in accepted)
-        key = self._users.key(ctx), kind
-        self._accepted[key] = time.monotonic(), ids
-        self._accepted.move_to_end(key)
-        if len(self._accepted) > _MAX_USERS:
-            self._accepted.popitem(last=False)
-        return accepted
-
     def summary(self) -> dict[str, Any]:
         """Return the state of the server for the page of the gateway, as JSON."""
         lists: dict[str, set[str]] = {}
-        for (_, kind), (_, ids) in self._accepted.items():
+        for kind, ids in self._listings.all():
             lists.setdefault(kind, set()).update(ids)
+        failure = self.failure
         return {
             "name": self._name,
-            "state": "ok" if self.failure is None else "failed",
-            "failure": None if self.failure is None else self.failure.partition("; its standard error")[0],
+            "state": "ok" if failure is None else "failed",
+            "failure": None if failure is None else failure.partition("; its standard error")[0],
             **{key: getattr(self.counts, key) for key in ("calls", "failed", "refused")},
             "seconds": round(self.counts.seconds, 3),
-            "lists": {kind: sorted(ids) for kind, ids in lists.items()},
+            "lists": {kind: [shortened(id) for id in sorted(ids)[:_MAX_SHOWN]] for kind, ids in lists.items()},
         }
 
-    async def _accepted_ids(self, ctx: ServerContext, kind: str) -> frozenset[str]:
-        """Return the names or URIs that the lock has; list the definitions if they were not listed lately."""
-        key = self._users.key(ctx), kind
-        listed, _ = self._accepted.get(key, (float("-inf"), frozenset()))
-        if time.monotonic() - listed > _LISTED_SECONDS:
-            await getattr(self, f"list_{kind}")(ctx)
-        return self._accepted[key][1]
+    # ---- the rule of access ------------------------------------------------------------------------------------------
 
-    async def _is_accepted(self, ctx: ServerContext, kind: str, id: str) -> bool:
-        """Return True if there is no lock, or if it has a definition: for a URI, that of a resource or a template."""
-        if self.lock is None:
-            return True
-        accepted = await self._accepted_ids(ctx, kind)
-        if id in accepted or (ID_FIELDS[kind] != "name" and find_uri(id, accepted) is not None):
-            return True
-        if kind != "resources":
+    async def may_use(self, ctx: ServerContext, kind: ThingKind, id: str) -> bool:
+        """Return True if a client may use what a message names, by the settings, the lock and what the server lists.
+
+        A name is passed to the server only as the server lists it. A URI need not be in a list, except with a lock.
+        Raises JSONRPCError if the server cannot be asked.
+        """
+        if kind == "task" or not self.settings.shows(_LISTS[kind]) or (kind == "tool" and not self.settings.allows(id)):
             return False
-        return any(may_serve(template, id) for template in await self._accepted_ids(ctx, "resource_templates"))
+        if self.lock is not None:
+            return await self._is_locked_now(ctx, kind, id)
+        return kind in _LOCATED or await self.lists(ctx, kind, id)
+
+    async def lists(self, ctx: ServerContext, kind: ThingKind, id: str) -> bool:
+        """Return True if the server lists a name or a URI, or a template that matches the URI.
+
+        The last list is asked first. If it does not have it, and is older than a second, the server is asked.
+        """
+        ids = (await self._listing(ctx, _LISTS[kind], id)).ids
+        if id in ids or (kind in _LOCATED and find_uri(id, ids) is not None):
+            return True
+        if kind != "resource":
+            return False
+        templates = await self._listing(ctx, "resource_templates", None)
+        return any(may_serve(template, id) for template in templates.ids)
+
+    async def _listing(self, ctx: ServerContext, kind: str, id: str | None) -> Listing:
+        """Return the last list of a kind; a new one if the last is old and does not have an id."""
+        user = self._users.key(ctx)
+        listing = self._listings.get(ctx, user, kind)
+        is_new = listing is not None and time.monotonic() - listing.time < _RELIST_SECONDS
+        if listing is None or not (is_new or id is None or id in listing.ids):
+            await self._list(ctx, kind)
+            listing = self._listings.get(ctx, user, kind)
+        assert listing is not None, "a list that was read is kept"
+        return listing
+
+    async def _is_locked_now(self, ctx: ServerContext, kind: ThingKind, id: str) -> bool:
+        """Return True if the server has a definition now, and the lock has the same.
+
+        The list is read for each request, until the definition was found: a lock of some seconds ago is none.
+        """
+        list_kind, field = _LISTS[kind], ID_FIELDS[_LISTS[kind]]
+
+        def is_meant(item: Any) -> bool:
+            own = getattr(item, field)
+            return own == id or (kind in _LOCATED and find_uri(id, [own]) is not None)
+
+        with self._noting_failure(f"list_{list_kind}"):
+            if await self._has_locked(ctx, list_kind, is_meant):
+                return True
+            if kind != "resource":
+                return False
+            return await self._has_locked(ctx, "resource_templates", lambda item: may_serve(item.uri_template, id))
+
+    async def _has_locked(self, ctx: ServerContext, kind: str, is_meant: Callable[[Any], bool]) -> bool:
+        assert self.lock is not None, "only a gateway with a lock asks"
+        async with aclosing(self.pages(ctx, kind)) as pages:
+            async for page in pages:
+                meant = [item for item in getattr(page, kind) if is_meant(item)]
+                if self.lock.accepted(self._name, kind, meant):
+                    return True
+        return False
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
     async def call_tool(self, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a tool, if the rules of the gateway allow the call. Raises JSONRPCError."""
-        return await self._noted("tool", params.name, ctx, self._call(ctx, params))
+        return await self.use_tool(ctx, params, params.name)
 
     async def get_prompt(self, ctx: ServerContext, params: Any) -> Any:
         """Return a prompt of the server. Raises JSONRPCError if clients may not use it."""
-        request = self._allowed(ctx, "prompts", params.name, f"unknown prompt: {params.name!r}", "get_prompt", params)
-        return await self._noted("prompt", params.name, ctx, request)
+        return await self.use_prompt(ctx, params, params.name)
 
     async def read_resource(self, ctx: ServerContext, params: Any) -> Any:
         """Return the contents of a resource. Raises JSONRPCError if clients may not use it."""
-        refusal = f"resource not found: {params.uri!r}"
-        request = self._allowed(ctx, "resources", params.uri, refusal, "read_resource", params)
-        return await self._noted("resource", params.uri, ctx, request)
+        return await self.use_resource(ctx, params, params.uri)
 
     async def complete(self, ctx: ServerContext, params: Any) -> Any:
         """Return the suggestions of the server for what clients may use; None for anything else."""
-        uri: str | None = getattr(params.ref, "uri", None)
-        kind, id = ("prompts", params.ref.name) if uri is None else ("resource_templates", uri)
-        is_shown = self.settings.prompts if uri is None else self.settings.resources
-        return await super().complete(ctx, params) if is_shown and await self._is_accepted(ctx, kind, id) else None
+        (thing,) = things_named("complete", params)
+        return await self.use_completion(ctx, params, thing.kind, thing.id)
 
-    async def _allowed(self, ctx: ServerContext, kind: str, id: str, refusal: str, name: str, params: Any) -> Any:
-        """Return the result of a request for what clients may use. Raises JSONRPCError with the refusal for others."""
-        if not getattr(self.settings, kind) or not await self._is_accepted(ctx, kind, id):
-            raise _RefusedError(refusal)
-        return await self._timed(ctx, self.forward(name, ctx, params))
+    async def use_tool(self, ctx: ServerContext, params: Any, shown: str) -> Any:
+        """Return the result of a tool, if the rules of the gateway allow the call. Raises JSONRPCError.
 
-    async def handle_lifecycle(
-        self, name: str, ctx: ServerContext, params: Any, prefixes: tuple[str, ...], call_next: CallNext
-    ) -> Any:
-        """Pass the log level, subscriptions and changes of roots to the server, if the request may use it."""
-        if not self._users.may_serve(ctx):
-            return await call_next(ctx, params)
-        return await super().handle_lifecycle(name, ctx, params, prefixes, call_next)
+        Args:
+            ctx: The context of the request.
+            params: Its params, with the name of the tool as clients have it, without the prefix.
+            shown: The name with the prefix.
+        """
 
-    async def _call(self, ctx: ServerContext, params: Any) -> Any:
-        tool = self.settings.inside(params.name)
-        if tool is None or not await self._is_accepted(ctx, "tools", tool):
-            raise _RefusedError(f"unknown tool: {params.name!r}")
-        change = self.settings.tools.get(tool)
-        arguments: dict[str, Any] = params.arguments or {}
-        if change is not None:
-            if fixed := next((key for key in change.arguments if key in arguments), None):
-                raise _RefusedError(f"{params.name!r} has no argument {fixed!r}: the gateway sets it")
-            arguments = {**arguments, **change.arguments}
-        changed = params.model_copy(update={"name": tool, "arguments": arguments})
-        return await self._timed(ctx, self.forward("call_tool", ctx, changed))
+        async def call() -> Any:
+            tool = self.settings.inside(params.name)
+            if tool is None or not await self.may_use(ctx, "tool", tool):
+                raise _RefusedError(f"unknown tool: {quoted(shown)}")
+            change = self.settings.tools.get(tool)
+            arguments: dict[str, Any] = params.arguments or {}
+            if change is not None:
+                if fixed := next((key for key in change.arguments if key in arguments), None):
+                    raise _RefusedError(f"{quoted(shown)} has no argument {fixed!r}: the gateway sets it")
+                arguments = {**arguments, **change.arguments}
+            changed = params.model_copy(update={"name": tool, "arguments": arguments})
+            return await self._timed(ctx, lambda: self.forward("call_tool", ctx, changed))
 
-    async def _timed(self, ctx: ServerContext, request: Any) -> Any:
+        return await self._noted("tool", params.name, ctx, call)
+
+    async def use_prompt(self, ctx: ServerContext, params: Any, shown: str) -> Any:
+        """Return a prompt of the server. Raises JSONRPCError if clients may not use it."""
+
+        async def get() -> Any:
+            if not await self.may_use(ctx, "prompt", params.name):
+                raise _RefusedError(f"unknown prompt: {quoted(shown)}")
+            return await self._timed(ctx, lambda: self.forward("get_prompt", ctx, params))
+
+        return await self._noted("prompt", params.name, ctx, get)
+
+    async def use_resource(self, ctx: ServerContext, params: Any, shown: str) -> Any:
+        """Return the contents of a resource. Raises JSONRPCError if clients may not use it."""
+
+        async def read() -> Any:
+            if not await self.may_use(ctx, "resource", params.uri):
+                raise _RefusedError(f"resource not found: {quoted(shown)}")
+            return await self._timed(ctx, lambda: self.forward("read_resource", ctx, params))
+
+        return await self._noted("resource", params.uri, ctx, read)
+
+    async def use_completion(self, ctx: ServerContext, params: Any, kind: ThingKind, id: str) -> Any:
+        """Return the suggestions of the server for what clients may use; None for anything else."""
+
+        async def complete() -> Any:
+            if not await self.may_use(ctx, kind, id):
+                return None
+            return await self._timed(ctx, lambda: self.forward("complete", ctx, params))
+
+        return await self._noted("completion", id, ctx, complete)
+
+    async def watch(self, ctx: ServerContext, uri: str, shown: str) -> None:
+        """Let a client know when a resource changes. Raises JSONRPCError if clients may not use it."""
+
+        async def subscribe() -> None:
+            if not await self.may_use(ctx, "resource", uri):
+                raise _RefusedError(f"resource not found: {quoted(shown)}")
+            try:
+                async with asyncio.timeout(self.limits.seconds):
+                    await (await self._users.of(ctx).of_session(ctx)).subscribe(uri, shown)
+            except TimeoutError:
+                raise self._late(self.limits.seconds) from None
+
+        await self._noted("subscription", uri, ctx, subscribe)
+
+    async def unwatch(self, ctx: ServerContext, shown: str) -> None:
+        """Let a client know of no changes of a resource any more."""
+        if self._users.may_serve(ctx):
+            upstream = self._users.of(ctx).existing(ctx.connection_state)
+            if upstream is not None:
+                await upstream.unsubscribe(shown)
+
+    async def pass_on(self, name: str, ctx: ServerContext, params: Any) -> None:
+        """Pass a log level or a change of roots to the server, if the request may use it. Raises JSONRPCError."""
+        if self._users.may_serve(ctx):
+            try:
+                async with asyncio.timeout(self.limits.seconds):
+                    await super().pass_on(name, ctx, params)
+            except TimeoutError:
+                raise self._late(self.limits.seconds) from None
+
+    async def _timed(self, ctx: ServerContext, request: Callable[[], Awaitable[Any]]) -> Any:
         """Return the result of a request. Raises JSONRPCError after the time of the settings, without that to start."""
-        try:
-            with self._noting_failure():
-                await self._users.of(ctx).of_session(ctx)
-        except JSONRPCError:
-            request.close()
-            raise
+        with self._noting_failure(_REQUESTS):
+            await self._users.of(ctx).of_session(ctx)
         try:
             async with asyncio.timeout(self.settings.timeout):
-                return await request
+                with self._noting_failure(_REQUESTS):
+                    return await request()
         except TimeoutError:
-            seconds = self.settings.timeout
-            raise JSONRPCError(INTERNAL_ERROR, f"{self._name!r} has not answered within {seconds:g} s") from None
+            assert self.settings.timeout is not None, "only a time that was set has passed"
+            raise self._late(self.settings.timeout) from None
 
-    async def _noted(self, kind: str, name: str, ctx: ServerContext, request: Any) -> Any:
-        """Return the result of a request within the rate of its user; count it, and write it to the audit log."""
-        user = "" if ctx.user is None else ctx.user.key
+    def _late(self, seconds: float) -> JSONRPCError:
+        return JSONRPCError(INTERNAL_ERROR, f"{self._name!r} has not answered within {seconds:g} s")
+
+    async def _noted(self, kind: str, name: str, ctx: ServerContext, request: Callable[[], Awaitable[Any]]) -> Any:
+        """Return the result of a request within the rate of its client; count it, and write it to the audit log."""
         began, outcome, size = time.monotonic(), "failed", None
         self.counts.calls += 1
         records = self.records
         number = 0 if records is None else records.call_began({"upstream": self._name, "kind": kind, "name": name})
         try:
-            if wait := self._wait(user):
-                request.close()
+            if self._rate is not None and (wait := await self._rate.wait(ctx)):
                 raise _RefusedError(f"too many requests to {self._name!r}", {"retryAfter": round(wait, 3)})
-            result = await request
+            result = await request()
             outcome = "error" if getattr(result, "is_error", None) else "done"
-            size = None if records is None else len(serialize(result))
+            size = None if records is None or result is None else len(serialize(result))
             return result
         except _RefusedError as error:
             outcome = "refused"
@@ -308,20 +440,8 @@ class GatedUpstream(ProxyProvider):
             self.counts.failed += outcome == "failed"
             if records is not None:
                 records.call_ended(number, outcome=outcome, seconds=seconds, size=size)
+            user = "" if ctx.user is None else ctx.user.key
             self._audit.write(upstream=self._name, kind=kind, name=name, user=user, outcome=outcome, seconds=seconds)
-
-    def _wait(self, user: str) -> float:
-        """Count a request of a user, and return 0.0; above the rate, return the seconds to wait."""
-        rate = self.settings.rate
-        if rate is None:
-            return 0.0
-        bucket = self._buckets.get(user)
-        if bucket is None:
-            bucket = self._buckets[user] = TokenBucket(RateLimit(rate, max(1, int(rate))))
-        self._buckets.move_to_end(user)
-        if len(self._buckets) > _MAX_USERS:
-            self._buckets.popitem(last=False)
-        return bucket.acquire()
 
 
 class _RefusedError(JSONRPCError):

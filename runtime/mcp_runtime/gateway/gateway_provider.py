@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any, Final
 
 from ..app.components.prefixes import (
@@ -17,10 +16,15 @@ from ..app.components.prefixes import (
     with_prefixed_uri,
 )
 from ..app.providers.provider import Provider
+from ..app.proxy.connections import is_sessionless
+from ..app.proxy.proxy_provider import inside_of
 from ..errors import JSONRPCError, MCPError
-from ..protocol.jsonrpc import INVALID_PARAMS
-from ..protocol.uris import find_uri, uri_key_with_fragment
+from ..http.urls import is_https_url
+from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+from ..protocol.named_things import NamedThing, ThingKind, task_lists_of, things_named
+from ..protocol.uris import uri_key_with_fragment
 from ..server.context import ServerContext
+from ..usage.shortened import error_text, quoted
 from .gated_upstream import GatedUpstream
 
 _log: Final = logging.getLogger("mcp_runtime.gateway")
@@ -30,10 +34,16 @@ class GatewayProvider(Provider):
     """The tools, resources and prompts of several servers, with a prefix for each. The servers may be replaced while
     clients are connected."""
 
-    def __init__(self, opened: Callable[[], None]) -> None:
-        """Create a provider without servers; `opened` is called when it is served."""
+    def __init__(self, opened: Callable[[], None], has_own: Callable[[str], bool]) -> None:
+        """Create a provider without servers.
+
+        Args:
+            opened: Called when it is served.
+            has_own: Returns True for the URI of a resource that the app of the gateway has itself.
+        """
         self.upstreams: dict[str, GatedUpstream] = {}
         self._opened = opened
+        self._has_own = has_own
 
     @asynccontextmanager
     async def lifespan(self, app: Any) -> AsyncGenerator[None]:
@@ -57,7 +67,7 @@ class GatewayProvider(Provider):
             try:
                 return [(upstream, item) for item in await getattr(upstream, f"list_{kind}")(ctx)]
             except MCPError as error:
-                _log.warning("the %s of %r are left out: %s", kind, upstream, error)
+                _log.warning("the %s of %r are left out: %s", kind, upstream, error_text(error))
                 return []
 
         return [item for listed in await asyncio.gather(*map(of, self._by_prefix())) for item in listed]
@@ -68,7 +78,7 @@ class GatewayProvider(Provider):
         for upstream, item in await self._listed(kind, ctx):
             outside = with_prefixed_name(upstream.settings.prefix, item)
             if self._owner_of(outside.name)[0] is not upstream or outside.name in shown:
-                _log.error("alarm: %r has %r, a name of another server: left out", upstream, outside.name)
+                _log.error("alarm: %r has %s, a name of another server: left out", upstream, quoted(outside.name))
                 continue
             shown[outside.name] = outside
         return list(shown.values())
@@ -83,12 +93,16 @@ class GatewayProvider(Provider):
 
     async def _located(self, kind: str, field: str, ctx: ServerContext) -> list[Any]:
         """Return definitions with prefixed URIs; one with a URI of another server is left out, and logged."""
-        owners, shown = dict[str, GatedUpstream](), list[Any]()
+        owners: dict[str, GatedUpstream] = {}
+        shown: list[Any] = []
         for upstream, item in await self._listed(kind, ctx):
             outside = add_prefix(upstream.settings.prefix, getattr(item, field))
             key = uri_key_with_fragment(outside)
+            owner = next((owner for owner, _ in self._owners_of_uri(outside)), upstream)
+            if owner.settings.prefix and not is_https_url(outside):
+                owners[key] = owner  # The prefix says whose it is.
             if owners.setdefault(key, upstream) is not upstream:
-                _log.error("alarm: %r has %r, a URI of %r: left out", upstream, outside, owners[key])
+                _log.error("alarm: %r has %s, a URI of %r: left out", upstream, quoted(outside), owners[key])
                 continue
             shown.append(item.model_copy(update={field: outside}))
         return shown
@@ -111,53 +125,69 @@ class GatewayProvider(Provider):
                 return upstream, inside
         return None, name
 
+    async def _place_of(self, ctx: ServerContext, thing: NamedThing) -> tuple[GatedUpstream, str] | None:
+        """Return the server that has what a message names, and its name or URI there; None if no server has it.
+
+        This says which server is asked, and nothing of what a client may use: that does `GatedUpstream.may_use`.
+        """
+        if thing.kind == "tool" or thing.kind == "prompt":
+            upstream, inside = self._owner_of(thing.id)
+            return None if upstream is None else (upstream, inside)
+        owners = list(self._owners_of_uri(thing.id))
+        if len(owners) < 2:
+            return owners[0] if owners else None
+        has = await asyncio.gather(*(_has(upstream, ctx, thing.kind, inside) for upstream, inside in owners))
+        return next((owner for owner, is_listed in zip(owners, has, strict=True) if is_listed), None)
+
     def _owners_of_uri(self, uri: str) -> Iterator[tuple[GatedUpstream, str]]:
+        """Yield the server whose prefix a URI has; without one, all that may have it: https URLs have no prefix."""
         for upstream in self._by_prefix():
-            inside = strip_prefix(upstream.settings.prefix, uri)
-            if inside is not None:
+            prefix = upstream.settings.prefix
+            inside = strip_prefix(prefix, uri)
+            if inside is None:
+                continue
+            if prefix and not is_https_url(uri):
+                yield upstream, inside
+                return
+            if upstream.settings.resources:
                 yield upstream, inside
 
     async def call_tool(self, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a tool."""
-        upstream, name = self._owner_of(params.name)
-        if upstream is None:
+        place = await self._place_of(ctx, NamedThing("tool", params.name))
+        if place is None:
             return await super().call_tool(ctx, params)
-        try:
-            return await upstream.call_tool(ctx, params.model_copy(update={"name": name}))
-        except JSONRPCError as error:
-            if error.message == f"unknown tool: {name!r}":
-                raise JSONRPCError(INVALID_PARAMS, f"unknown tool: {params.name!r}") from None
-            raise
+        upstream, name = place
+        return await upstream.use_tool(ctx, params.model_copy(update={"name": name}), params.name)
 
     async def get_prompt(self, ctx: ServerContext, params: Any) -> Any:
         """Return a prompt."""
-        upstream, name = self._owner_of(params.name)
-        if upstream is None:
+        place = await self._place_of(ctx, NamedThing("prompt", params.name))
+        if place is None:
             return await super().get_prompt(ctx, params)
-        return await upstream.get_prompt(ctx, params.model_copy(update={"name": name}))
+        upstream, name = place
+        return await upstream.use_prompt(ctx, params.model_copy(update={"name": name}), params.name)
 
     async def read_resource(self, ctx: ServerContext, params: Any) -> Any:
         """Return the contents of a resource. Several servers may have an https URL: the first one returns it."""
-        owners = list(self._owners_of_uri(params.uri))
-        for upstream, uri in owners:
-            if len(owners) > 1:
-                listed = [item.uri for item in await upstream.list_resources(ctx)]
-                if find_uri(uri, listed) is None:
-                    continue
-            result = await upstream.read_resource(ctx, params.model_copy(update={"uri": uri}))
-            return with_prefixed_uri(result, uri, params.uri)
-        return await super().read_resource(ctx, params)
+        place = await self._place_of(ctx, NamedThing("resource", params.uri))
+        if place is None:
+            return await super().read_resource(ctx, params)
+        upstream, uri = place
+        result = await upstream.use_resource(ctx, params.model_copy(update={"uri": uri}), params.uri)
+        return with_prefixed_uri(result, uri, params.uri)
 
     async def complete(self, ctx: ServerContext, params: Any) -> Any:
         """Return the suggestions of the server that has a prompt or a resource template."""
-        uri: str | None = getattr(params.ref, "uri", None)
-        upstream, inside = (
-            self._owner_of(params.ref.name) if uri is None else next(self._owners_of_uri(uri), (None, uri))
-        )
-        if upstream is None:
+        (thing,) = things_named("complete", params)
+        place = await self._place_of(ctx, thing)
+        if place is None:
             return None
-        ref = params.ref.model_copy(update={"name" if uri is None else "uri": inside})
-        return await upstream.complete(ctx, params.model_copy(update={"ref": ref}))
+        upstream, inside = place
+        ref = params.ref.model_copy(update={"name" if thing.kind == "prompt" else "uri": inside})
+        return await upstream.use_completion(ctx, params.model_copy(update={"ref": ref}), thing.kind, inside)
+
+    # ---- messages of the lifecycle -----------------------------------------------------------------------------------
 
     async def handle_lifecycle(
         self,
@@ -167,18 +197,67 @@ class GatewayProvider(Provider):
         prefixes: tuple[str, ...],
         call_next: Callable[[ServerContext, Any], Awaitable[Any]],
     ) -> Any:
-        """Pass the log level, subscriptions and changes of roots to the servers."""
-        for upstream in self.upstreams.values():
-            call_next = partial(_through, upstream, name, (*prefixes, upstream.settings.prefix), call_next)
-        return await call_next(ctx, params)
+        """Subscribe to resources at the servers that have them, and pass the log level and changes of roots to all."""
+        if is_sessionless(ctx.connection_state):
+            return await call_next(ctx, params)
+        named = things_named(name, params, task_lists_of(ctx.revision))
+        watched: list[tuple[GatedUpstream, str]] = []
+        keeps = False
+        try:
+            for thing in named:
+                if thing.kind == "resource":
+                    watched += await self._watch(ctx, thing.id, prefixes, is_alone=len(named) == 1)
+            result = await call_next(ctx, params)
+            keeps = name == "subscribe"  # A stream ends with its request, a subscription of a session later.
+        finally:
+            if not keeps:
+                await asyncio.gather(*(upstream.unwatch(ctx, uri) for upstream, uri in watched))
+        if name == "unsubscribe":
+            await asyncio.gather(*(upstream.unwatch(ctx, params.uri) for upstream in self.upstreams.values()))
+        else:
+            await asyncio.gather(*(self._pass_on(upstream, name, ctx, params) for upstream in self.upstreams.values()))
+        return result
+
+    async def _watch(
+        self, ctx: ServerContext, uri: str, prefixes: tuple[str, ...], *, is_alone: bool
+    ) -> list[tuple[GatedUpstream, str]]:
+        """Subscribe to a resource, and return the server that has it, with the URI for clients; nothing for others.
+
+        Raises JSONRPCError if the client may not use it. If it is one of several, a server that cannot be reached costs
+        only its own.
+        """
+        inside = inside_of(prefixes, uri)
+        place = None if inside is None else await self._place_of(ctx, NamedThing("resource", inside))
+        if place is None:
+            if inside is not None and self._is_closed(inside):
+                raise JSONRPCError(INVALID_PARAMS, f"resource not found: {quoted(uri)}", {"uri": uri})
+            return []
+        upstream, own = place
+        try:
+            await upstream.watch(ctx, own, uri)
+        except JSONRPCError as error:
+            if is_alone or error.code != INTERNAL_ERROR:
+                raise
+            _log.warning("changes of %s are not sent: %s", quoted(uri), error)
+            return []
+        return [(upstream, uri)]
+
+    def _is_closed(self, uri: str) -> bool:
+        """Return True for a URI that nobody has but servers whose resources clients may not use."""
+        closed = (item for item in self.upstreams.values() if not item.settings.resources)
+        return not self._has_own(uri) and any(strip_prefix(item.settings.prefix, uri) is not None for item in closed)
+
+    async def _pass_on(self, upstream: GatedUpstream, name: str, ctx: ServerContext, params: Any) -> None:
+        try:
+            await upstream.pass_on(name, ctx, params)
+        except JSONRPCError as error:
+            _log.warning("%r was not passed to %r: %s", name, upstream, error_text(error))
 
 
-async def _through(
-    upstream: GatedUpstream,
-    name: str,
-    prefixes: tuple[str, ...],
-    call_next: Callable[[ServerContext, Any], Awaitable[Any]],
-    ctx: ServerContext,
-    params: Any,
-) -> Any:
-    return await upstream.handle_lifecycle(name, ctx, params, prefixes, call_next)
+async def _has(upstream: GatedUpstream, ctx: ServerContext, kind: ThingKind, id: str) -> bool:
+    """Return True if a server lists something; False as well if it cannot be asked."""
+    try:
+        return await upstream.lists(ctx, kind, id)
+    except JSONRPCError as error:
+        _log.warning("%r was not asked for %s: %s", upstream, quoted(id), error_text(error))
+        return False

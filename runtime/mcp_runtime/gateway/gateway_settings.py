@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ..app.proxy.connection_pool import MAX_CONNECTIONS
 from ..bindings.hosts.configuration import entry_text
+from ..endpoint.list_limits import LIST_SECONDS, MAX_ITEMS, ListLimits
 from ..errors import LocalError
 from ..protocol.models import is_object
 from ..usage.keywords import nearest
@@ -18,12 +19,13 @@ from ..usage.records import Record
 
 _TARGET: Final = ("command", "args", "env", "cwd", "url", "headers", "type", "max_bytes")
 _LISTS: Final = ("allow", "deny")
-_NUMBERS: Final = ("rate", "timeout")
+_NUMBERS: Final = ("rate", "timeout", "list_timeout")
+_COUNTS: Final = ("connections", "list_items")
 _FLAGS: Final = ("cache", "resources", "prompts")
-_UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_FLAGS, "prefix", "tools", "exchange", "connections")
+_UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_COUNTS, *_FLAGS, "prefix", "tools", "exchange")
 _EXCHANGE: Final = ("token_endpoint", "client_id", "client_secret", "audience", "scope")
 _TOOL: Final = ("name", "description", "hidden", "arguments")
-_GATEWAY: Final = ("name", "audit", "lock", "health", "metrics", "page")
+_GATEWAY: Final = ("name", "audit", "lock", "health", "live", "ready", "metrics", "page")
 _MAX_PREFIX: Final = 64
 
 
@@ -64,7 +66,7 @@ class UpstreamSettings(Record):
     """One server behind a gateway: how it is reached, and what clients may use of it."""
 
     __slots__ = ("entry", "prefix", "allow", "deny", "rate", "timeout", "cache", "resources", "prompts", "tools",
-                 "exchange", "connections")  # fmt: skip
+                 "exchange", "connections", "limits")  # fmt: skip
 
     def __init__(self, name: str, table: Mapping[str, Any]) -> None:
         self.entry = {key: table[key] for key in _TARGET if key in table}
@@ -74,6 +76,9 @@ class UpstreamSettings(Record):
         self.rate: float | None = table.get("rate")
         self.timeout: float | None = table.get("timeout")
         self.connections: int = table.get("connections", MAX_CONNECTIONS)
+        self.limits = ListLimits(
+            seconds=table.get("list_timeout", LIST_SECONDS), items=table.get("list_items", MAX_ITEMS)
+        )
         self.cache: bool = table.get("cache", False)
         self.resources: bool = table.get("resources", True)
         self.prompts: bool = table.get("prompts", True)
@@ -84,6 +89,12 @@ class UpstreamSettings(Record):
     def target(self) -> tuple[object, ...]:
         """How the server is reached, as whom, and with how many connections."""
         return self.entry, self.exchange, self.connections
+
+    def shows(self, kind: str) -> bool:
+        """Return True if clients may use a kind: "tools", "prompts", "resources" or "resource_templates"."""
+        if kind == "tools":
+            return True
+        return self.prompts if kind == "prompts" else self.resources
 
     def allows(self, tool: str) -> bool:
         """Return True if clients may use a tool; the name is that of the server."""
@@ -109,13 +120,15 @@ class UpstreamSettings(Record):
 class GatewaySettings(Record):
     """The settings of a gateway. Paths are relative to the folder of its file."""
 
-    __slots__ = ("name", "audit", "lock", "health", "metrics", "page", "upstreams")
+    __slots__ = ("name", "audit", "lock", "health", "live", "ready", "metrics", "page", "upstreams")
 
     def __init__(self, table: Mapping[str, Any], upstreams: Mapping[str, UpstreamSettings], folder: Path) -> None:
         self.name: str = table.get("name", "gateway")
         self.audit = folder / table["audit"] if "audit" in table else None
         self.lock = folder / table["lock"] if "lock" in table else None
         self.health: str | None = table.get("health")
+        self.live: str | None = table.get("live")
+        self.ready: str | None = table.get("ready")
         self.metrics: str | None = table.get("metrics")
         self.page: str | None = table.get("page")
         self.upstreams = dict(upstreams)
@@ -144,7 +157,7 @@ def read_settings(source: str | os.PathLike[str] | Mapping[str, Any]) -> Gateway
     gateway = _table(where, "gateway", content.get("gateway", {}))
     _check_keys(where, "[gateway]", gateway, _GATEWAY)
     _check_texts(where, "[gateway]", gateway, _GATEWAY)
-    for key in ("health", "metrics", "page"):
+    for key in ("health", "live", "ready", "metrics", "page"):
         if not gateway.get(key, "/").startswith("/"):
             raise LocalError(f'{where}: {key} is the path of a route: write {key} = "/{gateway[key]}"')
     tables = _table(where, "upstreams", content.get("upstreams", {}))
@@ -168,9 +181,10 @@ def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
         value = table.get(key, 1)
         if type(value) not in (int, float) or not value > 0:
             raise LocalError(f"{where}: {place} {key} is a number above 0: write {key} = 10")
-    connections = table.get("connections", 1)
-    if type(connections) is not int or connections < 1:
-        raise LocalError(f"{where}: {place} connections is a whole number above 0: write connections = 16")
+    for key in _COUNTS:
+        number = table.get(key, 1)
+        if type(number) is not int or number < 1:
+            raise LocalError(f"{where}: {place} {key} is a whole number above 0: write {key} = 16")
     for key in _FLAGS:
         if type(table.get(key, True)) is not bool:
             raise LocalError(f"{where}: {place} {key} is true or false: write {key} = false")

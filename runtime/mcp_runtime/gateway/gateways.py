@@ -57,7 +57,7 @@ class Gateway:
         self._source = source
         self._settings = read_settings(source)
         self._audit = AuditLog(self._settings.audit)
-        self._provider = GatewayProvider(self._opened)
+        self._provider = GatewayProvider(self._opened, lambda uri: self.app._registry.has_resource(uri))
         self._closing: set[asyncio.Task[None]] = set()
         self._records = None if self._settings.page is None else RecentRecords()
         self.app: Any = import_module(package).App(self._settings.name, **settings)
@@ -71,7 +71,9 @@ class Gateway:
     def _upstream(self, name: str, settings: UpstreamSettings, lock: DefinitionLock | None) -> GatedUpstream:
         def make(auth: Any) -> ClientFactory:
             keywords = {} if auth is None else {"auth": auth}
-            return ClientFactory(self.app.client_class(), settings.entry, "all", keywords)
+            factory = ClientFactory(self.app.client_class(), settings.entry, "all", keywords)
+            factory.on_connected = lambda details: upstream.connected()
+            return factory
 
         factory, exchange = make(None), None
         if settings.exchange is not None:
@@ -81,7 +83,13 @@ class Gateway:
                 raise LocalError(f"exchange needs {error.name}: pip install 'mcp-generated[auth,http]'") from None
             exchange = TokenExchange(entry_text(settings.entry["url"], "url"), settings.exchange.with_variables())
         users, revision = UserConnections(name, make, exchange, settings.connections), self.app.server_class.revision
-        return GatedUpstream(name, settings, factory, users, revision, self._audit, lock)
+        upstream = GatedUpstream(name, settings, factory, users, revision, self._audit, lock)
+        upstream.on_return = self._lists_changed
+        return upstream
+
+    def _lists_changed(self) -> None:
+        for kind in _LISTS:
+            self.app._changed(kind)
 
     def _upstreams(self, settings: GatewaySettings) -> dict[str, GatedUpstream]:
         """Return the servers of some settings: those that are the same keep their connections."""
@@ -119,6 +127,8 @@ class Gateway:
         """
         if transport != "stdio":
             self._add_routes()
+            probes = {"health_path": self._settings.live, "ready_path": self._settings.ready}
+            keywords = {**{name: path for name, path in probes.items() if path is not None}, **keywords}
         self.app.run(transport, **keywords)
 
     def _opened(self) -> None:
@@ -146,8 +156,7 @@ class Gateway:
             task = asyncio.ensure_future(upstream.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
-        for kind in _LISTS:
-            self.app._changed(kind)
+        self._lists_changed()
         _log.info("the settings were read again: %d servers", len(upstreams))
 
     @staticmethod
@@ -177,19 +186,24 @@ class Gateway:
     # ---- health ------------------------------------------------------------------------------------------------------
 
     def health(self) -> dict[str, Any]:
-        """Return the state of each server: "ok", or "failed" if it could not be reached when it was used last."""
+        """Return the state of each server: "ok", or "failed" if it did not serve when it was used last.
+
+        The status is "degraded" if any has failed. What a gateway shows of the others does not depend on that one.
+        """
         states = {name: "ok" if item.failure is None else "failed" for name, item in self._provider.upstreams.items()}
         return {"status": "ok" if set(states.values()) <= {"ok"} else "degraded", "upstreams": states}
 
     def metrics(self) -> str:
         """Return the counts of each server in the text format of Prometheus."""
-        counts = {name: item.counts for name, item in self._provider.upstreams.items()}
+        upstreams = self._provider.upstreams
+        counts = {name: item.counts for name, item in upstreams.items()}
         alarms = list(self._alarms())
         rows: dict[str, dict[str, float]] = {
             "mcp_gateway_requests_total": {name: item.calls for name, item in counts.items()},
             "mcp_gateway_failures_total": {name: item.failed for name, item in counts.items()},
             "mcp_gateway_refusals_total": {name: item.refused for name, item in counts.items()},
             "mcp_gateway_seconds_total": {name: round(item.seconds, 6) for name, item in counts.items()},
+            "mcp_gateway_upstream_up": {name: int(item.failure is None) for name, item in upstreams.items()},
             "mcp_gateway_changed_definitions": {name: sum(alarm[0] == name for alarm in alarms) for name in counts},
         }
         lines: list[str] = []
@@ -212,8 +226,7 @@ class Gateway:
         from starlette.responses import JSONResponse, PlainTextResponse
 
         async def health(request: Any) -> Any:
-            state = self.health()
-            return JSONResponse(state, 200 if state["status"] == "ok" else 503)
+            return JSONResponse(self.health())  # 200 in any state: a probe must not end a gateway for its servers.
 
         async def metrics(request: Any) -> Any:
             return PlainTextResponse(self.metrics())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import httpx2
@@ -68,7 +68,7 @@ class TokenExchange:
 
 
 class UserToken(httpx2.Auth):
-    """Authorizes the requests of one user to a server with an exchanged token, which it gets when it needs one."""
+    """Authorizes the requests of tokens that allow the same with one exchanged token, which it gets when needed."""
 
     def __init__(self, exchange: TokenExchange) -> None:
         """Create the authorization of a user; `use` has to follow."""
@@ -103,13 +103,13 @@ class UserToken(httpx2.Auth):
         now, token = self._exchange.clock(), self._token
         if self._expires_at <= now:
             raise AuthorizationError("the token of the user has expired")
-        if token is not None and token[0] != refused and token[1] - _RENEW_BEFORE > now:
+        if token is not None and token[0] != refused and token[1] > now:
             return token[0], False
-        self._token = await self._exchanging.run(lambda: self._exchange.exchanged(self._subject))
+        self._token = await self._exchanging.run(self._exchanged)
         return self._token[0], True
 
-
-def bearer_token(headers: Any) -> str | None:
-    """Return the access token of the headers of a request; None without one."""
-    scheme, _, token = (headers.get("authorization") or "").partition(" ")
-    return token.strip() if scheme.lower() in ("bearer", "dpop") and token.strip() else None
+    async def _exchanged(self) -> tuple[str, float]:
+        """Return another token, and until when it is used: it outlives no token that it is for."""
+        subject_expires_at = self._expires_at
+        token, expires_at = await self._exchange.exchanged(self._subject)
+        return token, min(expires_at - _RENEW_BEFORE, subject_expires_at)

@@ -60,6 +60,9 @@ app.run()
 def servers() -> Iterator[tuple[type[Recording], type[Recording]]]:
     """A server behind gateways, and another one that it redirects and links to."""
     with recording_servers() as handlers:
+        schema = {"type": "object"}
+        names = ("t", "t\r\nX-Injected: 1", "link", "redirect")
+        handlers[0].tools = [{"name": name, "inputSchema": schema} for name in names]
         yield handlers
 
 
@@ -135,7 +138,9 @@ async def test_a_server_cannot_take_the_names_of_another(servers: Any, monkeypat
     shadow = {"command": sys.executable, "args": ["-c", SHADOW], "env": {"PYTHONPATH": "${PYTHONPATH}"}}
     upstreams = {"shadow": {**shadow, "prefix": ""}, "web": {"url": servers[0].url}}
     async with connect(Gateway({"upstreams": upstreams}).app) as client:
-        assert [tool.name async for tool in client.iter_tools()] == ["own"]
+        own = {f"web_{tool['name']}" for tool in servers[0].tools}
+        names = [tool.name async for tool in client.iter_tools()]
+        assert {*names} == {"own", *own} and len(names) == 1 + len(own)
         result: Any = await client.call_tool("web_link", {})
         assert result.content[0].type == "resource_link", "the call went to the server whose prefix it has"
         with pytest.raises(RemoteJSONRPCError, match="unknown tool"):

@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs
 
 import httpx2
@@ -17,8 +17,12 @@ from support.feature_cells.bridge.recording_server import VERSION, Recording, re
 
 from mcp_generated import Gateway, LocalError, connect
 from mcp_generated.auth import AuthenticatedUser, ResourceServer
+from mcp_runtime.gateway.token_exchange import UserToken
+
+pytestmark = pytest.mark.deadline(120)
 
 META = "io.modelcontextprotocol/"
+WITH_SESSIONS = "2025-06-18"
 RESOURCE, ISSUER = "http://127.0.0.1/mcp", "https://auth.example"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 
@@ -68,7 +72,23 @@ def endpoint() -> Iterator[type[TokenEndpoint]]:
 def crm() -> Iterator[type[Recording]]:
     """The server behind the gateway."""
     with recording_servers() as (handler, _):
+        handler.tools = [{"name": "t", "inputSchema": {"type": "object"}}]
         yield handler
+
+
+# Tokens of one user, and what they allow. Those that begin alike allow the same: one was renewed.
+RIGHTS: dict[str, dict[str, Any]] = {
+    "wide": {"scopes": frozenset({"read", "write"}), "claims": {"scope": "read write", "jti": "1", "exp": 1}},
+    "wide-renewed": {"scopes": frozenset({"read", "write"}), "claims": {"scope": "read write", "jti": "2", "exp": 2}},
+    "narrow": {"scopes": frozenset({"read"}), "claims": {"scope": "read", "jti": "3"}},
+    "scopes-of-no-claim": {"scopes": frozenset({"read"}), "claims": {"scope": "read write"}},
+    "audience": {"scopes": frozenset({"read", "write"}), "claims": {"scope": "read write", "aud": ["other"]}},
+    "actor": {"scopes": frozenset({"read", "write"}), "claims": {"scope": "read write", "act": {"sub": "robot"}}},
+    "strength": {"scopes": frozenset({"read", "write"}), "claims": {"scope": "read write", "acr": "1"}},
+    "client": {"client_id": "other", "scopes": frozenset({"read", "write"}), "claims": {"scope": "read write"}},
+    "opaque-1": {"scopes": frozenset({"read"})},
+    "opaque-2": {"scopes": frozenset({"read"})},
+}
 
 
 class Verifier:
@@ -76,6 +96,8 @@ class Verifier:
 
     async def verify(self, token: str) -> AuthenticatedUser | None:
         """Return the user of a token."""
+        if token in RIGHTS:
+            return AuthenticatedUser("ada", issuer=ISSUER, **RIGHTS[token])
         subject = {"token-of-ada": "ada", "newer-token-of-ada": "ada", "token-of-eve": "eve"}.get(token)
         return None if subject is None else AuthenticatedUser(subject, issuer=ISSUER)
 
@@ -94,7 +116,7 @@ class Users:
         transport = httpx2.ASGITransport(app=gateway.app.asgi(path="/mcp", auth=auth))
         self.web = httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1")
 
-    async def call(self, token: str | None) -> Any:
+    async def call(self, token: str | None, session: str | None = None) -> Any:
         """Call a tool with an access token, and return the response."""
         params = {
             "name": "crm_t",
@@ -105,7 +127,20 @@ class Users:
         headers |= {"mcp-method": "tools/call", "mcp-name": "crm_t"}
         headers |= {} if token is None else {"authorization": f"Bearer {token}"}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        if session is not None:
+            headers |= {"mcp-session-id": session, "mcp-protocol-version": WITH_SESSIONS}
         return await self.web.post("/mcp", json=message, headers=headers)
+
+    async def open(self, token: str) -> str:
+        """Open a session, and return its id."""
+        params = {"protocolVersion": WITH_SESSIONS, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+        headers = {"accept": "application/json, text/event-stream", "authorization": f"Bearer {token}"}
+        answer = await self.web.post("/mcp", json=message, headers=headers)
+        id = answer.headers["mcp-session-id"]
+        headers |= {"mcp-session-id": id}
+        await self.web.post("/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=headers)
+        return str(id)
 
 
 @asynccontextmanager
@@ -147,6 +182,49 @@ async def test_a_token_that_expires_is_exchanged_anew_with_the_last_token_of_the
     assert endpoint.forms[-1]["subject_token"] == "newer-token-of-ada"
     assert endpoint.forms[0]["audience"] == "crm" and "resource" not in endpoint.forms[0]
     assert tokens(crm)[-1].startswith("Bearer newer-token-of-ada-for-crm-")
+
+
+async def test_tokens_of_one_user_share_an_exchanged_token_only_if_they_allow_the_same(endpoint: Any, crm: Any) -> None:
+    async with users(Gateway(settings(endpoint, crm))) as people:
+        for token in [*RIGHTS, *reversed(RIGHTS)]:
+            crm.heads.clear()
+            assert "result" in (await people.call(token)).json()
+            own = "wide" if token == "wide-renewed" else token
+            assert all(head.startswith(f"Bearer {own}-for-crm-") for head in tokens(crm)), (token, tokens(crm))
+    assert sorted(form["subject_token"] for form in endpoint.forms) == sorted({*RIGHTS} - {"wide-renewed"})
+
+
+async def test_a_narrower_token_in_the_session_of_a_wider_one_has_a_token_of_its_own(endpoint: Any, crm: Any) -> None:
+    async with users(Gateway(settings(endpoint, crm))) as people:
+        session = await people.open("wide")
+        for token in ("wide", "narrow", "wide", "narrow"):
+            crm.heads.clear()
+            assert "result" in (await people.call(token, session)).text
+            assert tokens(crm) and all(head.startswith(f"Bearer {token}-for-crm-") for head in tokens(crm))
+    assert sorted(form["subject_token"] for form in endpoint.forms) == ["narrow", "wide"]
+
+
+async def test_an_exchanged_token_is_not_used_after_the_token_that_it_was_exchanged_for() -> None:
+    now, exchanged = [1000.0], list[str]()
+
+    class Exchange:
+        server = "https://crm.example/mcp"
+
+        def clock(self) -> float:
+            return now[0]
+
+        async def exchanged(self, subject_token: str) -> tuple[str, float]:
+            exchanged.append(subject_token)
+            return f"for-{subject_token}", now[0] + 3600
+
+    token = UserToken(cast("Any", Exchange()))
+    token.use("first", 1060.0)
+    assert await token._current() == ("for-first", True)
+    token.use("second", 5000.0)
+    assert await token._current() == ("for-first", False), "both allow the same"
+    now[0] = 1061.0
+    assert await token._current() == ("for-second", True)
+    assert exchanged == ["first", "second"]
 
 
 WRONG: dict[str, dict[str, Any]] = {

@@ -72,6 +72,17 @@ class Connections:
         opening = self._of_sessions.get(state)
         return opening.result() if opening is not None and _is_open(opening) else None
 
+    def is_opening(self, ctx: ServerContext) -> bool:
+        """Return True while the connection of a client's session opens."""
+        state = ctx.connection_state
+        opening = self._of_sessions.get(self._no_session if is_sessionless(state) else state)
+        return opening is not None and not opening.done()
+
+    def unwatch(self) -> None:
+        """End the subscriptions to resources of all connections."""
+        for upstream in self._open:
+            upstream.unwatch()
+
     async def close(self) -> None:
         """Close all connections, and wait until they are closed."""
         await self.suspended.close()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from ...endpoint.list_limits import ListedPages, ListLimits
 from ...endpoint.subscription_filter import filter_of
-from ...errors import JSONRPCError
+from ...errors import JSONRPCError, RemoteError
 from ...protocol.jsonrpc import INTERNAL_ERROR
 from ...protocol.models import is_list
 from ...protocol.revision import META, Request, Revision
@@ -24,6 +26,8 @@ class ProxyProvider(Provider):
     """The tools, resources and prompts of another server."""
 
     forwards = True
+    limits = ListLimits()
+    """Those of each list of the target that is read as a whole."""
 
     def __init__(self, name: str, factory: ClientFactory, revision: Revision) -> None:
         """Create the provider of a target.
@@ -33,7 +37,7 @@ class ProxyProvider(Provider):
             factory: Makes the clients that connect to the target.
             revision: The protocol version of the app.
         """
-        self._name, self._factory = name, factory
+        self._name, self._factory, self._revision = name, factory, revision
         self._rows = {row.name: row for row in revision.rows if isinstance(row, Request)}
 
     def __repr__(self) -> str:
@@ -112,20 +116,43 @@ class ProxyProvider(Provider):
         return await self._list(ctx, "resource_templates")
 
     async def _list(self, ctx: ServerContext, kind: str) -> list[Any]:
-        row, items = self._rows[f"list_{kind}"], list[Any]()
-        meta = {"_meta": _required_meta(ctx)}
-        cursor: str | None = None
-        while True:
-            params = row.params.model_validate(meta if cursor is None else {**meta, "cursor": cursor})
-            page = await self.forward(row.name, ctx, params)
+        items: list[Any] = []
+        async for page in self.pages(ctx, kind):
             items += getattr(page, kind)
-            if page.next_cursor is None:
-                return items
-            if page.next_cursor == cursor:
-                raise JSONRPCError(
-                    INTERNAL_ERROR, f"the target of the proxy {self._name!r} repeats the cursor {cursor!r}"
-                )
-            cursor = page.next_cursor
+        return items
+
+    async def pages(self, ctx: ServerContext, kind: str) -> AsyncGenerator[Any]:
+        """Yield the pages of a list of the target.
+
+        Raises JSONRPCError for a list that has not ended after the time of `limits`, or that is longer.
+        """
+        row, listed = self._rows[f"list_{kind}"], ListedPages(self.limits)
+        meta = {"_meta": self._required_meta(ctx)}
+        ends = asyncio.get_running_loop().time() + self.limits.seconds
+        cursor: str | None = None
+        try:
+            while True:
+                params = row.params.model_validate(meta if cursor is None else {**meta, "cursor": cursor})
+                async with asyncio.timeout_at(ends):
+                    page = await self.forward(row.name, ctx, params)
+                cursor = listed.add(page, len(getattr(page, kind)))
+                yield page
+                if cursor is None:
+                    return
+        except TimeoutError:
+            seconds = f"{self.limits.seconds:g} s"
+            raise JSONRPCError(INTERNAL_ERROR, f"{self._name!r} has not listed its {kind} within {seconds}") from None
+        except RemoteError as error:
+            raise JSONRPCError(INTERNAL_ERROR, f"the {kind} of {self._name!r}: {error}") from error
+
+    def _required_meta(self, ctx: ServerContext) -> dict[str, Any]:
+        """Return the `_meta` of requests that the proxy sends itself; the client may use another version."""
+        own = {
+            f"{META}protocolVersion": self._revision.id,
+            f"{META}clientInfo": {"name": self._name, "version": "0"},
+            f"{META}clientCapabilities": {},
+        }
+        return {**own, **{key: value for key, value in ctx.meta.items() if key != "progressToken"}}
 
     # ---- messages of the lifecycle ----------------------------------------------------------------------------------
 
@@ -143,17 +170,21 @@ class ProxyProvider(Provider):
         connections = self._connections(ctx)
         if name == "subscriptions_listen":
             return await self._listen(ctx, params, prefixes, call_next)
-        if name == "subscribe" and (uri := _inside(prefixes, params.uri)) is not None:
+        if name == "subscribe" and (uri := inside_of(prefixes, params.uri)) is not None:
             await (await connections.of_session(ctx)).subscribe(uri, params.uri)
         result = await call_next(ctx, params)
-        upstream = connections.existing(ctx.connection_state)
-        if upstream is not None and name == "unsubscribe":
+        if name == "unsubscribe" and (upstream := connections.existing(ctx.connection_state)) is not None:
             await upstream.unsubscribe(params.uri)
-        elif upstream is not None and name == "set_level":
+        await self.pass_on(name, ctx, params)
+        return result
+
+    async def pass_on(self, name: str, ctx: ServerContext, params: Any) -> None:
+        """Pass a log level or a change of roots to the target, if a connection is open."""
+        upstream = self._connections(ctx).existing(ctx.connection_state)
+        if upstream is not None and name == "set_level":
             await upstream.set_level(params.level)
         elif upstream is not None and name == "on_roots_list_changed":
             await upstream.roots_changed()
-        return result
 
     async def _listen(
         self,
@@ -168,7 +199,7 @@ class ProxyProvider(Provider):
         subscribed: list[str] = []
         try:
             for uri in outside:
-                inside = _inside(prefixes, uri)
+                inside = inside_of(prefixes, uri)
                 if inside is not None:
                     await upstream.subscribe(inside, uri)
                     subscribed.append(uri)
@@ -178,14 +209,9 @@ class ProxyProvider(Provider):
                 await upstream.unsubscribe(uri)
 
 
-def _inside(prefixes: tuple[str, ...], uri: str) -> str | None:
+def inside_of(prefixes: tuple[str, ...], uri: str) -> str | None:
     """Return a URI without the prefixes of apps; None if it belongs to another app."""
     inside: str | None = uri
     for prefix in prefixes:
         inside = None if inside is None else strip_prefix(prefix, inside)
     return inside
-
-
-def _required_meta(ctx: ServerContext) -> dict[str, Any]:
-    """Return the `_meta` of requests that the proxy sends itself."""
-    return {key: value for key, value in ctx.meta.items() if key != "progressToken"}

@@ -35,6 +35,8 @@ _log: Final = logging.getLogger(__name__)
 
 _LOG_LEVEL: Final = f"{META}logLevel"
 _CAPABILITIES: Final = f"{META}clientCapabilities"
+_OPEN_SECONDS: Final = 120.0  # A command may have to be installed first.
+_CHANGE_PAUSE: Final = 0.5  # Seconds between two notifications of a changed list, however often a target sends one.
 _OWN_META: Final = (META, "progressToken")
 _LISTS: Final = {
     "on_tool_list_changed": "tools",
@@ -86,7 +88,11 @@ class Upstream:
                     handlers[row.method] = partial(self._handle_request, row)
                 elif isinstance(row, Notification) and row.name == "on_logging_message":
                     handlers[row.method] = partial(self._handle_log, row)
-            await client.__aenter__()
+            async with asyncio.timeout(_OPEN_SECONDS):
+                await client.__aenter__()
+        except TimeoutError as error:
+            message = f"the target of the proxy {self._proxy!r} has not answered within {_OPEN_SECONDS:g} s"
+            raise JSONRPCError(INTERNAL_ERROR, message) from error
         except (MCPError, OSError) as error:
             message = f"the target of the proxy {self._proxy!r} cannot be reached: {error or type(error).__name__}"
             raise JSONRPCError(INTERNAL_ERROR, message) from error
@@ -243,6 +249,12 @@ class Upstream:
             task.cancel()
             await asyncio.wait([task])
 
+    def unwatch(self) -> None:
+        """End all subscriptions to resources."""
+        subscriptions, self._subscriptions = self._subscriptions, {}
+        for _, task in subscriptions.values():
+            task.cancel()
+
     async def _watch_resource(self, subscription: Any, uri: str, outside: str) -> None:
         try:
             async for change in subscription:
@@ -257,10 +269,15 @@ class Upstream:
     async def _watch_lists(self, client: Any, front: SessionFront) -> None:
         """Pass changes of the target's lists to the client, while the connection is open."""
         names = {row.method: _LISTS[row.name] for row in client.revision.rows if row.name in _LISTS}
+        loop, quiet_until = asyncio.get_running_loop(), dict[str, float]()
         try:
             async with client.listen() as changes:
                 async for change in changes:
-                    await front.list_changed(names[change.method])
+                    kind, now = names[change.method], loop.time()
+                    if now < quiet_until.get(kind, now):  # Changes that come meanwhile are read as one.
+                        await asyncio.sleep(quiet_until[kind] - now)
+                    await front.list_changed(kind)
+                    quiet_until[kind] = loop.time() + _CHANGE_PAUSE
         except MCPError as error:
             _log.debug("the subscription of %r to the lists of its target ended: %s", self._proxy, error)
 

@@ -10,7 +10,15 @@ from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, Unpa
 from urllib.parse import quote
 
 from ...aio.trio_programs.trio_tasks import is_trio_task
-from ...errors import ConnectionClosedError, LocalError, MCPError, ProtocolViolationError
+from ...endpoint.list_limits import MAX_ITEMS
+from ...errors import (
+    ConnectionClosedError,
+    LocalError,
+    MCPError,
+    ProtocolViolationError,
+    RemoteError,
+    RequestTimeoutError,
+)
 from ...protocol.uris import spelled
 from ...usage.keywords import checked
 from ...usage.rules import FUNCTION, MAPPING, Rule
@@ -22,6 +30,8 @@ from .configuration import Configuration, client_of_entry, read_entries
 _log: Final = logging.getLogger(__name__)
 
 ClientT = TypeVar("ClientT", bound=BaseClient)
+
+_LIST_SECONDS: Final = 30.0  # For all pages of a list of one server: the others are not kept waiting for longer.
 
 OnServerClose: TypeAlias = Callable[[str, ConnectionClosedError | None], Awaitable[None] | None]
 OnServerError: TypeAlias = Callable[[str, Exception], Awaitable[None] | None]
@@ -161,14 +171,25 @@ class BaseMultiClient(Generic[ClientT]):
 
     async def _list(self, server: str, iterator: str) -> list[Any]:
         items: AsyncIterator[Any] = getattr(self.clients[server], iterator)()
+        listed: list[Any] = []
         try:
-            return [_with_prefix(server, item) async for item in items]
+            async with asyncio.timeout(_LIST_SECONDS):
+                async for item in items:
+                    if len(listed) == MAX_ITEMS:
+                        raise RemoteError(f"the list has more than {MAX_ITEMS:,} items")
+                    listed.append(_with_prefix(server, item))
+            return listed
+        except TimeoutError:
+            self._left_out(server, RequestTimeoutError(f"the list has not ended within {_LIST_SECONDS:g} s"))
         except ProtocolViolationError as error:  # The server declares no such list.
             _log.debug("the server %r: %s", server, error)
         except MCPError as error:
-            self.errors[server] = error
-            _log.warning("the list of the server %r is left out: %s", server, error)
+            self._left_out(server, error)
         return []
+
+    def _left_out(self, server: str, error: MCPError) -> None:
+        self.errors[server] = error
+        _log.warning("the list of the server %r is left out: %s", server, error)
 
     async def _call(self, method: str, /, **arguments: Any) -> Any:
         """Call a method of the client whose prefix the name or the URI has."""

@@ -8,9 +8,12 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ...usage.shortened import shortened
+
 _MAX_CALLS: Final = 200
+_MAX_RUNNING: Final = 1000  # Calls that run and are shown.
 _MAX_LINES: Final = 100
-_MAX_LINE: Final = 500  # Characters.
+_MAX_LINE: Final = 500  # Characters, as long texts of calls and losses have a limit.
 _MAX_KINDS: Final = 200
 _LOSSES: Final = "mcp_runtime.versions.conversion.report"
 _LOG: Final = "mcp_runtime.gateway"
@@ -45,17 +48,19 @@ class RecentRecords(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Count a loss by its rule, or add a line."""
         if record.name == _LOSSES:
-            rule = str(record.args[1]) if isinstance(record.args, tuple) and len(record.args) > 1 else ""
+            rule = shortened(str(record.args[1])) if isinstance(record.args, tuple) and len(record.args) > 1 else ""
             if rule in self.losses or len(self.losses) < _MAX_KINDS:
                 self.losses[rule] = self.losses.get(rule, 0) + 1
             return
-        text = record.getMessage()[:_MAX_LINE]
+        text = shortened(record.getMessage(), _MAX_LINE)
         self.lines.append({"time": record.created, "level": record.levelname, "text": text})
 
-    def call_began(self, fields: Mapping[str, Any]) -> int:
-        """Note a call that runs, and return its number."""
+    def call_began(self, fields: Mapping[str, str]) -> int:
+        """Note a call that runs, and return its number. Long texts are shortened."""
         self._last += 1
-        self.running[self._last] = {"number": self._last, "time": time.time(), **fields}
+        if len(self.running) < _MAX_RUNNING:
+            shown = {key: shortened(text) for key, text in fields.items()}
+            self.running[self._last] = {"number": self._last, "time": time.time(), **shown}
         return self._last
 
     def call_ended(self, number: int, **fields: Any) -> None:

@@ -197,11 +197,14 @@ class SchemaReader:
         described = marks(raw)
         if "$ref" in raw:
             return described | {"$ref": REF + self._target(raw["$ref"])}
+        parts = raw.get("allOf", ())
+        if len(parts) == 1 and not raw.keys() & {"properties", *_UNIONS}:
+            return described | self.schema(parts[0], place)
         if kinds_of(raw) in ((), ("object",)) and self._has_properties(raw):
             return described | self._composed(raw, place)
         if "const" in raw or "enum" in raw or "type" in raw:
             return described | self._plain(raw, place)
-        for part in raw.get("allOf", ()):
+        for part in parts:
             if shape := self._without_marks(part, self.schema(part, place)):
                 return described | shape
         union = next((raw[key] for key in _UNIONS if key in raw), None)

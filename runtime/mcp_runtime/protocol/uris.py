@@ -84,6 +84,10 @@ def tidy_uri(uri: str, *, folds_host: bool = False) -> str:
 
     `folds_host` writes the host in lower case as well, and leaves out a port that its scheme has by default.
     """
+    return (_cached_tidy if len(uri) <= _KEPT else _tidy)(uri, folds_host)
+
+
+def _tidy(uri: str, folds_host: bool) -> str:
     scheme, separator, rest = uri.partition(":")
     if not separator or not _SCHEME.fullmatch(scheme):
         return spelled(uri)
@@ -92,6 +96,9 @@ def tidy_uri(uri: str, *, folds_host: bool = False) -> str:
         end = next((index for index in range(2, len(rest)) if rest[index] in "/?#"), len(rest))
         rest = f"//{_authority(scheme.lower(), rest[2:end])}{rest[end:]}"
     return f"{scheme.lower()}{separator}{rest}"
+
+
+_cached_tidy = lru_cache(maxsize=128)(_tidy)
 
 
 def _key(uri: str) -> str:

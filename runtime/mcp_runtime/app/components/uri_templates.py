@@ -33,6 +33,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _SPELLED_HOST: Final = re.compile(r"[^:{]+://[^/?#{]*(?:$|[/?#]|\{[/?#])")  # Compared without its case.
 _PATH_PARAMETER: Final = re.compile(r";([^;/?#=]*)(=[^;/?#]*)?")
 _HELD: Final = re.compile(r"\x00(\d+)\x00")
+_ENDS: Final = {";": "/?#;", "?": "&#", "&": "&#"}  # What can stand after a value that has a name.
 _SEPARATORS: Final = {"": ",", "+": ",", "/": "/", ".": "."}
 _MAX_LENGTH: Final = 8192  # Characters of a URI.
 _MAX_SHOWN: Final = 200  # Characters of a URI in a message.
@@ -72,6 +73,8 @@ class URITemplate:
             raise LocalError(
                 f"resource(): {text!r} is not a resource URI: it has no scheme: write {f'data://{text}'!r}"
             )
+        if "\0" in text:
+            raise LocalError(f"resource(): {text!r} is not a resource URI: it has a NUL character; remove it")
         parsed = _Parser(text)
         self._before, self._places = parsed.before, parsed.places
         self._path_parameters = parsed.path_parameters
@@ -265,6 +268,7 @@ class _Parser:
         self.optional: list[str] = []
         self.has_query = False
         self._section = "path"
+        self._last = ""  # The operator of the expression before what is read.
         self._held: list[_Variable] = []  # Variables of the query that the template names: `?ref={x}`.
         self._query_text = ""
         pieces = _EXPRESSION.split(text)
@@ -277,6 +281,7 @@ class _Parser:
                 )
             else:
                 self._literal(piece)
+                self._last = self._last if piece == "" else ""
         self._read_query()
         if len({*self.names}) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
@@ -290,6 +295,10 @@ class _Parser:
     # ---- texts ------------------------------------------------------------------------------------------------------
 
     def _literal(self, text: str) -> None:
+        if text and self._last in _ENDS and text[0] not in _ENDS[self._last]:
+            raise self._error(
+                f"{text!r} would be a part of the value before it: begin it with one of {_ENDS[self._last]}"
+            )
         if self._section == "path":
             text, mark, rest = _cut(text)
             self._add_literal(text)
@@ -322,6 +331,9 @@ class _Parser:
         match = _OPERATOR.fullmatch(inner)
         assert match is not None, "the operator may be absent"
         operator, names = match.groups()
+        if self._last == ";" and operator in ("", "+", "."):
+            raise self._error(f"{{{inner}}} would be a part of the value before it: write / between them")
+        self._last = operator
         variables: list[_Variable] = []
         for text in names.split(","):
             named = _VARIABLE.fullmatch(text)

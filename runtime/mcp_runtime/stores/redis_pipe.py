@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 
 from ..aio.eager import ResultFuture, pending_future
+from ..errors import LocalError, MCPError
 from .command_batches import CommandBatches, SingleCommands
 from .primitives import StoreClosedError, StoreUnavailableError
 from .tracked_records import CACHE, TRACK, TrackedRecords
@@ -16,6 +17,9 @@ from .tracked_records import CACHE, TRACK, TrackedRecords
 _SECONDS: Final = 10.0  # Seconds for Redis to answer, where the client has no limit of its own.
 
 Command = tuple[Any, ...]
+
+
+_REFUSED: Final = {"cluster": "a Redis Cluster", "sentinel": "a Sentinel"}
 
 
 class IncompleteReplyError(Exception):
@@ -47,6 +51,8 @@ class RedisPipe(asyncio.Protocol):
         self._connecting: asyncio.Task[None] | None = None
         self._received = b""
         self._is_flushing = self._is_closed = False
+        self._greeting: asyncio.Future[Any] | None = None  # The answer to HELLO, while it is awaited.
+        self._refusal: LocalError | None = None  # Why this Redis cannot be used at all.
         self._singles = SingleCommands()
         self._watching: asyncio.TimerHandle | None = None
         self._answers = self._answers_before = self._silences = 0
@@ -76,6 +82,8 @@ class RedisPipe(asyncio.Protocol):
     def _queue(self, command: Command) -> ResultFuture[Any]:
         if self._is_closed:
             raise StoreClosedError("the store is closed")
+        if self._refusal is not None:
+            raise self._refusal
         future = pending_future(asyncio.get_running_loop())
         self._unsent.append((command, future))
         return future
@@ -150,8 +158,21 @@ class RedisPipe(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         commands = [*TRACK, *(("SCRIPT", "LOAD", script) for script in self._scripts)]
         self._unsent[:0] = [(command, pending_future(loop)) for command in commands]
+        self._greeting = self._unsent[0][1]
         self._unsent[len(TRACK) - 1][1].add_done_callback(self._begin_tracking)
         self._flush()
+
+    def _check_mode(self, reply: Any) -> None:
+        """Refuse all commands if this is no single Redis, nor a primary that a Sentinel has named."""
+        self._greeting = None
+        mode = _mode_of(reply) if isinstance(reply, list) else ""
+        if mode in _REFUSED:
+            text = f"the store is {_REFUSED[mode]}, which is not supported: write the URL of a Redis"
+            self._refusal = LocalError(text)
+            sent, self._sent = self._sent, deque()
+            self._fail(self._refusal, sent)
+            if self._transport is not None:
+                self._transport.abort()
 
     def _begin_tracking(self, answer: asyncio.Future[Any]) -> None:
         is_refused = answer.exception() is not None  # Redis is too old, or does not allow it to this user.
@@ -183,6 +204,8 @@ class RedisPipe(asyncio.Protocol):
 
     def _answer(self, future: ResultFuture[Any], reply: Any) -> None:
         self._answers += 1
+        if future is self._greeting:
+            self._check_mode(reply)
         if self.records.reads:
             self.records.answer(future, reply)
         if not isinstance(reply, StoreUnavailableError):
@@ -200,10 +223,13 @@ class RedisPipe(asyncio.Protocol):
         self._transport = self._former = self._connection = None
         self.records.end()
         sent, self._sent = self._sent, deque()
+        if self._refusal is not None:
+            unsent, self._unsent = self._unsent, []
+            return self._fail(self._refusal, [*sent, *(future for _, future in unsent)])
         self._fail(StoreUnavailableError(f"Redis: the connection was lost{f': {exc}' if exc else ''}"), sent)
         self._flush()
 
-    def _fail(self, error: StoreUnavailableError, futures: Sequence[asyncio.Future[Any]]) -> None:
+    def _fail(self, error: MCPError, futures: Sequence[asyncio.Future[Any]]) -> None:
         for future in futures:
             if not future.done():
                 future.set_exception(error)
@@ -220,6 +246,12 @@ class RedisPipe(asyncio.Protocol):
             self._transport.abort()
         elif self._sent:
             self._watching = loop.call_later(self._seconds / 2, self._watch)
+
+
+def _mode_of(greeting: Sequence[Any]) -> str:
+    """Return the mode of a Redis from its answer to HELLO, names and values in turn."""
+    values = dict(zip(greeting[::2], greeting[1::2], strict=False))
+    return str(values.get(b"mode", b""), "ascii", "replace")
 
 
 def unavailable(error: Exception) -> StoreUnavailableError:

@@ -103,7 +103,13 @@ class RedisStore:
             raise LocalError(
                 f"RedisStore() needs a client of redis-py: RedisStore(redis.asyncio.Redis(…)), not {client!r}"
             )
-        self._client, self._prefix = client, prefix
+        if hasattr(client, "nodes_manager"):
+            raise LocalError(
+                "RedisStore() does not support Redis Cluster: the keys of one command may be on several machines. "
+                "Use a single Redis, or Sentinel: RedisStore(Sentinel([…]).master_for(…))"
+            )
+        self._client = client
+        self._prefix = prefix
         self._commands = RedisPipe(client, _SCRIPTS, CommandBatches[Command](self._send))
         self._receivers: dict[str, list[ReceiveHint]] = {}
         self._pubsub: Any = None
@@ -170,12 +176,8 @@ class RedisStore:
     async def drop(self, *streams: str) -> None:
         """Delete streams."""
         names = [self._prefix + stream for stream in streams]
-        if not names:
-            return
-        if hasattr(self._client, "connection_pool"):
+        if names:
             await self._run("UNLINK", *names)
-        else:  # In a cluster they are on several machines.
-            await asyncio.gather(*(self._commands.add(("UNLINK", name)) for name in names))
 
     async def publish(self, channel: str, message: bytes) -> None:
         """Pass a message to the processes that are subscribed to a channel."""

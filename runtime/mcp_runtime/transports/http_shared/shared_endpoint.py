@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...aio.shared_work import SharedWork
+from ...errors import MCPError
 from ...http.asgi import Send
 from ...session.interfaces import Candidate, Service, SessionSharing, TaskQueue
 from ...stores.primitives import Store, StoreUnavailableError
-from ...stores.retrying_store import retry
 from ..http_server.http_limits import HTTPLimits
 from ..http_server.responders import SessionResponder
 from ..http_server.sessions import SessionStore
@@ -23,7 +24,9 @@ from .shared_legacy_sse import SharedLegacySSEHandler
 from .shared_stateful import SharedStatefulHandler
 from .worker import Worker
 
-_START_SECONDS: Final = 20.0  # Seconds for which a worker that starts waits for the store.
+_log: Final = logging.getLogger(__name__)
+
+_AGAIN_SECONDS: Final = 0.5  # Seconds between two attempts of a process that has started to reach its store.
 _POLL_SECONDS: Final = 15.0  # Seconds between two looks for changes whose hints were lost.
 
 
@@ -46,6 +49,7 @@ class SharedEndpoint:
         self._keys = SharedKeys(self.worker)
         self.worker.on_loss(self._use_keys)
         self._opening: SharedWork[None] = SharedWork("connecting to the store")
+        self._starting: asyncio.Task[None] | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self.is_open = False
 
@@ -89,8 +93,25 @@ class SharedEndpoint:
             await self._opening.run(self._open)
 
     async def start(self) -> None:
-        """Connect to the store, and wait for one that cannot be reached yet. Raises StoreUnavailableError."""
-        await retry(self.open, _START_SECONDS)
+        """Connect to the store. If it cannot be reached yet, log why, and go on trying: meanwhile the process answers
+        probes, and refuses requests."""
+        try:
+            await self.worker.store.store.get(self.worker.key("keys"))  # It fails at once; `open` tries for a while.
+            await self.open()
+        except StoreUnavailableError as error:
+            _log.warning("the store cannot be reached yet, and requests get 503 until it can: %s", error)
+            self._starting = asyncio.get_running_loop().create_task(self._start_later())
+
+    async def _start_later(self) -> None:
+        while not self.is_open:
+            await asyncio.sleep(_AGAIN_SECONDS)
+            try:
+                await self.open()
+            except StoreUnavailableError as error:
+                _log.debug("the store cannot be reached yet: %s", error)
+            except MCPError as error:
+                return _log.error("the store cannot be used: %s", error)
+        _log.warning("the store can be reached now")
 
     async def serve(self, send: Send) -> bool:
         """Connect to the store for a request. Return False if the request was answered: it cannot be reached."""
@@ -137,6 +158,8 @@ class SharedEndpoint:
 
     async def close(self) -> None:
         """Store what is still to be stored, and leave the store."""
+        if self._starting is not None:
+            self._starting.cancel()
         if self._refreshing is not None:
             self._refreshing.cancel()
         if self._queue is not None:

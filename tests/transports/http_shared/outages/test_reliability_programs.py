@@ -49,6 +49,16 @@ def test_nothing_is_lost_when_workers_are_killed_and_redis_goes_away(store: str)
 
 
 @pytest.mark.deadline(120)
+@pytest.mark.parametrize("store", STORES)
+def test_nothing_is_lost_when_the_machine_sleeps_and_the_store_loses_what_it_has(store: str) -> None:
+    """But what nobody has read when the store loses it, which is counted apart."""
+    options = ("--instants", "4", "--seed", "3", "--clients", "3", "--workers", "2", "--pause", "6")
+    counted = report("kills.py", "--store", store, *options, "--kinds", "sleep", "loss")
+    assert {*counted["injected"]} == {"sleep", "loss"}
+    assert counted["counts"]["calls that were answered"] > 0
+
+
+@pytest.mark.deadline(120)
 @pytest.mark.skipif(find_spec("docket") is None, reason="docket is not installed (pip install pydocket)")
 @pytest.mark.parametrize("store", STORES[1:])
 def test_no_repeatable_task_is_lost_when_workers_are_killed(store: str, monkeypatch: pytest.MonkeyPatch) -> None:

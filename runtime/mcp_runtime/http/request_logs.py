@@ -23,14 +23,15 @@ _SECRET: Final = re.compile(
     r"(b?'(?:set-cookie|authorization|proxy-authorization|mcp-session-id|location)', b?)(?:'[^']*'|\"[^\"]*\")", re.I
 )
 
-_is_ours: Final[ContextVar[bool]] = ContextVar("a request of mcp_runtime", default=False)
+IS_OURS: Final[ContextVar[bool]] = ContextVar("a request of mcp_runtime", default=False)
+"""True in a task while it sends a request of this package."""
 
 
 class _WithoutSecrets(logging.Filter):
     """Takes what may be secret out of the records of our requests."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not _is_ours.get():
+        if not IS_OURS.get():
             return True
         if isinstance(record.args, tuple):
             record.args = tuple(_redacted(value) for value in record.args)
@@ -39,19 +40,18 @@ class _WithoutSecrets(logging.Filter):
         return True
 
 
-_FILTER: Final = _WithoutSecrets()
+for _name in (*_LIBRARIES, *_TRANSPORTS):
+    logging.getLogger(_name).addFilter(_WithoutSecrets())
 
 
 @contextmanager
 def without_secrets_in_logs() -> Iterator[None]:
     """Keep secrets of the requests that are sent meanwhile, in this task, out of the logs of the HTTP library."""
-    for name in (*_LIBRARIES, *_TRANSPORTS):
-        logging.getLogger(name).addFilter(_FILTER)  # A filter that a logger has already is not added again.
-    token = _is_ours.set(True)
+    token = IS_OURS.set(True)
     try:
         yield
     finally:
-        _is_ours.reset(token)
+        IS_OURS.reset(token)
 
 
 def _redacted(value: object) -> object:

@@ -36,6 +36,7 @@ from .models import PreSerialized, Read, format_validation_error, is_object, rea
 from .revision import (
     INPUT_RESPONSES,
     META,
+    NAMED_VERSION,
     OPPOSITE,
     CapabilityRequirement,
     Direction,
@@ -67,13 +68,14 @@ class Connection:
     None if the requests come from independent clients, whose ids may collide. `last_id` is the last id of `next_id`.
     `read_params` returns what reads the params of a message, `receivable` has the rows of the messages that may be
     received now, `pending` the requests without a response. `elsewhere` returns the event of a message that is of
-    another protocol version; it is None on a connection that has one version. `report_left_out` is called with the
+    another protocol version; it is None on a connection that has one version. `own_version` is what requests name that
+    are certainly of this one: they do not pass it. `report_left_out` is called with the
     parts of a message that are left out because they cannot be read; if it is None, messages are validated strictly.
     """
 
     __slots__ = ("revision", "side", "local_capabilities", "remote_capabilities", "result_meta", "in_flight", "phase",
-                 "initialize_row", "last_id", "pending", "read_params", "receivable", "elsewhere", "report_left_out",
-                 "_sendable")  # fmt: skip
+                 "initialize_row", "last_id", "pending", "read_params", "receivable", "elsewhere", "own_version",
+                 "report_left_out", "_sendable")  # fmt: skip
 
     def __init__(self, revision: Revision, side: Side, local_capabilities: Capabilities) -> None:
         """Create one side of a new connection, in the first phase of the revision's lifecycle."""
@@ -81,6 +83,7 @@ class Connection:
         self.side: Side = side
         self.read_params: Callable[[Sent], Read] = read_as_model
         self.elsewhere: Callable[[jsonrpc.Message | list[jsonrpc.Message]], Event | None] | None = None
+        self.own_version: object = None
         self.report_left_out: ReportLeftOut | None = None
         self.remote_capabilities: Capabilities = {}
         self.result_meta, self.last_id, self.pending = b"", 0, _NO_REQUESTS
@@ -97,6 +100,7 @@ class Connection:
         copy._sendable, copy.receivable, copy.initialize_row = self._sendable, self.receivable, self.initialize_row
         copy.in_flight, copy.pending, copy.last_id = _NO_IDS, _NO_REQUESTS, 0
         copy.elsewhere = None
+        copy.own_version = None
         return copy
 
     def enter_phase(self, phase: Phase) -> None:
@@ -253,10 +257,17 @@ class Connection:
 
     def receive_message(self, message: jsonrpc.Message | list[jsonrpc.Message], in_batch: bool = False) -> Event:
         """Return the event of a decoded message, or of a decoded batch."""
-        if self.elsewhere is not None and not in_batch and (event := self.elsewhere(message)) is not None:
-            return event
+        elsewhere = None if in_batch else self.elsewhere
         if isinstance(message, RequestMessage):  # Requests are the most frequent messages, and `match` is slower.
+            if elsewhere is not None:
+                # Read here: a function that nearly all requests do not need would cost each of them two percent.
+                meta = None if message.params is None else message.params.get("_meta")
+                named = meta.get(NAMED_VERSION) if type(meta) is dict else meta
+                if named != self.own_version and (event := elsewhere(message)) is not None:
+                    return event
             return self._received_request(message, in_batch)
+        if elsewhere is not None and (event := elsewhere(message)) is not None:
+            return event
         match message:
             case ResultMessage() | ErrorMessage():
                 return self._received_response(message)

@@ -26,6 +26,9 @@ RecordT = TypeVar("RecordT")
 
 # The prefix of the protocol's reserved keys in `_meta`.
 META: Final = "io.modelcontextprotocol/"
+NAMED_VERSION: Final = (
+    f"{META}protocolVersion"  # The member of `_meta` by which each stateless request names its version.
+)
 INPUT_RESPONSES: Final = "inputResponses"  # The property of params with the results of input requests.
 
 OPPOSITE: Final[Mapping[Direction, Direction]] = {

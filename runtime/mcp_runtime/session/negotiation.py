@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from pydantic_core import from_json
 
 from ..protocol.events import MessageRejected, RequestReceived
 from ..protocol.framing import OversizedMessage
 from ..protocol.models import is_object
-from ..protocol.revision import META, Handshake, Revision
+from ..protocol.revision import NAMED_VERSION, Handshake, Revision
 from .interfaces import Candidate, Service, Transport
 
 T = TypeVar("T")
-VERSION: Final = f"{META}protocolVersion"
 
 
 class LazyCandidate(Generic[T]):
@@ -47,7 +46,7 @@ def newest(candidates: Sequence[Candidate[T]]) -> Candidate[T]:
 def version_of(params: object) -> str | None:
     """Return the protocol version that the params of a message name: each of a stateless lifecycle does."""
     meta = params.get("_meta") if is_object(params) else None
-    version = meta.get(VERSION) if is_object(meta) else None
+    version = meta.get(NAMED_VERSION) if is_object(meta) else None
     return version if version is None or isinstance(version, str) else ""
 
 

@@ -27,9 +27,9 @@ from ..protocol.jsonrpc import (
     error,
 )
 from ..protocol.models import is_object
-from ..protocol.revision import Handshake, Notification
+from ..protocol.revision import NAMED_VERSION, Handshake, Notification
 from .interfaces import Candidate, Dispatcher, Reply, Service
-from .negotiation import VERSION, initialize_methods, newest, version_of
+from .negotiation import initialize_methods, newest, version_of
 from .session import Session
 
 _log: Final = logging.getLogger(__name__)
@@ -63,6 +63,7 @@ class ServedVersions:
         """Let messages of other versions that this session reads be served in those."""
         self._session = session
         session.connection.elsewhere = self._redirect
+        session.connection.own_version = self._own
 
     async def end(self) -> None:
         """End the sessions, as the first one has ended."""
@@ -143,6 +144,7 @@ class ServedVersions:
         other = self._others.get(key)
         if other is None:
             service = self._service(key)
+            self._session.connection.own_version = self  # Nothing equals it: ids may be those of other versions.
             other = self._others[key] = _OtherVersion(service, partial(self._make_session, service))
             if service.origin is self._first.origin:
                 other.begin(self._state)
@@ -227,7 +229,7 @@ class _OtherVersion:
 
 def is_named(meta: object, version: str) -> bool:
     """Return True if the metadata of a request names this version."""
-    return is_object(meta) and meta.get(VERSION) == version
+    return is_object(meta) and meta.get(NAMED_VERSION) == version
 
 
 def is_in_flight(session: Session, id: Any) -> bool:

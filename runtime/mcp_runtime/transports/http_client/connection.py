@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 from ...errors import ConnectionClosedError, HTTPStatusError, InvalidResponseError, LocalError
 from ...http.client_rules import REVISION_EXTENSION, NegotiatedRevision
 from ...http.headers import EVENT_STREAM, media_type
-from ...http.request_logs import without_secrets_in_logs
+from ...http.request_logs import IS_OURS, without_secrets_in_logs
 from ...http.retries import FIRST_REFUSAL, MAX_ATTEMPTS, seconds_to_wait
 from ...http.urls import may_follow_redirect, origin, redact_url
 from ...protocol.framing import MAX_MESSAGE_BYTES
@@ -180,8 +180,11 @@ class HTTPConnection:
         request.extensions[REVISION_EXTENSION] = self.negotiated
         if self.options.auth is not None:
             return await self._send_authorized(request, self.options.auth)
-        with without_secrets_in_logs():
+        ours = IS_OURS.set(True)  # As `without_secrets_in_logs`, for each call.
+        try:
             return await self._client.send(request, stream=True, follow_redirects=False)
+        finally:
+            IS_OURS.reset(ours)
 
     async def _send_authorized(self, request: httpx2.Request, auth: httpx2.Auth) -> httpx2.Response:
         """Send a request through the authentication flow, which may repeat it, and return the last response."""

@@ -106,7 +106,7 @@ class LineTransport(ABC):
             return
         outermost, self._delivering = not self._delivering, True
         try:
-            while self._ready and not self._paused and (self._reads_on or self._ended):
+            while self._ready and not self._paused and (self._has_room or self._reads_on or self._ended):
                 self._deliver(self._ready.popleft())
                 if len(self._unsent) > HIGH_WATER:
                     self._flush()

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 _MAX_DECODINGS: Final = 2  # A receiver may decode a path once more than it should, rarely twice.
 _SEPARATOR: Final = re.compile(r"[/\\]")
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
+_HARMLESS: Final = re.compile(r"[^%/\\.:\0]+")
 _ROOT: Final = re.compile(r"(?:[A-Za-z]:)?[/\\]")
 
 
@@ -37,6 +38,8 @@ def leaves_directory(value: str, spans: bool) -> bool:
     That is a value with a `.` or `..` segment, a NUL character, or the root of a file system. A value that may span
     several segments (`spans`) is a path: it may not be empty either, and may not have a drive.
     """
+    if value and _HARMLESS.fullmatch(value):
+        return False
     return has_traversal(value) or (is_absolute(value) if spans else any(map(_ROOT.match, _decodings(value))))
 
 

@@ -100,15 +100,23 @@ class URITemplate:
 
         Raises JSONRPCError (invalid params) for a value that leads out of its directory, such as `..`.
         """
-        matched = self._match(uri)
-        return None if matched is None else matched[0]
+        values: dict[str, Value] = {}
+        return None if self._read(uri, values) is None else values
 
     def written_as(self, uri: str) -> str:
         """Return a URI that matches, with what the template spells out spelled as in the template."""
-        matched = self._match(uri)
-        return uri if matched is None else matched[1]
+        raw = self._read(uri, {})
+        if raw is None:
+            return uri
+        if self._path_parameters:  # They may stand anywhere in the path.
+            return tidy_uri(uri)
+        texts = (text + place.written for place, text in zip(self._places, raw, strict=True))
+        base, _, fragment = tidy_uri(uri).partition("#")
+        _, mark, query = base.partition("?") if self._has_query else ("", "", "")
+        return self._before + "".join(texts) + mark + query + (f"#{fragment}" if self._fragment else "")
 
-    def _match(self, uri: str) -> tuple[dict[str, Value], str] | None:
+    def _read(self, uri: str, values: dict[str, Value]) -> list[str] | None:
+        """Add the values of a URI. Return the text of each variable of the path, None if the URI does not match."""
         if len(uri) > _MAX_LENGTH:
             return None
         base, _, fragment = tidy_uri(uri, folds_host=self._folds_host).partition("#")
@@ -117,17 +125,16 @@ class URITemplate:
             if not (self._places and self._places[-1].variable.operator == "+"):
                 return None
             path, query = base, ""  # RFC 6570 allows a question mark in the value of `{+x}`.
-        values: dict[str, Value] = {}
         if self._path_parameters:
             path = self._without_parameters(path, values, uri)
         raw = self._split_path(path)
-        if raw is None or not self._read_query(query, values, uri) or not self._read_fragment(fragment, values, uri):
+        if raw is None:
             return None
-        written = self._before
         for place, text in zip(self._places, raw, strict=True):
             values[place.variable.name] = self._value(place.variable, [text], uri)
-            written += text + place.written
-        return values, written + (f"?{query}" if query else "") + (f"#{fragment}" if self._fragment else "")
+        if self._has_query and not self._read_query(query, values, uri):
+            return None
+        return raw if self._fragment is None or self._read_fragment(fragment, values, uri) else None
 
     # ---- the path ---------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
@@ -15,6 +17,9 @@ from ..usage.keywords import keywords_of, refuse_unknown
 from ..usage.rules import COUNT, FLAG, FUNCTION, HOST, MAPPING, PORT, Rule, are_texts, check_values, is_items, shown
 from .settings import ASGISettings, HTTPServerSettings, StdioServerSettings
 
+_log: Final = logging.getLogger(__name__)
+
+_PROCESSES: Final = "WEB_CONCURRENCY"  # How many processes uvicorn and gunicorn start for an application.
 _TRANSPORTS: Final = {"stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse"}
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/]+")
 
@@ -113,6 +118,7 @@ def check_asgi(settings: Mapping[str, Any]) -> None:
     refuse_unknown("asgi", settings, keywords_of(ASGISettings) | {"revisions"})
     check_values("asgi", settings, _RULES)
     _check_store("asgi", settings)
+    check_processes(settings.get("store"))
 
 
 def _check_store(function: str, settings: Mapping[str, Any]) -> None:
@@ -120,6 +126,36 @@ def _check_store(function: str, settings: Mapping[str, Any]) -> None:
         from ..stores.store_urls import open_store
 
         open_store(function, settings["store"])  # It connects with its first command.
+    workers = settings.get("workers", 1)
+    if workers > 1 and settings.get("store") == "memory":
+        raise LocalError(
+            f'{function}(): workers={workers} need a store that they share, and "memory" is that of one process: write '
+            'store="sqlite:///FILE" or store="redis://HOST", or leave out store= for a temporary SQLite file'
+        )
+    uvicorn: Any = settings.get("uvicorn") or {}
+    if (processes := uvicorn.get("workers")) not in (None, 1):
+        raise LocalError(
+            f"{function}(): uvicorn={{'workers': {processes}}} starts no processes: write {function}(\"http\", "
+            f"workers={processes})"
+        )
+
+
+def check_processes(store: object) -> None:
+    """Warn if other processes serve the same application without a store that they share.
+
+    Raises LocalError if the application names the store of one process.
+    """
+    number = os.environ.get(_PROCESSES, "")
+    if not number.isdecimal() or int(number) < 2 or store not in (None, "memory"):
+        return
+    remedy = 'write store="sqlite:///FILE" or store="redis://HOST"'
+    if store == "memory":
+        raise LocalError(
+            f'asgi(): {_PROCESSES}={number} starts several processes, and "memory" is the store of one: {remedy}'
+        )
+    _log.warning(
+        "%s=%s: if several processes serve this application, they need a store: %s", _PROCESSES, number, remedy
+    )
 
 
 def stdio_limit(function: str, max_bytes: int = MAX_MESSAGE_BYTES) -> SizeLimit:

@@ -41,6 +41,7 @@ class Serving(Generic[ServerT]):
     icons: Sequence[Any] | None
     website_url: str | None
     _routes: list[Any]
+    _names_memory: bool  # Whether the constructor has got `store="memory"`, which is the store of one process.
     _on_duplicate: OnDuplicate
     _dereferences: bool
     _session_manager: SessionManager | None = None
@@ -59,6 +60,7 @@ class Serving(Generic[ServerT]):
         """Set the identity and the settings of the app."""
         self.name, self.version, self.instructions = name, version, instructions
         values: dict[str, Any] = dict(keywords)
+        self._names_memory = values.get("store") == "memory"
         self.settings = ServerSettings(**take_settings(values))
         self._routes = []
         self._on_duplicate = values.get("on_duplicate", "error")
@@ -139,7 +141,8 @@ class Serving(Generic[ServerT]):
 
         The keywords are those of `Server.asgi`. Raises TypeError for an unknown keyword.
         """
-        merged: Any = {**self.settings.asgi_settings(), "routes": self._routes, **settings}
+        named = {"store": "memory"} if self._names_memory and self.settings.store == "memory" else {}
+        merged: Any = {**named, **self.settings.asgi_settings(), "routes": self._routes, **settings}
         return self.server.asgi(revisions=revisions, **merged)
 
     # ---- the names of the official SDK and of FastMCP ---------------------------------------------------------------
@@ -241,7 +244,9 @@ class Serving(Generic[ServerT]):
             from ...stores.store_urls import open_store
 
             open_store("run", keywords["store"])  # It connects with its first command.
+        given = {"store": keywords["store"]} if "store" in keywords else {}
         settings = self._with(keywords)
         settings.configure_logging()
         address = {"host": settings.host, "port": settings.port, "path": settings.path}
-        return {**address, **settings.asgi_settings(), "routes": self._routes, **keywords}
+        named = {"store": "memory"} if self._names_memory and settings.store == "memory" else {}
+        return {**address, **named, **settings.asgi_settings(), "routes": self._routes, **given, **keywords}

@@ -1,0 +1,58 @@
+"""The store of one process is refused for several, with the line to write."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from support.endpoints import Rev
+
+from mcp_generated import App, LocalError
+
+MEMORY = r'workers=4 need a store that they share.*store="sqlite:///FILE"'
+
+
+def server() -> Any:
+    return type("Served", (Rev("2026-07-28").package.Server,), {})(name="a", version="1")
+
+
+@pytest.mark.parametrize("transport", ["http", "sse"])
+def test_workers_with_the_store_memory_are_refused(transport: Any) -> None:
+    with pytest.raises(LocalError, match=MEMORY):
+        App("a").run(transport, port=0, workers=4, store="memory")
+    with pytest.raises(LocalError, match=MEMORY):
+        App("a", store="memory").run(transport, port=0, workers=4)
+    with pytest.raises(LocalError, match=MEMORY):
+        server().run(transport, port=0, workers=4, store="memory")
+
+
+def test_processes_of_uvicorn_are_refused() -> None:
+    for served in (App("a"), server()):
+        with pytest.raises(LocalError, match=r"starts no processes: write run\(.http., workers=4\)"):
+            served.run("http", port=0, uvicorn={"workers": 4})
+
+
+@pytest.mark.parametrize("make", ["app", "class"])
+def test_the_environment_of_an_application_tells_of_processes(
+    make: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("WEB_CONCURRENCY", "4")
+    served: Any = App("a") if make == "app" else server()
+    with pytest.raises(
+        LocalError, match='WEB_CONCURRENCY=4 starts several processes, and "memory" is the store of one'
+    ):
+        served.asgi(store="memory")
+    with caplog.at_level(logging.WARNING):
+        served.asgi()
+    assert "WEB_CONCURRENCY=4: if several processes serve this application" in caplog.text
+    caplog.clear()
+    monkeypatch.setenv("WEB_CONCURRENCY", "1")
+    served.asgi(store="memory")
+    assert not caplog.text
+
+
+def test_the_constructor_of_an_app_names_the_store_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEB_CONCURRENCY", "2")
+    with pytest.raises(LocalError, match="is the store of one"):
+        App("a", store="memory").asgi()

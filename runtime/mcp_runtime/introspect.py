@@ -21,11 +21,13 @@ from pydantic import BaseModel
 
 from .bindings.client import BaseClient, negotiate
 from .client.core import ClientCore
+from .endpoint.terminal_forms import answer_at_terminal
 from .errors import LocalError, MCPError, ProtocolViolationError, RemoteError
 from .protocol.revision import Notification
 from .session.options import RequestOptions
 
 _LOGIN_SECONDS: Final = 300.0  # Seconds that the user has to log in.
+_FORM_SECONDS: Final = 600.0  # Seconds that the user has to answer forms.
 _LOGIN_HINT: Final = "the server requires authorization: use --login for a browser login, or --header for a token"
 _JSON_TYPES: Final[dict[str, type | tuple[type, ...]]] = {  # The order matters: a bool is an int.
     "null": type(None),
@@ -61,10 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="read `env`, variables of the child process, `headers`, `url` and `arguments` from standard input, as one "
         "JSON object",
     )
+    parser.add_argument(
+        "--forms", action="store_true", help="ask the user at the terminal what forms of the server ask"
+    )
     parser.add_argument("--cwd", help="the working directory of the child process")
     parser.add_argument("command", nargs="*", help="the command that starts a stdio server")
     options = parser.parse_args(arguments)
-    limit = options.timeout + (_LOGIN_SECONDS if options.login else 0)
+    limit = options.timeout + (_LOGIN_SECONDS if options.login else 0) + (_FORM_SECONDS if options.forms else 0)
     try:
         description = asyncio.run(asyncio.wait_for(_introspect(options), limit))
     except TimeoutError:
@@ -103,7 +108,8 @@ async def _listing(
         description[name] = await _list_all(client, name)
     if options.call:
         call_options = RequestOptions(
-            timeout=options.timeout, on_progress=lambda progress: notifications.append({"progress": asdict(progress)})
+            timeout=options.timeout + (_FORM_SECONDS if options.forms else 0),
+            on_progress=lambda progress: notifications.append({"progress": asdict(progress)}),
         )
         arguments = options.arguments
         if options.texts:
@@ -179,19 +185,32 @@ def _clients(
     index = import_module(options.bindings)
     packages = [import_module(f"{options.bindings}.{module}") for module in index.REVISIONS.values()]
     kinds = [
-        _recording_class(package.Client, notifications) if options.call else package.Client for package in packages
+        _recording_class(package.Client, notifications, options.forms) if options.call else package.Client
+        for package in packages
     ]
+    forms = [_form_capability(package) if options.forms else {} for package in packages]
     if options.url:
         from .transports.http_client.connection import HTTPOptions
 
         http = HTTPOptions(headers=private.get("headers", {}), auth=auth)
-        return [kind.http(options.url, http=http) for kind in kinds]
+        return [kind.http(options.url, http=http, **more) for kind, more in zip(kinds, forms, strict=True)]
     settings: dict[str, Any] = {"env": private.get("env", {}), "cwd": options.cwd}
-    return [kind.stdio(*options.command, **settings) for kind in kinds]
+    return [kind.stdio(*options.command, **settings, **more) for kind, more in zip(kinds, forms, strict=True)]
 
 
-def _recording_class(kind: type[BaseClient], notifications: list[dict[str, Any]]) -> type[BaseClient]:
-    """Return a client class that records every notification that its class has a handler for."""
+def _form_capability(package: Any) -> dict[str, Any]:
+    """Return the keyword that declares forms, and URLs where the version has them; nothing where it has no forms."""
+    if not hasattr(package.types, "ElicitResult"):
+        return {}
+    has_urls = hasattr(package.types, "ElicitRequestURLParams")
+    return {"capabilities": {"elicitation": {"form": {}, "url": {}} if has_urls else {}}}
+
+
+def _recording_class(
+    kind: type[BaseClient], notifications: list[dict[str, Any]], forms: bool = False
+) -> type[BaseClient]:
+    """Return a client class that records every notification that its class has a handler for, and asks the user for
+    `forms`."""
 
     def recording(name: str) -> Callable[..., Awaitable[None]]:
         async def record(self: BaseClient, ctx: object, params: BaseModel) -> None:
@@ -200,7 +219,16 @@ def _recording_class(kind: type[BaseClient], notifications: list[dict[str, Any]]
         return record
 
     rows = (row for row in kind.revision.rows if isinstance(row, Notification) and hasattr(kind, row.name))
-    return type(kind.__name__, (kind,), {row.name: recording(row.name) for row in rows})
+    members: dict[str, Any] = {row.name: recording(row.name) for row in rows}
+    form = next((row for row in kind.revision.rows if row.name == "on_elicit"), None)
+    if forms and form is not None:
+        result: Any = form.result
+
+        async def on_elicit(self: BaseClient, ctx: object, params: BaseModel) -> Any:
+            return result.model_validate(await asyncio.to_thread(answer_at_terminal, params.model_dump()))
+
+        members["on_elicit"] = on_elicit
+    return type(kind.__name__, (kind,), members)
 
 
 async def _list_all(client: ClientCore, name: str) -> list[dict[str, Any]]:

@@ -24,6 +24,8 @@ from .local import environment, is_python_file, launch_command, require_python_f
 _MAX_BYTES: Final = 64 << 20  # Bytes of a saved list, or of a configuration.
 _BINDINGS: Final = "mcp_generated"
 _EXIT_TIMEOUT: Final = 15.0  # Seconds that the child process has to end the server after the time limit.
+_FORM_TIMEOUT: Final = 600.0  # Seconds that a user has to answer forms.
+_MAX_LINES: Final = 200  # Lines of the standard error of a server that are shown.
 _LOGIN_TIMEOUT: Final = 300.0  # Seconds that a user has to log in.
 
 
@@ -114,10 +116,14 @@ def probe_json(
     arguments: Mapping[str, object] | None = None,
     *,
     as_texts: bool = False,
+    written: list[str] | None = None,
+    forms: bool = False,
 ) -> object:
     """Return these lists of a live server as JSON, and the result of a call, if there is one. Raises CodegenError.
 
-    With `as_texts` the arguments of the tool are texts, and become values of the types in its input schema.
+    `written` gets the last lines that the server has written to its standard error. With `forms` the user is asked at
+    the terminal what forms of the server ask. With `as_texts` the arguments of the tool are texts, and become values of
+    the types in its input schema.
     """
     if not target.command and not target.url:
         raise CodegenError("no server was named; pass --from, or --config and --server")
@@ -125,6 +131,7 @@ def probe_json(
     command += [word for name in lists for word in ("--list", name)]
     command += ["--call", call] if call else []
     command += ["--texts"] if as_texts else []
+    command += ["--forms"] if forms else []
     command += ["--private", *(["--cwd", target.cwd] if target.cwd else [])]
     access = target.access
     command += ["--login"] if access.login else []
@@ -138,14 +145,18 @@ def probe_json(
         "arguments": arguments or {},
     }
     secrets = json.dumps(private).encode()
-    limit = timeout + _EXIT_TIMEOUT + (_LOGIN_TIMEOUT if access.login else 0)
+    limit = timeout + _EXIT_TIMEOUT + (_LOGIN_TIMEOUT if access.login else 0) + (_FORM_TIMEOUT if forms else 0)
     stderr = None if access.login else subprocess.PIPE  # The login URL must be visible at once.
     try:
         process = subprocess.run(command, input=secrets, stdout=subprocess.PIPE, stderr=stderr, timeout=limit)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CodegenError(f"{target}: cannot be queried: {without_secrets(str(error))}") from error
+    lines = process.stderr.decode(errors="replace").strip().splitlines() if process.stderr else []
+    if process.returncode and stderr is None:
+        lines = ["see above"]
+    if written is not None:
+        written += [without_secrets(line) for line in (lines[:-1] if process.returncode else lines)[-_MAX_LINES:]]
     if process.returncode:
-        lines = process.stderr.decode(errors="replace").strip().splitlines() if process.stderr else ["see above"]
         reason = lines[-1] if lines else str(process.returncode)
         raise CodegenError(f"{target}: cannot be queried: {without_secrets(reason)}")
     document: object = json.loads(process.stdout)

@@ -17,6 +17,7 @@ from ..options import DIFFERENT, report_errors
 from ..server_options import add_credentials, with_access
 from .result_text import result_texts
 from .run import with_env, with_env_file
+from .server_output import has_terminal, hint_of, server_output, show
 
 
 @click.command("call", short_help="Call a tool of a server.")
@@ -63,8 +64,18 @@ def call(
         raise CodegenError("NAME=VALUE and --arguments exclude each other; pass one of them")
     values = assignments(words, "an argument of the tool") if document is None else _object(document)
     arguments = {"name": tool, "arguments": values}
-    output = probe_json(server, ["tools"], timeout, "call_tool", arguments, as_texts=document is None)
-    _print(output if is_object(output) else {}, as_json)
+    with server_output() as written:
+        output = probe_json(
+            server,
+            ["tools"],
+            timeout,
+            "call_tool",
+            arguments,
+            as_texts=document is None,
+            written=written,
+            forms=has_terminal(),
+        )
+    _print(output if is_object(output) else {}, as_json, written)
 
 
 def _object(document: str) -> dict[str, object]:
@@ -77,7 +88,7 @@ def _object(document: str) -> dict[str, object]:
     return value
 
 
-def _print(output: dict[str, object], as_json: bool) -> None:
+def _print(output: dict[str, object], as_json: bool, written: list[str]) -> None:
     called = output.get("called")
     result = called if is_object(called) else {}
     notifications = output.get("notifications")
@@ -93,4 +104,7 @@ def _print(output: dict[str, object], as_json: bool) -> None:
     else:
         click.echo(plain_json(structured, indent=2))
     if result.get("isError") is True:
+        show(written)
+        if (hint := hint_of("".join(texts))) is not None:
+            click.secho(hint, err=True)
         raise SystemExit(DIFFERENT)

@@ -22,6 +22,7 @@ from ...servers.probe import ServerTarget, parse_target, probe_json, target_from
 from ..options import DIFFERENT, FILE, report_errors
 from ..server_options import add_credentials, with_access
 from .result_text import result_texts
+from .server_output import has_terminal, server_output, show
 
 _LISTS: Final = {
     "tools": ("name", "inputSchema", "description"),
@@ -82,9 +83,16 @@ def inspect(
     named_target = _target(target, config, server, assignments(variables, "--env"))
     server_target = add_credentials(named_target, headers, login, tokens)
     call = _call(tool, prompt, uri, assignments(arguments, "--arg"))
-    output = probe_json(
-        server_target, list(_LISTS), timeout, call.method if call else "", call.arguments if call else None
-    )
+    with server_output() as written:
+        output = probe_json(
+            server_target,
+            list(_LISTS),
+            timeout,
+            call.method if call else "",
+            call.arguments if call else None,
+            written=written,
+            forms=call is not None and has_terminal(),
+        )
     result = output if is_object(output) else {}
     called = result.get("called")
     if as_json:
@@ -92,6 +100,7 @@ def inspect(
     else:
         _show(result, whole=call is None)
     if is_object(called) and called.get("isError") is True:
+        show(written)
         raise SystemExit(DIFFERENT)
 
 

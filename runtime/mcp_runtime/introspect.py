@@ -23,7 +23,7 @@ from .bindings.client import BaseClient, negotiate
 from .client.core import ClientCore
 from .endpoint.terminal_forms import answer_at_terminal
 from .errors import LocalError, MCPError, ProtocolViolationError, RemoteError
-from .protocol.revision import Notification
+from .protocol.revision import InputRequest, Notification, Request
 from .session.options import RequestOptions
 
 _LOGIN_SECONDS: Final = 300.0  # Seconds that the user has to log in.
@@ -221,8 +221,8 @@ def _recording_class(
     rows = (row for row in kind.revision.rows if isinstance(row, Notification) and hasattr(kind, row.name))
     members: dict[str, Any] = {row.name: recording(row.name) for row in rows}
     form = next((row for row in kind.revision.rows if row.name == "on_elicit"), None)
-    if forms and form is not None:
-        result: Any = form.result
+    if forms and isinstance(form, (Request, InputRequest)):
+        result: type[BaseModel] = form.result
 
         async def on_elicit(self: BaseClient, ctx: object, params: BaseModel) -> Any:
             return result.model_validate(await asyncio.to_thread(answer_at_terminal, params.model_dump()))

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 
 from ...app.serving.http_application import HTTPApplication
 from ...bindings.server import HTTPTransport
+from ...bindings.settings import StdioServerSettings
 from ...session.interfaces import RevisionChoice
 from .official_keywords import OfficialHTTPKeywords, OfficialPromptKeywords, OfficialRunKeywords, OfficialToolKeywords
 
@@ -50,14 +51,26 @@ class OfficialMethods:
         """Add a function as a prompt, as `App.prompt` does; `auth` are checks that a request must pass."""
 
     @overload
-    def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
+    def run(
+        self,
+        transport: Literal["stdio"] = "stdio",
+        *,
+        revisions: RevisionChoice = "all",
+        **settings: Unpack[StdioServerSettings],
+    ) -> None: ...
     @overload
     def run(self, transport: HTTPTransport, **settings: Unpack[OfficialRunKeywords]) -> None: ...
     def run(self, transport: str = "stdio", **settings: Any) -> None:
         """Serve until the client disconnects (stdio), or until the process gets SIGINT or SIGTERM."""
 
     @overload
-    async def run_async(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
+    async def run_async(
+        self,
+        transport: Literal["stdio"] = "stdio",
+        *,
+        revisions: RevisionChoice = "all",
+        **settings: Unpack[StdioServerSettings],
+    ) -> None: ...
     @overload
     async def run_async(self, transport: HTTPTransport, **settings: Unpack[OfficialRunKeywords]) -> None: ...
     async def run_async(self, transport: str = "stdio", **settings: Any) -> None:

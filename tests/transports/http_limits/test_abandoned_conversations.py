@@ -113,6 +113,33 @@ async def test_leaving_ends_the_handlers_and_all_that_waits(count: int) -> None:
         assert calls.started == count
 
 
+async def test_the_lifespan_of_a_server_is_that_of_the_endpoint_and_not_of_a_conversation() -> None:
+    events = list[str]()
+
+    @asynccontextmanager
+    async def lifespan(app: Any) -> AsyncIterator[None]:
+        events.append("begins")
+        yield
+        events.append("ends")
+
+    app = App("shared", lifespan=lifespan)
+
+    @app.tool
+    async def quick() -> str:
+        """Return at once."""
+        return "quick"
+
+    asgi = app.asgi(path="/mcp", legacy_sse=True)
+    web = Web(asgi, REV)
+    first, second = await Conversation.of(web), await Conversation.of(web)
+    await first.stream.leave()
+    await second.call("later", "quick").whole()
+    await second.stream.until(lambda answer: len(answer.events) > 2)
+    assert b'"quick"' in second.stream.events[2].data and events == ["begins"]
+    await asgi.close()
+    assert events == ["begins", "ends"]
+
+
 async def test_a_conversation_counts_until_its_handlers_have_ended() -> None:
     calls = Calls()
     async with served(calls, max_sessions=1) as web:

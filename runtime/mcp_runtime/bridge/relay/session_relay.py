@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...aio.shared_work import SharedWork
-from ...errors import JSONRPCError, MCPError
+from ...errors import ConnectionClosedError, JSONRPCError, MCPError
 from ...protocol.connection import Connection
 from ...protocol.events import NotificationReceived, RequestReceived
 from ...protocol.jsonrpc import INVALID_REQUEST, Id
@@ -17,7 +17,7 @@ from ...protocol.uris import uri_key
 from ...session.interfaces import Channel
 from ..direct.direct_session import DirectSession
 from ..raw.raw_connection import FROM_CLIENT, FROM_SERVER, raw_notification
-from ..upstream.link import Call, Link
+from ..upstream.link import Call, Link, upstream_error
 from ..upstream.opening import ClientDetails
 from ..upstream.pools import open_link
 from .bridge_state import BridgeState
@@ -99,7 +99,10 @@ class SessionRelay(RelayBase):
         """Return the open link of the session; open it if there is none, or if the upstream has ended."""
         if self._link is not None and self._link.is_open:
             return self._link
-        return await self._opening.run(self._open)
+        try:
+            return await self._opening.run(self._open)
+        except ConnectionClosedError as error:
+            raise upstream_error(error) from None
 
     async def _open(self) -> Link:
         if self._client is None:

@@ -50,7 +50,7 @@ from .endpoint_sharing import EndpointSharing
 from .event_store import EventStore, InMemoryEventStore
 from .http_limits import HTTPLimits as HTTPLimits
 from .json_responders import JSONSessionResponder, JSONStatelessResponder
-from .legacy_sse import LegacySSEHandler
+from .legacy_sse import LegacySSEHandler, service_of_endpoint
 from .responders import IncomingPost, SessionResponder, StatelessResponder
 from .routes import CustomRoutes, serve_mount_path
 from .sessionless import SessionlessHandler
@@ -172,7 +172,10 @@ class MCPASGIApp:
             self._stateful: StatefulHandler = self._shared.stateful(*parts, limits)
         else:
             self._stateful = handler_class(*parts)
-        candidates = [ready_candidate(server.revision, server) for server in stateful]
+        candidates = [
+            ready_candidate(server.revision, service_of_endpoint(server, self._lifespans[id(server.origin)]))
+            for server in stateful
+        ]
         self._legacy_sse: LegacySSEHandler | None = None
         if legacy_sse and self._shared is not None:
             self._legacy_sse = self._shared.legacy_sse(candidates, limits.max_sessions, self._keep_alive)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, cast
 from urllib.parse import parse_qs
 
 from ...aio.keepalive import KeepAliveTimer
+from ...aio.lifespan import SharedLifespan
 from ...http.asgi import Receive, Scope, Send, disconnection, path_of, respond, send_error
 from ...http.headers import EVENT_STREAM, JSON, Headers, HTTPError, accepts, media_type
 from ...protocol.sse import encode
@@ -88,6 +90,27 @@ class LegacySSETransport:
         self._incoming.clear()
         self._arrived.set()
         self._room.set()
+
+
+class _ServiceOfEndpoint:
+    """A service whose lifespan is that of the endpoint, and not of one conversation."""
+
+    def __init__(self, service: Service, lifespan: SharedLifespan) -> None:
+        self._service = service
+        self._lifespan = lifespan
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._service, name)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[Any]:
+        """Yield what the lifespan has yielded; it goes on when a conversation ends."""
+        yield await self._lifespan.state()
+
+
+def service_of_endpoint(service: Service, lifespan: SharedLifespan) -> Service:
+    """Return a service for conversations that end before the lifespan of the endpoint does."""
+    return cast(Service, _ServiceOfEndpoint(service, lifespan))
 
 
 class LegacySSEHandler:

@@ -151,16 +151,26 @@ class Conversation:
 
     async def _post(self, message: dict[str, Any], text: bytes) -> bytes:
         """Send a message on the connection for small ones, and read its response, which has this text near its end."""
-        if self._posts is None:
-            self._posts = await self.connect()
-        self._posts.received = b""  # The rest of the response before.
-        await self._posts.send(self.encoded(message))
-        received = await self._posts.until(b"\r\n\r\n")
+        data = self.encoded(message)
+        try:
+            received = await self._sent(data)
+        except ConnectionError:  # The server has closed a connection that was idle for some seconds.
+            self._posts = None
+            received = await self._sent(data)
+        assert self._posts is not None, "it was sent"
         while not _is_whole(received):
             received += await self._posts.read()
         if text not in received:
             raise ConnectionError(f"not answered as expected: {received[:400]!r}")
         return received
+
+    async def _sent(self, data: bytes) -> bytes:
+        """Send a POST, and return the beginning of its response, with the whole head."""
+        if self._posts is None:
+            self._posts = await self.connect()
+        self._posts.received = b""  # The rest of the response before.
+        await self._posts.send(data)
+        return await self._posts.until(b"\r\n\r\n")
 
     def close(self, reset: bool = False) -> None:
         """Close all connections, with RST or as they are."""

@@ -126,6 +126,7 @@ async def endpoint(kind: str, revision: str) -> AsyncIterator[int]:
 
 async def harm(port: int, revision: str, size: int, random: Random, counts: Counter[str]) -> None:
     """Be one client after the other, each of which leaves in its own way."""
+    await asyncio.sleep(random.random() * _STAYS)
     while True:
         way = random.choice(("reset", "reset", "close", "cancel", "half", "pipelined", "idle", "head"))
         client, opened = Conversation(port, revision, _GREEDY, _BUFFER), list[Connection]()

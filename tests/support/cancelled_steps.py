@@ -14,11 +14,18 @@ PATIENCE: Final = 20.0  # Seconds in which the others have to be answered on a m
 Ask = Callable[[], Coroutine[Any, Any, Any]]
 
 
-class CancelledAt:
-    """Awaits a coroutine, and cancels its task at the n-th wait. `waits` counts them."""
+def cancel_this_task() -> None:
+    """Cancel the task that runs."""
+    task = asyncio.current_task()
+    assert task is not None, "a coroutine that waits runs in a task"
+    task.cancel("reset by the client")
 
-    def __init__(self, coro: Coroutine[Any, Any, Any], number: int) -> None:
-        self._coro, self._number = coro, number
+
+class CancelledAt:
+    """Awaits a coroutine, and does something at the n-th wait: it cancels its task. `waits` counts them."""
+
+    def __init__(self, coro: Coroutine[Any, Any, Any], number: int, act: Callable[[], None] = cancel_this_task) -> None:
+        self._coro, self._number, self._act = coro, number, act
         self.waits = 0
 
     def __await__(self) -> Generator[Any, Any, Any]:
@@ -31,9 +38,7 @@ class CancelledAt:
             error = None
             self.waits += 1
             if self.waits == self._number:
-                task = asyncio.current_task()
-                assert task is not None, "a coroutine that waits runs in a task"
-                task.cancel("reset by the client")
+                self._act()
             try:
                 yield waits_for
             except BaseException as raised:

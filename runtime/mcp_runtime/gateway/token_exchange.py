@@ -105,11 +105,14 @@ class UserToken(httpx2.Auth):
             raise AuthorizationError("the token of the user has expired")
         if token is not None and token[0] != refused and token[1] > now:
             return token[0], False
-        self._token = await self._exchanging.run(self._exchanged)
-        return self._token[0], True
+        return (await self._exchanging.run(self._exchanged))[0], True
 
     async def _exchanged(self) -> tuple[str, float]:
-        """Return another token, and until when it is used: it outlives no token that it is for."""
+        """Return another token, and until when it is used: it outlives no token that it is for.
+
+        It is kept although the requests that wait for it may have ended.
+        """
         subject_expires_at = self._expires_at
         token, expires_at = await self._exchange.exchanged(self._subject)
-        return token, min(expires_at - _RENEW_BEFORE, subject_expires_at)
+        self._token = token, min(expires_at - _RENEW_BEFORE, subject_expires_at)
+        return self._token

@@ -100,6 +100,12 @@ class Web:
         self, method: str = "POST", body: Any = b"", headers: dict[str, str | None] | None = None, **more: Any
     ) -> Answer:
         """One request, with headers a good client sends but for those given; None leaves one out."""
+        return Answer(self.app, *self.prepared(method, body, headers, **more))
+
+    def prepared(
+        self, method: str = "POST", body: Any = b"", headers: dict[str, str | None] | None = None, **more: Any
+    ) -> tuple[dict[str, Any], bytes]:
+        """The scope and the body of such a request."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         fields: dict[str, str | None] = {"host": "localhost", "accept": BOTH, "content-type": "application/json"}
         if self.session is not None:
@@ -114,7 +120,7 @@ class Web:
             if value is not None
         ]
         scope = {"type": "http", "method": method, "path": "/mcp", "headers": raw, "query_string": b"", **more}
-        return Answer(self.app, scope, data)
+        return scope, data
 
     async def answered(self, *arguments: Any, **named: Any) -> Answer:
         return await self.request(*arguments, **named).whole()

@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
+from ...aio.send_turns import SendTurns
 from ...bindings.client import BaseClient
 from ...client.context import ClientContext
 from ...errors import JSONRPCError, MCPError, RemoteJSONRPCError
@@ -16,7 +17,7 @@ from ...protocol.capabilities import is_declared, parse_capability_path
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST
 from ...protocol.revision import META, InputRequest, Notification, Request, Revision, Stateless
 from ...protocol.uris import uri_key
-from ...server.context import ServerContext
+from ...server.context import ServerContext, share_key
 from ...server.dispatcher import NO_CACHE
 from ...session.options import RequestOptions
 from ...versions.client_adapter import AdaptedSession, ClientAdapter
@@ -63,6 +64,7 @@ class Upstream:
         self._watching: list[asyncio.Task[None]] = []
         self._subscriptions: dict[str, tuple[int, asyncio.Task[None]]] = {}
         self._level: str | None = None
+        self._turns = SendTurns()
 
     # ---- opening and closing ----------------------------------------------------------------------------------------
 
@@ -124,9 +126,14 @@ class Upstream:
     @property
     def is_open(self) -> bool:
         """True while the connection can be used."""
-        session = None if self._client is None else self._client._session  # pyright: ignore[reportPrivateUsage]
-        session = session._session if isinstance(session, AdaptedSession) else session  # pyright: ignore
+        session = self._session
         return session is not None and not session.ended
+
+    @property
+    def _session(self) -> Any:
+        """The session with the target, below the adapter of another version; None without one."""
+        session: Any = None if self._client is None else self._client._session  # pyright: ignore[reportPrivateUsage]
+        return session._session if isinstance(session, AdaptedSession) else session  # pyright: ignore
 
     @property
     def is_stateless(self) -> bool:
@@ -169,6 +176,9 @@ class Upstream:
         self._calls[call] = None
         try:
             await self.set_level(level)
+            transport: Any = getattr(self._session, "transport", None)
+            if not getattr(transport, "has_room", True):  # Large requests of another client wait for the target.
+                await self._turns.take(share_key(ctx), transport.drain)
             return await client._send_request(row, fields, options)  # pyright: ignore[reportPrivateUsage]
         except RemoteJSONRPCError as error:
             raise JSONRPCError(error.code, error.message, error.data) from error

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import Any, Final, Protocol
 
 from ...aio.fan_out import FanOut
+from ...aio.send_turns import SendTurns
 from ...errors import (
     ConnectionClosedError,
     JSONRPCError,
@@ -15,6 +16,7 @@ from ...errors import (
     RemoteJSONRPCError,
     RequestTimeoutError,
 )
+from ...http.client_keys import address_of, client_key
 from ...protocol.events import NotificationReceived, RequestReceived
 from ...protocol.jsonrpc import INTERNAL_ERROR, Id
 from ...protocol.models import is_object
@@ -76,6 +78,7 @@ class Link:
         self.fan_out: FanOut | None = None  # Where clients share the link, none that does not read may hold it.
         self.upstream: OpenUpstream
         self.translation: Translation
+        self._turns = SendTurns()
         self._tokens: OrderedDict[Id, Any] = OrderedDict()
 
     def use(self, upstream: OpenUpstream, translation: Translation) -> None:
@@ -86,7 +89,8 @@ class Link:
 
     def share_calls_of(self, link: Link) -> None:
         """Use the same table of calls as another link over the same connection."""
-        self.running, self._tokens = link.running, link._tokens
+        self.running, self._tokens, self._turns = link.running, link._tokens, link._turns
+        self.fan_out = link.fan_out
 
     @property
     def is_open(self) -> bool:
@@ -126,6 +130,8 @@ class Link:
         row = raw_request(self.translation.method(FROM_CLIENT, method), FROM_CLIENT, self.translation.is_same)
         options = _NO_TIMEOUT if seconds is None else RequestOptions(timeout=seconds)
         try:
+            if self.fan_out is not None and not getattr(session.transport, "has_room", True):
+                await self._take_turn(call.channel)
             result: Any = await session.send_request(row, params, options, request_id=id)
         except RemoteJSONRPCError as error:
             raise self.translation.error(FROM_CLIENT, method, error) from None
@@ -141,6 +147,11 @@ class Link:
             self.running.pop(id, None)
             self.touch()
         return result if type(result) is bytes else result.value if type(result) is RawResult else None
+
+    async def _take_turn(self, channel: Channel) -> None:
+        """Wait for the turn of a client to send: large requests of another one may wait for the upstream to read."""
+        client = client_key(None if channel.auth is None else channel.auth.owner, address_of(channel.scope))
+        await self._turns.take(client, self.upstream.session.transport.drain)
 
     def _remember(self, id: Id, token: Any) -> None:
         self._tokens[id] = token

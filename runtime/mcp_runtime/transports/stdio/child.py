@@ -32,6 +32,7 @@ class SubprocessTransport(LineTransport):
     """
 
     waits_for_room = False
+    high_water = 1 << 17  # Clients that share a server take turns above it: little of one is before that of another.
 
     def __init__(self, tree: ProcessTree, stderr: OnLine | None, limit: SizeLimit) -> None:
         child = tree.child

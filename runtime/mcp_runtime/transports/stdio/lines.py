@@ -42,6 +42,7 @@ class LineTransport(ABC):
     # False if messages are read and delivered however much is unsent. If both ends of a pipe stopped to read until the
     # other one reads, both would wait for ever.
     waits_for_room = True
+    high_water = HIGH_WATER
 
     def __init__(self, incoming: int, outgoing: int, limit: SizeLimit = DEFAULT_LIMIT) -> None:
         self._loop = asyncio.get_running_loop()
@@ -173,8 +174,13 @@ class LineTransport(ABC):
     def _flush(self) -> None:
         """Write unsent messages, or have them written; never blocks."""
 
+    @property
+    def has_room(self) -> bool:
+        """False while more than `high_water` bytes are unsent."""
+        return self._has_room
+
     async def drain(self) -> None:
-        """Wait until fewer than HIGH_WATER bytes are unsent. Raises ConnectionClosedError."""
+        """Wait until fewer than `high_water` bytes are unsent. Raises ConnectionClosedError."""
         await self._room.wait()
         if self._broken:
             raise ConnectionClosedError(self.close_reason)
@@ -182,7 +188,7 @@ class LineTransport(ABC):
     # ---- closing -----------------------------------------------------------------------------------------------------
 
     def _set_room(self, room: bool) -> None:
-        """Stop reading while more than HIGH_WATER bytes are unsent, unless this end reads on."""
+        """Stop reading while more than `high_water` bytes are unsent, unless this end reads on."""
         if room == self._has_room:
             return
         self._has_room = room

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from ...aio.workers.handover import Handover, nothing
 from ...protocol.framing import DEFAULT_LIMIT, SizeLimit
-from .lines import HIGH_WATER, LineTransport, ReaderRegistry
+from .lines import LineTransport, ReaderRegistry
 
 if TYPE_CHECKING:
     from ...aio.workers.reading_thread import ReadingThread, Serve
@@ -123,14 +123,14 @@ class PipeTransport(LineTransport):
             self._wait_for_room()
 
     def _wait_for_room(self) -> None:
-        """Flush again when the descriptor is writable; stop reading while more than HIGH_WATER bytes are unsent."""
+        """Flush again when the descriptor is writable; stop reading while more than `high_water` bytes are unsent."""
         waits = bool(self._unsent)
         if waits and not self._flushing:
             self._loop.add_writer(self._outgoing, self._flush)
         elif not waits and self._flushing:
             self._loop.remove_writer(self._outgoing)
         self._flushing = waits
-        self._set_room(len(self._unsent) < HIGH_WATER)
+        self._set_room(len(self._unsent) < self.high_water)
         if self._broken:
             self._end()
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ...protocol.framing import DEFAULT_LIMIT, SizeLimit
 from .io_threads import ReaderThread, WriterThread
-from .lines import HIGH_WATER, LineTransport
+from .lines import LineTransport
 
 
 class ThreadedTransport(LineTransport):
@@ -20,7 +20,7 @@ class ThreadedTransport(LineTransport):
     ) -> None:
         """Start the threads. The one that reads calls `at_end` after the end of the input."""
         super().__init__(incoming, outgoing, limit)
-        self._writer = WriterThread(outgoing, HIGH_WATER, self._on_room, self._on_error)
+        self._writer = WriterThread(outgoing, self.high_water, self._on_room, self._on_error)
         self._reader = ReaderThread(incoming, self._read, self.remote_closed, at_end)
 
     def _adjust_reading(self) -> None:

@@ -1,0 +1,110 @@
+"""What requests share of authorization: whoever begins to fetch or to refresh it may be cancelled at any wait."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import httpx2
+import pytest
+from joserfc.jwk import ECKey
+from support.cancelled_steps import each_wait, steps
+
+from mcp_generated.auth import InMemoryTokenStorage, OAuthClientInformation, OAuthClientProvider, OAuthToken
+from mcp_runtime.auth.client.storage import StoredCredentials
+from mcp_runtime.auth.resource_server.jwks import JWKSClient
+from mcp_runtime.gateway.gateway_settings import ExchangeSettings
+from mcp_runtime.gateway.token_exchange import TokenExchange, UserToken
+
+ISSUER, SERVER = "https://auth.example", "https://mcp.example/mcp"
+
+
+async def test_a_key_set_is_fetched_for_all_although_its_first_request_was_reset() -> None:
+    """The next fetch would be 15 s later, and all tokens be refused until then."""
+    key = ECKey.generate_key("P-256", {"kid": "one"}).as_dict(private=False)
+
+    def world() -> Any:
+        fetched: list[str] = []
+
+        async def get(url: str) -> Any:
+            fetched.append(url)
+            await steps(3)
+            return SimpleNamespace(status=200, body={"keys": [key]})
+
+        http: Any = SimpleNamespace(get=get)
+        client = JWKSClient(ISSUER, f"{ISSUER}/keys", http, lambda: 1000.0)
+
+        async def ask() -> tuple[int, int]:
+            return len(await client.find("one", frozenset({"EC"}))), len(fetched)
+
+        return ask
+
+    assert await each_wait(world, (1, 1)) == 1
+
+
+async def test_a_token_is_exchanged_once_although_its_first_request_was_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    def world() -> Any:
+        exchange = TokenExchange(
+            SERVER, ExchangeSettings({"token_endpoint": f"{ISSUER}/token", "client_id": "gateway"})
+        )
+        exchanged: list[str] = []
+
+        async def exchanging(subject: str) -> tuple[str, float]:
+            exchanged.append(subject)
+            await steps(3)
+            return f"token {len(exchanged)}", exchange.clock() + 3600
+
+        monkeypatch.setattr(exchange, "exchanged", exchanging)
+        user = UserToken(exchange)
+        user.use("subject", None)
+
+        async def ask() -> str:
+            flow = user.async_auth_flow(httpx2.Request("POST", SERVER))
+            request = await anext(flow)
+            await flow.aclose()
+            return str(request.headers["authorization"])
+
+        return ask
+
+    assert await each_wait(world, "Bearer token 1") == 1
+
+
+class RotatingProvider(OAuthClientProvider):
+    """A client whose authorization server accepts each refresh token once, and revokes all after a second use."""
+
+    used: list[str]
+
+    async def _refresh(self, credentials: Any, issuer: Any, resource: Any, old: OAuthToken) -> OAuthToken | None:
+        assert old.refresh_token is not None and old.refresh_token not in self.used, "the grant is revoked"
+        self.used.append(old.refresh_token)
+        await steps(3)  # The server has rotated it: the answer is on its way.
+        token = OAuthToken(access_token="new", refresh_token="second", expires_at=9e9, scopes=())
+        await self._storage.save(SERVER, StoredCredentials(ISSUER, credentials.client, token))
+        return token
+
+
+async def test_a_refresh_token_is_not_lost_with_the_request_that_uses_it() -> None:
+    def world() -> Any:
+        storage, grant = InMemoryTokenStorage(), SimpleNamespace(timeout=1.0, client_information=None)
+        provider = RotatingProvider(SERVER, grant, storage=storage)  # type: ignore[arg-type]
+        provider.used = []
+
+        async def find(*_: Any, **__: Any) -> Any:
+            await steps(2)
+            return None, SimpleNamespace(issuer=ISSUER)
+
+        discovery: Any = SimpleNamespace(find=find)
+        provider._discovery = discovery
+
+        async def ask() -> str:
+            if not await storage.load(SERVER):
+                old = OAuthToken(access_token="old", refresh_token="first", expires_at=1.0, scopes=())
+                await storage.save(SERVER, StoredCredentials(ISSUER, OAuthClientInformation("client"), old))
+            flow = provider.async_auth_flow(httpx2.Request("POST", SERVER))
+            request = await anext(flow)
+            await flow.aclose()
+            return str(request.headers["authorization"])
+
+        return ask
+
+    assert await each_wait(world, "Bearer new") == 1

@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar, Unpack
 
+from ..aio import forks
 from ..client.subscriptions import EventT, Subscription
 from ..errors import ConnectionClosedError
 from ..protocol.capabilities import Capabilities
@@ -54,6 +55,7 @@ class BaseSyncClient(Generic[ClientT]):
         self.client = client
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._forks = forks.count
 
     @classmethod
     @checked(StdioClientSettings, rules=STDIO_RULES)
@@ -135,6 +137,7 @@ class BaseSyncClient(Generic[ClientT]):
             self.__exit__()
 
     def __enter__(self) -> Self:
+        self._forks = forks.count
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mcp client", daemon=True)
         self._thread.start()
@@ -148,6 +151,9 @@ class BaseSyncClient(Generic[ClientT]):
     def __exit__(self, *exception: object) -> None:
         if self._loop is None:
             return
+        if self._forks != forks.count:  # The loop and its thread are those of the parent of this process.
+            self._loop = self._thread = None
+            return
         try:
             self._run(self.client.close())
         finally:
@@ -158,6 +164,9 @@ class BaseSyncClient(Generic[ClientT]):
         if self._loop is None:
             coroutine.close()
             raise ConnectionClosedError("there is no connection; use `with`")
+        if self._forks != forks.count:
+            coroutine.close()
+            raise ConnectionClosedError(forks.OTHER_PROCESS)
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
 
 from pydantic import BaseModel
 
+from ..aio import forks
 from ..aio.trio_programs.trio_tasks import shielded_from_scopes
 from ..endpoint.extensions import Extension
 from ..endpoint.requests import ResultT
@@ -221,6 +222,8 @@ class ClientCore(InputAnswers):
         """Close the connection. May be called more than once, and from any asyncio task."""
         session, runner, background = self._session, self._runner, self._background
         self._session, self._runner, self._background = None, None, []
+        if session is not None and session.forks != forks.count:
+            return  # The connection is that of the parent of this process, which goes on with it.
         if self._observer is not None:
             self._observer.is_closing = True
         for task in background:

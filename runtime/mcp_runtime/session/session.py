@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from ..aio import forks
 from ..aio.process_exit import end_process
 from ..errors import ConnectionClosedError, MCPError, ProtocolViolationError, RequestTimeoutError
 from ..protocol import jsonrpc
@@ -54,7 +55,7 @@ class Session:
 
     __slots__ = ("connection", "auth", "scope", "transport", "handle", "ended", "_on_initialize", "_pending",
                  "running", "_handlers", "_message_size", "_input_ended", "_closed", "_large",
-                 "_request_transport", "note_request")  # fmt: skip
+                 "_request_transport", "note_request", "forks")  # fmt: skip
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class Session:
         self._input_ended: asyncio.Future[None] | None = None
         self._closed: asyncio.Future[None] | None = None
         self.note_request: Callable[[RequestReceived, bool], None] | None = None  # With True if it has ended at once.
+        self.forks = forks.count
 
     @property
     def closed(self) -> asyncio.Future[None]:
@@ -293,8 +295,8 @@ class Session:
 
         `send` sends the message instead of the transport; `request_id` is an id from `next_id` of the connection.
         """
-        if self.ended:
-            raise ConnectionClosedError(f"{row.method!r}: the connection is closed")
+        if self.ended or self.forks != forks.count:
+            raise ConnectionClosedError(f"{row.method!r}: {self._reason_of_end()}")
         request_id = self.connection.next_id() if request_id is None else request_id
         if options.on_progress is not None and isinstance(params, dict):
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": request_id}}
@@ -330,10 +332,13 @@ class Session:
 
     async def send_notification(self, row: Notification, params: Any) -> None:
         """Send a notification. Raises MCPError."""
-        if self.ended:
-            raise ConnectionClosedError(f"{row.method!r}: the connection is closed")
+        if self.ended or self.forks != forks.count:
+            raise ConnectionClosedError(f"{row.method!r}: {self._reason_of_end()}")
         self._transmit(row, params)
         await self.transport.drain()
+
+    def _reason_of_end(self) -> str:
+        return "the connection is closed" if self.forks == forks.count else forks.OTHER_PROCESS
 
     def _transmit(self, row: Notification, params: Any, send: Send | None = None) -> None:
         encoded = self.connection.send_notification(row, params)

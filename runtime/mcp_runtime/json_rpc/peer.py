@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from ..aio.process_exit import end_process
+from ..aio import forks
 from ..errors import (
     ConnectionClosedError,
     InvalidMessageError,
@@ -56,6 +57,7 @@ class Peer:
 
     def __init__(self) -> None:
         self._transport: LineTransport | None = None
+        self._forks = forks.count
         self._decoder: ContentLengthDecoder | None = None
         self._pending: dict[jsonrpc.Id, asyncio.Future[Any]] = {}
         self._running: dict[jsonrpc.Id, asyncio.Task[None]] = {}
@@ -114,6 +116,7 @@ class Peer:
         if self._transport is not None:
             raise LocalError(f"{type(self).__name__} is connected already; create another one")
         self._transport = transport
+        self._forks = forks.count
         if self._framing == "headers":
             self._decoder = ContentLengthDecoder(limit)
             transport.use_decoder(self._decoder)
@@ -174,6 +177,8 @@ class Peer:
             )
         if self._close_reason:
             raise ConnectionClosedError(self._close_reason)
+        if self._forks != forks.count:
+            raise ConnectionClosedError(forks.OTHER_PROCESS)
         self._transport.send(with_header(message) if self._framing == "headers" else message)
         return self._transport
 

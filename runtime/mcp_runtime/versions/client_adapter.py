@@ -86,6 +86,7 @@ class AdaptedSession(ConvertingChannel):
         super().__init__(converter, session)
         self._session = session
         self._adapter = adapter
+        self.forks = session.forks
 
     async def _send_converted(self, wire_row: Any, params: Any, options: RequestOptions) -> Any:
         return await self._adapter._send_request(wire_row, params, options)  # pyright: ignore[reportPrivateUsage]

@@ -103,11 +103,11 @@ def check(told: list[str], said: list[str]) -> None:
     assert told[2] == "no error"  # It closes nothing of the parent.
 
 
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("target", ["memory", "stdio"])
-def test_a_forked_client_is_refused_and_harms_nothing(tmp_path: Path, target: str, revision: str) -> None:
+def test_a_forked_client_is_refused_and_harms_nothing(tmp_path: Path, target: str, version: str) -> None:
     (tmp_path / "server.py").write_text(SERVER)
-    check(*outcome(ASYNC, str(tmp_path), target, revision))
+    check(*outcome(ASYNC, str(tmp_path), target, version))
 
 
 def test_a_forked_client_without_an_event_loop_is_refused_too(tmp_path: Path) -> None:

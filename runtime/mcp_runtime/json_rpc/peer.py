@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Final, Literal, Self, cast
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from ..aio.process_exit import end_process
 from ..aio import forks
+from ..aio.process_exit import end_process
 from ..errors import (
     ConnectionClosedError,
     InvalidMessageError,

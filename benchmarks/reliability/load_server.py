@@ -11,6 +11,7 @@ from typing import Any
 from serving import marked
 
 from mcp_generated import App, Context
+from mcp_generated.http import HTTPLimits
 
 app = App("reliability", lifespan=marked)
 TASKS: set[asyncio.Task[None]] = set()
@@ -77,5 +78,6 @@ if __name__ == "__main__":
     uvicorn = {"timeout_keep_alive": int(os.environ.get("KEEP_ALIVE", "5"))}  # Seconds between two requests.
     probes = {"health_path": "/healthz", "ready_path": "/readyz"}
     idle = float(os.environ.get("IDLE", "1800"))  # Seconds after its last use at which a session ends.
-    settings: dict[str, Any] = {"uvicorn": uvicorn, "session_idle_timeout": idle, **probes}
+    limits = HTTPLimits(session_idle_timeout=idle, handshake_timeout=idle)  # The machine sleeps in between.
+    settings: dict[str, Any] = {"uvicorn": uvicorn, "limits": limits, **probes}
     app.run("http", port=0, workers=int(workers), store=store, **settings)

@@ -75,7 +75,7 @@ def _try(schemas: SchemaCatalog, revision: str, folder: Path, type_check: bool) 
     if not findings and len(schemas.pins) > 1:
         yield from converse_in_pairs(schemas, folder, _PACKAGE, has_app)
     if type_check and importlib.util.find_spec("mypy") is not None:
-        yield from _check_types(folder, revision)
+        yield from _check_types(folder, revision, derived.module)
 
 
 def _module(path: Path) -> str:
@@ -97,13 +97,14 @@ def _converse(folder: Path, plan: dict[str, Any], revision: str) -> Iterator[Fin
         yield Finding("conversation", problem["at"], text)
 
 
-def _check_types(folder: Path, revision: str) -> Iterator[Finding]:
+def _check_types(folder: Path, revision: str, module: str) -> Iterator[Finding]:
     configuration = folder / "mypy.ini"
     configuration.write_text(_CONFIGURATION, encoding="utf-8")
     # The types of the runtime, which are checked once; in a folder that only this user can write.
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcp-codegen" / "mypy"
     command = ["-m", "mypy", "--config-file", str(configuration), "--cache-dir", str(cache), "--no-error-summary"]
-    done = run([sys.executable, *command, "-p", _PACKAGE], folder)
+    command += ["--follow-imports", "silent"]  # The other revisions were checked when they were imported.
+    done = run([sys.executable, *command, "-p", f"{_PACKAGE}.{module}"], folder)
     if done is None or done.returncode not in (0, 1):
         last = last_line(done)
         yield Finding("types", revision, f"{revision}: mypy could not check its bindings: {last}; pass --no-type-check")

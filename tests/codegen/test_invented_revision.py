@@ -80,7 +80,7 @@ async def talk() -> None:
     async with old.Client.memory(*server_candidates(Notes(name="notes", version="1"))) as client:
         answer = await client.call_tool(name="new")
         assert isinstance(answer, old.types.CallToolResult) and answer.content == [old.types.TextContent(text="new")]
-    async with future.connect(Older(name="old", version="1")) as newest:
+    async with future.connect(Older(name="old", version="1"), client=Client) as newest:
         assert type(newest) is Client
         result = await newest.call_tool(name="x")
         assert isinstance(result, t.CallToolResult) and result.content == [t.TextContent(text="old")]

@@ -19,9 +19,12 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from conversation import LastFailure, Plan, short  # type: ignore[import-not-found]  # The program beside this one.
+if TYPE_CHECKING:
+    from .conversation import LastFailure, Plan, short
+else:
+    from conversation import LastFailure, Plan, short  # The program beside this one.
 
 SECONDS = 30.0  # The time limit of one call, which a busy machine does not reach.
 APP = "an App"
@@ -141,7 +144,7 @@ class Pairs:
         module, plan = self._module(cell.client), self.revisions[cell.client]
         handlers = {call["handler"]: self._answer(module, call) for call in plan[UPPER] if call["handled"]}
         client_class = type("Client", (module.Client,), handlers)
-        client = client_class(connect, name="trial", capabilities=plan["capabilities"]["client"], cache=False)
+        client: Any = client_class(connect, name="trial", capabilities=plan["capabilities"]["client"], cache=False)
         at = "the opening"
         self.left_out.take()
         try:
@@ -290,13 +293,14 @@ async def over_stdio(served: Any) -> AsyncGenerator[Callable[[Pairs, str], Conne
 async def over_http(served: Any) -> AsyncGenerator[Callable[[Pairs, str], Connect]]:
     """Connect over HTTP on a socket of this machine."""
     import uvicorn
+    from uvicorn.server import ServerState
 
     client = importlib.import_module("mcp_runtime.transports.http_client.transport")
     settings = importlib.import_module("mcp_runtime.transports.http_client.connection")
     app = served.asgi(legacy_sse=True)
     config = uvicorn.Config(app, log_config=None, lifespan="off")
     config.load()
-    state = uvicorn.server.ServerState()
+    state = ServerState()
 
     def protocol() -> Any:
         return config.http_protocol_class(config=config, server_state=state, app_state={})  # type: ignore[call-arg]

@@ -62,6 +62,7 @@ class FanOut:
                 begun[task] = client
         if not begun:
             return await asyncio.sleep(0)  # What was sent to clients that have not read earlier messages begins.
+        late: set[asyncio.Task[None]] = set()
         try:
             late = (await asyncio.wait(begun, timeout=_PATIENCE))[1]
         except asyncio.CancelledError:

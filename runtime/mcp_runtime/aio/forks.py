@@ -9,7 +9,7 @@ OTHER_PROCESS: Final = (
     "the connection belongs to another process, which this one was forked from: connect another client here"
 )
 
-count = 0
+count: int = 0
 """How many forks are between the start of the program and this process. What was made at another count belongs to a
 parent of this process."""
 

@@ -120,10 +120,10 @@ class AuthHTTPClient:
             response = await self._send_once(method, url, headers, body)
             wait = response.retry_after
             if wait is None or wait > left or attempt == MAX_ATTEMPTS:
-                break
+                return response
             left -= wait
             await asyncio.sleep(wait)
-        return response
+        raise AssertionError("the last attempt returns")
 
     async def _send_once(
         self, method: str, url: str, headers: Mapping[str, str], body: str | None = None

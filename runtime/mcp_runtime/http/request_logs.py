@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
@@ -45,7 +45,7 @@ for _name in (*_LIBRARIES, *_TRANSPORTS):
 
 
 @contextmanager
-def without_secrets_in_logs() -> Iterator[None]:
+def without_secrets_in_logs() -> Generator[None]:
     """Keep secrets of the requests that are sent meanwhile, in this task, out of the logs of the HTTP library."""
     token = IS_OURS.set(True)
     try:

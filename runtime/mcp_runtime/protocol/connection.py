@@ -261,8 +261,8 @@ class Connection:
         if isinstance(message, RequestMessage):  # Requests are the most frequent messages, and `match` is slower.
             if elsewhere is not None:
                 # Read here: a function that nearly all requests do not need would cost each of them two percent.
-                meta = None if message.params is None else message.params.get("_meta")
-                named = meta.get(NAMED_VERSION) if type(meta) is dict else meta
+                meta: Any = None if message.params is None else message.params.get("_meta")
+                named = meta.get(NAMED_VERSION) if type(meta) is dict else meta  # pyright: ignore
                 if named != self.own_version and (event := elsewhere(message)) is not None:
                     return event
             return self._received_request(message, in_batch)

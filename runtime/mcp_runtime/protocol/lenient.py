@@ -200,7 +200,7 @@ class _Reader:
             if field.is_optional:
                 del read[name]  # None of its items is left: it is not a list that was sent without any.
             elif not (is_of_message and self._reading is Reading.PAGE):
-                raise _UnreadableError(at.place, f"no item can be read: {(self.left_out or [''])[-1]}")
+                raise _UnreadableError(at.place, f"no item can be read: {self.left_out[-1] if self.left_out else ''}")
         except _TooManyError:
             raise
         except _UnreadableError as error:

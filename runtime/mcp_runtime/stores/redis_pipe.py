@@ -165,7 +165,7 @@ class RedisPipe(asyncio.Protocol):
     def _check_mode(self, reply: Any) -> None:
         """Refuse all commands if this is no single Redis, nor a primary that a Sentinel has named."""
         self._greeting = None
-        mode = _mode_of(reply) if isinstance(reply, list) else ""
+        mode = _mode_of(reply) if isinstance(reply, list) else ""  # pyright: ignore[reportUnknownArgumentType]
         if mode in _REFUSED:
             text = f"the store is {_REFUSED[mode]}, which is not supported: write the URL of a Redis"
             self._refusal = LocalError(text)

@@ -114,7 +114,8 @@ def convert_server_info(converter: MessageConverter, server: BaseModel) -> BaseM
     if fields.get("instructions") is not None:
         shared["instructions"] = fields["instructions"]
     if isinstance(handler_lifecycle, Handshake):
-        server_info = (fields.get("_meta") or {}).get(f"{META}serverInfo", {"name": "", "version": ""})
+        own_meta: dict[str, Any] = fields.get("_meta") or {}
+        server_info = own_meta.get(f"{META}serverInfo", {"name": "", "version": ""})
         return handler_lifecycle.initialize_request.read_result(
             {**shared, "protocolVersion": converter.handler_revision.id, "serverInfo": server_info}
         )

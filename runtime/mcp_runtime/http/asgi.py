@@ -165,9 +165,7 @@ async def send_error(
 ) -> None:
     """Send the error response to a rejected request, with a JSON-RPC error as its body."""
     body = jsonrpc.error(id, error.code, error.reason, error.data, null_id)
-    # The rest of the request body is not read, so the connection cannot be reused for another request.
-    closing = ((b"connection", b"close"),) if error.close or error.status in (408, 413, 431) else ()
-    await respond(send, error.status, body, (*headers, *closing))
+    await respond(send, error.status, body, (*headers, *error.fields))
 
 
 async def refuse_body(receive: Receive, send: Send, error: HTTPError) -> None:
@@ -179,7 +177,7 @@ async def refuse_body(receive: Receive, send: Send, error: HTTPError) -> None:
     if not error.close:
         return await send_error(send, error)
     body = jsonrpc.error(None, error.code, error.reason, error.data)
-    head = [(b"content-length", b"%d" % len(body)), _JSON, (b"connection", b"close")]
+    head = [(b"content-length", b"%d" % len(body)), _JSON, *error.fields]
     await send({"type": "http.response.start", "status": error.status, "headers": head})
     await send({"type": "http.response.body", "body": body, "more_body": True})
     size, more = 0, True

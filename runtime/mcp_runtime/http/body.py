@@ -17,7 +17,9 @@ _MAX_BUFFERED: Final = 256 * 1024 * 1024  # Bytes.
 _TICKS: Final = 10  # The number of timer ticks in the time limit of one request.
 
 
-_TOO_MANY: Final = HTTPError(503, "too many large requests are incomplete: send it again later", close=True)
+_TOO_MANY: Final = HTTPError(
+    503, "too many large requests are incomplete: send it again later", close=True, retry_after=1
+)
 
 
 class BodyReader:
@@ -113,7 +115,7 @@ class BodyReader:
     def close(self) -> None:
         """Reject the requests whose bodies have not arrived: the server ends."""
         for task in self._started:
-            self._end(task, HTTPError(503, "the server is shutting down"))
+            self._end(task, HTTPError(503, "the server is shutting down", retry_after=1))
 
     def _end(self, task: asyncio.Task[Any], error: HTTPError) -> None:
         if task not in self._ended:

@@ -39,6 +39,7 @@ _SINGLE: Final = frozenset(
 )
 _MAX_HEADERS: Final = 200
 _MAX_HEADER_BYTES: Final = 64 * 1024
+_UNREAD: Final = (408, 413, 431)  # Statuses of requests that are not read to the end.
 _BEGIN: Final = "=?base64?"
 _ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _SAFE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
@@ -50,13 +51,23 @@ Headers = Mapping[str, str]
 class HTTPError:
     """An HTTP status to reject a request with, and the code, message and data of the JSON-RPC error in the body.
 
-    With `close`, the connection is closed as well."""
+    With `close`, the connection is closed as well. `retry_after` are the seconds after which the request may be sent
+    again, for a server that has not begun with it; clients send it again by themselves."""
 
     status: int
     reason: str
     code: int = -32600
     data: object = None
     close: bool = False
+    retry_after: int | None = None
+
+    @property
+    def fields(self) -> Raw:
+        """The headers of the response that belong to the error."""
+        # The rest of the request body is not read, so the connection cannot be reused for another request.
+        closing = ((b"connection", b"close"),) if self.close or self.status in _UNREAD else ()
+        again = () if self.retry_after is None else ((b"retry-after", b"%d" % self.retry_after),)
+        return (*again, *closing)
 
 
 def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> Headers | HTTPError:

@@ -13,7 +13,9 @@ from .asgi import Receive, Scope, Send, Sending, send_error
 from .client_keys import address_of, client_key
 from .headers import HTTPError
 
-_TOO_MANY: Final = HTTPError(503, "too many large messages wait: send one after the other", INTERNAL_ERROR)
+_TOO_MANY: Final = HTTPError(
+    503, "too many large messages wait: send one after the other", INTERNAL_ERROR, retry_after=1
+)
 
 # Head of the HTTP request, authentication, and `scope`, `receive` and `send` of ASGI.
 Context = tuple[Any, Any, Scope, Receive, Send]

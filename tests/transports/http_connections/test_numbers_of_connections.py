@@ -107,9 +107,10 @@ async def test_whoever_sends_the_most_without_an_end_is_refused(parser: str) -> 
                 await other.send(b" " * 10)
                 assert b'"hi"' in await other.until(b'"hi"')
             await attacked.pass_time(3)
-            statuses = [connection.received[9:12] for connection in attackers if not await connection.is_open()]
-            assert statuses and set(statuses) == {b"503"}
-            assert len(statuses) < len(attackers)
+            refused = [connection.received for connection in attackers if not await connection.is_open()]
+            assert refused and {received[9:12] for received in refused} == {b"503"}
+            assert all(b"\r\nretry-after: 1\r\n" in received for received in refused)  # Nothing was begun.
+            assert len(refused) < len(attackers)
 
 
 @parsers

@@ -345,7 +345,7 @@ class MCPASGIApp:
         if type(message) is MalformedMessage and message.is_too_large:
             kind = HTTPError(413, message.message)
         if self._closing:
-            kind = HTTPError(503, "the server is shutting down", INTERNAL_ERROR)
+            kind = HTTPError(503, "the server is shutting down", INTERNAL_ERROR, retry_after=1)
         if kind is _SESSION:
             return self._stateful.serve(post)
         if kind is _STATELESS:

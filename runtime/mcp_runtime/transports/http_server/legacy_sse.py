@@ -52,7 +52,7 @@ class LegacySSETransport:
     async def post(self, message: bytes) -> HTTPError | None:
         """Add a posted message, as soon as there is room. Return the error of a POST that is refused."""
         if self._size and self._size + len(message) > _QUEUE_BYTES:
-            return HTTPError(503, "too many messages are unread: read the SSE stream, and send again")
+            return HTTPError(503, "too many messages are unread: read the SSE stream, and send again", retry_after=1)
         self._size += len(message)
         while len(self._incoming) >= _QUEUE_SIZE and not self.is_closed:
             self._room.clear()
@@ -169,7 +169,7 @@ class LegacySSEHandler:
         if not accepts(headers.get("accept"), EVENT_STREAM):
             return await send_error(send, HTTPError(406, f"a GET needs {EVENT_STREAM} in its Accept header"))
         if len(self._connections) >= self._max_connections:
-            return await send_error(send, HTTPError(503, "there are too many sessions"))
+            return await send_error(send, HTTPError(503, "there are too many sessions", retry_after=2))
         id, transport = await self._new_id(auth), LegacySSETransport(auth)
         self._connections[id] = transport
         serving = asyncio.ensure_future(

@@ -31,7 +31,9 @@ from .streams import SSEStream
 _SESSION: Final = SESSION_ID.encode()
 _MAX_RUNNING: Final = 4096  # Requests of one user that wait for their results at the same time, in all sessions.
 _MAX_RUNNING_OF_ADDRESS: Final = 16_384  # The same of one address without a user.
-TOO_MANY: Final = HTTPError(503, "too many requests of this client run: wait for results first", INTERNAL_ERROR)
+TOO_MANY: Final = HTTPError(
+    503, "too many requests of this client run: wait for results first", INTERNAL_ERROR, retry_after=1
+)
 UNKNOWN_SESSION: Final = HTTPError(404, "there is no such session")
 
 
@@ -62,7 +64,7 @@ class StatefulHandler:
         state = await self._lifespans[id(service.origin)].state()
         http_session = self._sessions.open(auth.owner, address_of(scope))
         if http_session is None:
-            too_many = HTTPError(503, "there are too many sessions", INTERNAL_ERROR)
+            too_many = HTTPError(503, "there are too many sessions", INTERNAL_ERROR, retry_after=2)
             return await send_error(send, too_many, id_of(message))
         dispatcher = service.dispatcher(state)
         if self._template is None:

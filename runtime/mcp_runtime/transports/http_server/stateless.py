@@ -42,7 +42,9 @@ _CANCEL_SECONDS: Final = 0.4  # Seconds for cancelled handlers to end.
 _MAX_PAGES: Final = 100  # Pages of the list of tools.
 _MAX_RUNNING: Final = 1024  # Requests of one user that run at the same time, as in one session.
 _MAX_RUNNING_OF_ADDRESS: Final = 8192  # The same of one address without a user.
-_TOO_MANY: Final = HTTPError(503, "too many requests of this client run: wait for results first", INTERNAL_ERROR)
+_TOO_MANY: Final = HTTPError(
+    503, "too many requests of this client run: wait for results first", INTERNAL_ERROR, retry_after=1
+)
 
 _NO_RESPONSE: Final = (None, 0)
 

@@ -19,15 +19,18 @@ _log: Final = logging.getLogger(__name__)
 
 _SECONDS: Final = 1  # Seconds after which a client may try again.
 _UNAVAILABLE: Final = HTTPError(
-    503, "the store of this server cannot be reached: send the request again", INTERNAL_ERROR, {"retryAfter": _SECONDS}
+    503,
+    "the store of this server cannot be reached: send the request again",
+    INTERNAL_ERROR,
+    {"retryAfter": _SECONDS},
+    retry_after=_SECONDS,
 )
-_RETRY: Final = ((b"retry-after", b"%d" % _SECONDS),)
 
 
 async def refuse(send: Send, error: StoreUnavailableError, id: Id | None = None) -> None:
     """Answer a request with 503 and `Retry-After`."""
     _log.warning("a request was refused: %s", error)
-    await send_error(send, _UNAVAILABLE, id, headers=_RETRY)
+    await send_error(send, _UNAVAILABLE, id)
 
 
 def failures(requests: Sequence[Id], entries: Iterable[NumberedEntry], reason: str) -> list[bytes]:

@@ -93,10 +93,15 @@ class SharedLegacySSEHandler(LegacySSEHandler):
         transport = self._connections.get(connection)
         error = HTTPError(404, "there is no such session")
         refusal = error if transport is None else await transport.post(message.encode())
-        failed = None if refusal is None else [refusal.status, refusal.reason]
+        failed = None if refusal is None else [refusal.status, refusal.reason, refusal.retry_after]
         await self._worker.deliver(sender, "posted", number=number, failed=failed)
 
     def _on_posted(self, fields: dict[str, Any]) -> None:
         accepted, failed = self._posts.get(fields["number"]), fields["failed"]
         if accepted is not None and not accepted.done():
-            accepted.set_result(None if failed is None else HTTPError(*failed))
+            accepted.set_result(None if failed is None else _refusal(*failed))
+
+
+def _refusal(status: int, reason: str, retry_after: int | None = None) -> HTTPError:
+    """Return the error of a message that another worker has refused. A worker of an older release sends no time."""
+    return HTTPError(status, reason, retry_after=retry_after)

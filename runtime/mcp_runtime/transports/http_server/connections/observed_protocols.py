@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 from ....aio import fast_paths
 from ....http.asgi import ResponseClient
 from .held_responses import ConnectionResponse
+from .refused_connection import RefusedConnection
 from .server_connections import ServerConnections, key_of_peer
 from .small_parts import SmallFlowControl, SmallPipeline
 from .whole_messages import use_whole_messages
@@ -43,7 +44,8 @@ class ObservedProtocol(asyncio.Protocol):
         self._waits_for: object = None
         self._unsent = 0  # Bytes, when they were last looked at.
         if not self.server_connections.add(self):
-            self._refuse(503)
+            self._write_refusal(503, "retry-after: 1\r\n")  # Nothing was begun.
+            RefusedConnection.close(self.transport, self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Count the connection no longer."""
@@ -98,9 +100,12 @@ class ObservedProtocol(asyncio.Protocol):
 
     def _refuse(self, status: int) -> None:
         """Send a response without a body, and close the connection."""
-        head = f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-        self.transport.write(head.encode("ascii"))
+        self._write_refusal(status)
         self.transport.close()
+
+    def _write_refusal(self, status: int, fields: str = "") -> None:
+        head = f"HTTP/1.1 {status} {_PHRASES[status]}\r\n{fields}content-length: 0\r\nconnection: close\r\n\r\n"
+        self.transport.write(head.encode("ascii"))
 
 
 class ObservedHTTPProtocol(ObservedProtocol):

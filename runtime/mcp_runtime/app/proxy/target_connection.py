@@ -16,7 +16,6 @@ from ...errors import JSONRPCError, MCPError, RemoteJSONRPCError
 from ...protocol.capabilities import is_declared, parse_capability_path
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST
 from ...protocol.revision import META, InputRequest, Notification, Request, Revision, Stateless
-from ...protocol.uris import uri_key
 from ...server.context import ServerContext, share_key
 from ...server.dispatcher import NO_CACHE
 from ...session.options import RequestOptions
@@ -30,6 +29,8 @@ from .front import (
     send_log,
     session_capabilities,
 )
+from .resource_watches import ResourceWatches
+from .target_level import TargetLevel
 from .targets import ClientFactory
 
 _log: Final = logging.getLogger(__name__)
@@ -62,8 +63,8 @@ class Upstream:
         self._client: BaseClient | None = None
         self._calls: dict[ForwardedCall, None] = {}
         self._watching: list[asyncio.Task[None]] = []
-        self._subscriptions: dict[str, tuple[int, asyncio.Task[None]]] = {}
-        self._level: str | None = None
+        self._watches = ResourceWatches(proxy, self._resource_changed)
+        self._level = TargetLevel(proxy, self._send_level)
         self._turns = SendTurns()
 
     # ---- opening and closing ----------------------------------------------------------------------------------------
@@ -113,12 +114,13 @@ class Upstream:
     async def close(self) -> None:
         """End the connection, and all that waits for it."""
         client, self._client = self._client, None
-        tasks = [*self._watching, *(task for _, task in self._subscriptions.values())]
-        self._watching, self._subscriptions = [], {}
+        tasks, self._watching = self._watching, []
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        await self._watches.close()
+        await self._level.close()
         if client is not None and client is not self._factory.connected:
             with suppress(MCPError, OSError):
                 await client.close()
@@ -175,7 +177,7 @@ class Upstream:
         options = RequestOptions(timeout=None, on_progress=call.on_progress if "progressToken" in meta else None)
         self._calls[call] = None
         try:
-            await self.set_level(level)
+            await self._level.use(level)
             transport: Any = getattr(self._session, "transport", None)
             if not getattr(transport, "has_room", True):  # Large requests of another client wait for the target.
                 await self._turns.take(share_key(ctx), transport.drain)
@@ -194,20 +196,27 @@ class Upstream:
         capabilities = self._require_client().server.model_dump().get("capabilities", {})
         return is_declared(capabilities, parse_capability_path(capability)[1])
 
-    async def set_level(self, level: str | None) -> None:
-        """Set the minimum level of the target's log messages, where its protocol version has a request for that."""
+    async def set_level(self, level: str) -> None:
+        """Set the minimum level of the target's log messages, where its protocol version has a request for that.
+
+        Raises JSONRPCError if the target refuses that.
+        """
+        await self._level.set(level)
+
+    async def _send_level(self, level: str) -> None:
         row = getattr(self._wire_revision.lifecycle, "set_level", None)
-        if level is None or row is None or level == self._level or not self.declares("server.logging"):
-            return
-        self._level = level
-        await self._send_in_wire_revision(row, {"level": level})
+        if row is not None and self.declares("server.logging"):
+            await self._send_in_wire_revision(row, {"level": level})
 
     async def roots_changed(self) -> None:
         """Notify the target that the roots of the client have changed, where its protocol version has that."""
         rows = self._wire_revision.table("client_to_server").values()
         row = next((row for row in rows if row.name == "on_roots_list_changed"), None)
         if row is not None:
-            await self._send_in_wire_revision(row, {})
+            try:
+                await self._send_in_wire_revision(row, {})
+            except MCPError as error:
+                _log.debug("%r was not sent to the target of %r: %s", row.method, self._proxy, error)
 
     async def _send_in_wire_revision(self, row: Any, params: dict[str, Any]) -> None:
         client: Any = self._adapter or self._require_client()
@@ -218,8 +227,6 @@ class Upstream:
                 await client._send_request(row, params, None)
         except RemoteJSONRPCError as error:
             raise JSONRPCError(error.code, error.message, error.data) from error
-        except MCPError as error:
-            _log.debug("%r was not sent to the target of %r: %s", row.method, self._proxy, error)
 
     # ---- subscriptions ----------------------------------------------------------------------------------------------
 
@@ -232,49 +239,19 @@ class Upstream:
 
         Raises JSONRPCError if the target refuses that.
         """
-        key = uri_key(outside)
-        count, task = self._subscriptions.get(key, (0, None))
-        if task is None or task.done():
-            client: Any = self._require_client()
-            subscription = client.listen(resource_updated=[uri])
-            try:
-                await subscription.__aenter__()
-            except RemoteJSONRPCError as error:
-                raise JSONRPCError(error.code, error.message, error.data) from error
-            except MCPError as error:
-                raise JSONRPCError(INTERNAL_ERROR, f"the target of the proxy {self._proxy!r}: {error}") from error
-            if not subscription.acknowledged.get("resource_updated"):
-                await subscription.close()
-                message = f"the target of the proxy {self._proxy!r} does not allow to subscribe to {uri!r}"
-                raise JSONRPCError(INVALID_REQUEST, message)
-            task = asyncio.create_task(self._watch_resource(subscription, uri, outside))
-        self._subscriptions[key] = (count + 1, task)
+        await self._watches.add(self._require_client(), uri, outside)
 
     async def unsubscribe(self, outside: str) -> None:
         """End one subscription to a resource."""
-        count, task = self._subscriptions.pop(uri_key(outside), (0, None))
-        if task is not None and count > 1:
-            self._subscriptions[uri_key(outside)] = (count - 1, task)
-        elif task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+        await self._watches.remove(outside)
 
     def unwatch(self) -> None:
         """End all subscriptions to resources."""
-        subscriptions, self._subscriptions = self._subscriptions, {}
-        for _, task in subscriptions.values():
-            task.cancel()
+        self._watches.clear()
 
-    async def _watch_resource(self, subscription: Any, uri: str, outside: str) -> None:
-        try:
-            async for change in subscription:
-                changed: str = change.params.uri
-                if self._front is not None:
-                    await self._front.resource_updated(_changed_outside(changed, uri, outside))
-        except MCPError as error:
-            _log.debug("the subscription of %r to %r ended: %s", self._proxy, uri, error)
-        finally:
-            await subscription.close()
+    async def _resource_changed(self, outside: str) -> None:
+        if self._front is not None:
+            await self._front.resource_updated(outside)
 
     async def _watch_lists(self, client: Any, front: SessionFront) -> None:
         """Pass changes of the target's lists to the client, while the connection is open."""
@@ -333,11 +310,3 @@ def _empty_result(row: Request[Any], proxy: str) -> Any:
         return row.read_result({"resultType": NO_CACHE["resultType"], "completion": {"values": []}})
     kind = row.capability.rpartition(".")[2]
     raise JSONRPCError(INVALID_REQUEST, f"the target of the proxy {proxy!r} has no {kind}")
-
-
-def _changed_outside(changed: str, uri: str, outside: str) -> str:
-    """Return the URI that a client has for what has changed: the resource, or a part of it, which has its own URI."""
-    if changed.startswith(uri):
-        return outside + changed.removeprefix(uri)
-    changed_key, key = uri_key(changed), uri_key(uri)
-    return outside + changed_key.removeprefix(key) if changed_key.startswith(key) else changed

@@ -46,12 +46,24 @@ def test_adding_makes_paths_absolute_and_keeps_all_else(tmp_path: Path, monkeypa
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
-def test_a_new_configuration_is_for_its_owner_alone_and_a_link_stays_one(tmp_path: Path) -> None:
-    file, link = tmp_path / "deep" / "config.json", tmp_path / "link.json"
+def test_a_new_configuration_is_for_its_owner_alone_and_an_older_one_keeps_its_mode(tmp_path: Path) -> None:
+    new, old = tmp_path / "deep" / "config.json", tmp_path / "old.json"
+    added(new, "one", "--", sys.executable)
+    old.write_text("{}")
+    old.chmod(0o644)
+    added(old, "one", "--", sys.executable)
+    assert [stat.S_IMODE(file.stat().st_mode) for file in (new, old)] == [0o600, 0o644]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a link needs a privilege on Windows")
+def test_a_configuration_that_is_a_link_is_refused_with_the_path_of_the_file(tmp_path: Path) -> None:
+    file, link = tmp_path / "config.json", tmp_path / "link.json"
     added(file, "one", "--", sys.executable)
     link.symlink_to(file)
-    assert set(added(link, "two", "--", sys.executable)) == {"one", "two"}
-    assert link.is_symlink() and stat.S_IMODE(file.stat().st_mode) == 0o600
+    done = run("config", "add", "--file", str(link), "two", "--", sys.executable)
+    assert done.exit_code == 2 and f"is a link to {file}" in done.output.replace("\n", " ")
+    assert link.is_symlink() and set(json.loads(file.read_text())["mcpServers"]) == {"one"}
+    assert set(added(file, "two", "--", sys.executable)) == {"one", "two"}
 
 
 @pytest.mark.parametrize("before", ["{", "[]", '{"mcpServers": []}'])

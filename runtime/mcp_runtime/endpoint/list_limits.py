@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ..errors import RemoteError
+from ..protocol.followed_pages import FollowedPages
 from ..usage.records import Record
-from ..usage.shortened import quoted
 
 LIST_SECONDS: Final = 10.0  # For all pages, with the time until the connection is open.
 MAX_PAGES: Final = 1000
@@ -25,35 +25,23 @@ class ListLimits(Record):
         self.seconds, self.pages, self.items, self.size = seconds, pages, items, size
 
 
-class ListedPages:
-    """The pages of one list, as they come."""
+class ListedPages(FollowedPages):
+    """The pages of one list, as they come, with a limit of their bytes as well."""
 
-    def __init__(self, limits: ListLimits) -> None:
+    def __init__(self, method: str, limits: ListLimits) -> None:
         """Begin a list."""
-        self._limits = limits
-        self._cursors: set[str] = set()
-        self._pages = 0
-        self._items = 0
+        super().__init__(method, limits.pages, limits.items)
+        self._max_size = limits.size
         self._size = 0
 
-    def add(self, page: Any, items: int) -> str | None:
+    def add_page(self, page: Any, items: int) -> str | None:
         """Count a page with its number of items, and return the cursor of the next one; None after the last.
 
-        Raises RemoteError for a page too many, and for a cursor that was seen before.
+        Raises RemoteError as `add` does, and for more bytes than the limit.
         """
-        limits, cursor = self._limits, page.next_cursor
-        self._pages += 1
-        self._items += items
-        if self._items > limits.items:
-            raise RemoteError(f"the list has more than {limits.items:,} items")
-        if cursor is None:
-            return None
-        if cursor in self._cursors:
-            raise RemoteError(f"the list repeats the cursor {quoted(cursor)}")
-        if self._pages >= limits.pages:
-            raise RemoteError(f"the list has more than {limits.pages:,} pages")
-        self._size += len(page.model_dump_json())  # Most lists have one page, and nothing to count.
-        if self._size > limits.size:
-            raise RemoteError(f"the list has more than {limits.size:,} bytes")
-        self._cursors.add(cursor)
-        return str(cursor)
+        cursor = self.add(items, page.next_cursor)
+        if cursor is not None:  # Most lists have one page, and nothing to count.
+            self._size += len(page.model_dump_json())
+            if self._size > self._max_size:
+                raise RemoteError(f"{self._method!r}: the list has more than {self._max_size:,} bytes")
+        return cursor

@@ -44,7 +44,7 @@ class FollowedPages:
         self._pages += 1
         self._items += items
         if self._items > self._max_items:
-            raise RemoteError(f"{self._method!r}: the list has more than {self._max_items} items{self._remedy}")
+            raise RemoteError(f"{self._method!r}: the list has more than {self._max_items:,} items{self._remedy}")
         if next_cursor is None:
             return None
         digest = sha256(next_cursor.encode("utf-8", "surrogatepass")).digest()
@@ -52,6 +52,6 @@ class FollowedPages:
             shown = f"{next_cursor[:_MAX_SHOWN]!r}{'…' if len(next_cursor) > _MAX_SHOWN else ''}"
             raise RemoteError(f"{self._method!r}: the server repeats the cursor {shown}, so that the list never ends")
         if self._pages >= self._max_pages:
-            raise RemoteError(f"{self._method!r}: the list has more than {self._max_pages} pages{self._remedy}")
+            raise RemoteError(f"{self._method!r}: the list has more than {self._max_pages:,} pages{self._remedy}")
         self._seen.add(digest)
         return next_cursor

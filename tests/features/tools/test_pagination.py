@@ -195,7 +195,7 @@ async def test_a_list_that_never_ends_is_an_error_with_the_name_of_the_limit(rev
 async def test_a_list_has_a_thousand_pages_unless_the_call_allows_more() -> None:
     rev = ALL_REVISIONS[-1]
     async with client_of(rev, endless(rev, KINDS[0]), cache=False) as client:
-        with pytest.raises(RemoteError, match="more than 1000 pages"):
+        with pytest.raises(RemoteError, match="more than 1,000 pages"):
             [item async for item in client.iter_tools()]
 
 

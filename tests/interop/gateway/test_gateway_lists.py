@@ -193,8 +193,8 @@ def test_each_limit_is_named_and_a_list_within_all_of_them_passes() -> None:
     limits = ListLimits(pages=3, items=5, size=100)
 
     def listed(*pages: tuple[str | None, int, int]) -> list[str | None]:
-        counted = ListedPages(limits)
-        return [counted.add(Page(cursor, size), items) for cursor, items, size in pages]
+        counted = ListedPages("tools/list", limits)
+        return [counted.add_page(Page(cursor, size), items) for cursor, items, size in pages]
 
     assert listed(("a", 2, 10), ("b", 2, 10), (None, 1, 10)) == ["a", "b", None]
     assert listed((None, 5, 10_000)) == [None], "one page is a message, which has a limit of its own"

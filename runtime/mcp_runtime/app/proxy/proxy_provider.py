@@ -126,7 +126,8 @@ class ProxyProvider(Provider):
 
         Raises JSONRPCError for a list that has not ended after the time of `limits`, or that is longer.
         """
-        row, listed = self._rows[f"list_{kind}"], ListedPages(self.limits)
+        row = self._rows[f"list_{kind}"]
+        listed = ListedPages(row.method, self.limits)
         meta = {"_meta": self._required_meta(ctx)}
         ends = asyncio.get_running_loop().time() + self.limits.seconds
         cursor: str | None = None
@@ -135,7 +136,7 @@ class ProxyProvider(Provider):
                 params = row.params.model_validate(meta if cursor is None else {**meta, "cursor": cursor})
                 async with asyncio.timeout_at(ends):
                     page = await self.forward(row.name, ctx, params)
-                cursor = listed.add(page, len(getattr(page, kind)))
+                cursor = listed.add_page(page, len(getattr(page, kind)))
                 yield page
                 if cursor is None:
                     return

@@ -18,6 +18,11 @@ class BackgroundTasks:
     def __len__(self) -> int:
         return len(self._tasks)
 
+    @property
+    def is_ended(self) -> bool:
+        """Whether the connection has ended."""
+        return self._ended
+
     def add(self, task: asyncio.Future[Any]) -> None:
         """Add a task, which is cancelled when the connection ends, or now if it has ended."""
         self._tasks.add(task)

@@ -72,6 +72,18 @@ async def refuse(name: str) -> str:
     raise ToolError("there is no such thing")
 
 
+@app.tool(task=TaskOptions(repeatable=True, poll_interval=0.05, retries=2))
+async def end(name: str) -> str:
+    note(f"begins {name}")
+    if name == "exits":
+        sys.exit(3)
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+    return "never"
+
+
 @app.tool(task=TaskOptions(repeatable=True, poll_interval=0.05))
 async def order(ctx: Context) -> str:
     await ctx.status("waits for a colour")

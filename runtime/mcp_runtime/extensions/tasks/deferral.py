@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -76,11 +77,15 @@ class DeferrableCall(ChannelProxy):
     async def _run(self, handle: Callable[[], Awaitable[Any]]) -> Any:
         try:
             result = await handle()
+            if self._task is not None:
+                await _take_cancellation()
         except _HandedOver:
             return None
         except BaseException as error:
             if self._task is None:
                 raise
+            with suppress(asyncio.CancelledError):
+                await _take_cancellation()
             return await self._task.fail(error)
         return result if self._task is None else await self._task.complete(result)
 
@@ -125,3 +130,10 @@ class DeferrableCall(ChannelProxy):
         if self._task is not None and isinstance(row, InputRequest):
             return await self._task.request_input(row, params)
         return await self._channel.send_request(row, params, options)  # type: ignore[arg-type]
+
+
+async def _take_cancellation() -> None:
+    """Raise the CancelledError of a function that has cancelled itself and then ended without a wait."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        await asyncio.sleep(0)

@@ -24,7 +24,8 @@ from .store import TERMINAL_STATUSES, Status, TaskRecord
 
 _log: Final = logging.getLogger(__name__)
 
-# The reason of a cancellation: the client cancelled the task, or it expired; None if the server shuts down.
+# The reason of a cancellation: the client cancelled the task, or it expired; None if the server shuts down, or if the
+# function has cancelled itself.
 CancelReason = Literal["cancelled", "expired"]
 SaveRecord = Callable[[TaskRecord], Awaitable[None]]
 
@@ -32,6 +33,7 @@ _STATUS_RATE: Final = RateLimit(per_second=50, burst=200)
 CANCELLED: Final = "cancelled by the client"
 _EXPIRED: Final = "the task has expired"
 _ENDING: Final = "the server ended before the task did"
+_CANCELLED_ITSELF: Final = "the function of the task has cancelled itself"
 
 
 @dataclass(slots=True)
@@ -43,7 +45,7 @@ class _InputRequest:
 
 class TaskExecution:
     """A running task. `save` is awaited with each record of the task, in order; `work` is the future of the handler;
-    `scopes` returns the scopes that the call has required so far."""
+    `scopes` returns the scopes that the call has required so far, and `is_ending` whether the server ends."""
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class TaskExecution:
         work: asyncio.Future[Any],
         *,
         scopes: Callable[[], tuple[str, ...]] = tuple,
+        is_ending: Callable[[], bool] = bool,
     ) -> None:
         self.record = record
         self._row = row
@@ -65,6 +68,7 @@ class TaskExecution:
         self._save = save
         self._work = work
         self._scopes = scopes
+        self._is_ending = is_ending
         self.is_unsaved = False  # True if the store failed, so that only this process has the record.
         self._cancel_reason: CancelReason | None = None
         self._input_requests: dict[str, _InputRequest] = {}
@@ -156,13 +160,21 @@ class TaskExecution:
         match error:
             case asyncio.CancelledError() if self._cancel_reason == "cancelled":
                 await self._transition("cancelled", CANCELLED)
+            case asyncio.CancelledError() if self._cancel_reason == "expired":
+                await self._record_error(INTERNAL_ERROR, _EXPIRED)
+            case asyncio.CancelledError() if self._is_ending():
+                await self._record_error(INTERNAL_ERROR, _ENDING)
             case asyncio.CancelledError():
-                await self._record_error(INTERNAL_ERROR, _EXPIRED if self._cancel_reason == "expired" else _ENDING)
+                _log.error("%r: %s", self._row.method, _CANCELLED_ITSELF)
+                await self._record_error(INTERNAL_ERROR, _CANCELLED_ITSELF)
             case JSONRPCError(code=code, message=message, data=data):
                 await self._record_error(code, message, data)
             case UnwritableValueError():  # Its message has places and types, and no values.
                 _log.error("%s", error)
                 await self._record_error(INTERNAL_ERROR, f"internal error: {error}")
+            case _ if not isinstance(error, Exception):  # Such as SystemExit: the process goes on with other tasks.
+                _log.error("%r: %s", self._row.method, reason_of_end(error), exc_info=error)
+                await self._record_error(INTERNAL_ERROR, reason_of_end(error))
             case _:
                 _log.error("the handler of a task of %r failed", self._row.method, exc_info=error)
                 await self._record_error(INTERNAL_ERROR, "internal error")
@@ -193,3 +205,8 @@ class TaskExecution:
         if save:
             async with self._save_lock:  # The last saved record must be the latest one.
                 await self._save(self.record)
+
+
+def reason_of_end(error: BaseException) -> str:
+    """Return why a task has failed whose function has raised what is no Exception."""
+    return f"the function of the task has raised {type(error).__name__}"

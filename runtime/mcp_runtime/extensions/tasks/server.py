@@ -267,7 +267,10 @@ class TaskServerMixin(BaseServer):
     ) -> TaskExecution:
         save = partial(self._save, ctx)
         settings = record, row, self.revision, ctx.capabilities, self._max_result_bytes, save, work
-        execution = self._executions[record.id] = TaskExecution(*settings, scopes=partial(_checked_scopes, ctx))
+        tasks = ctx.connection_state.background_tasks
+        execution = self._executions[record.id] = TaskExecution(
+            *settings, scopes=partial(_checked_scopes, ctx), is_ending=lambda: tasks.is_ended
+        )
         return execution
 
     def _execution_done(self, execution: TaskExecution, work: asyncio.Future[Any]) -> None:

@@ -151,3 +151,15 @@ async def test_ended_tasks_leave_nothing_that_stays_for_ever(server: RepeatableS
         async with asyncio.timeout(5):
             while any(redis.xlen(key) for key in streams):  # The queue forgets a task after its client has the result.
                 await asyncio.sleep(0.02)
+
+
+@pytest.mark.deadline(60)
+@pytest.mark.parametrize(("name", "reason"), [("exits", "raised SystemExit"), ("cancels", "cancelled itself")])
+async def test_a_function_that_ends_itself_fails_its_task_and_no_worker(
+    server: RepeatableServer, name: str, reason: str
+) -> None:
+    id = await server.started("end", name=name)
+    status, message = await server.ended(id)
+    assert status == "failed" and reason in message
+    [pid] = server.notes(f"begins {name}")
+    os.kill(pid, 0)  # Raises ProcessLookupError if the worker has ended.

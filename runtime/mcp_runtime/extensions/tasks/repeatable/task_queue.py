@@ -19,9 +19,10 @@ from ....server.context import ServerContext
 from ....server.dispatcher import ServerDispatcher
 from ....server.task_options import TaskOptions
 from ....session.negotiation import ready_candidate
+from ....session.replies import ENDS_PROCESS
 from ....stores.primitives import StoreUnavailableError
 from ....stores.retrying_store import retry
-from ..execution import TaskExecution
+from ..execution import TaskExecution, reason_of_end
 from ..shared_tasks import SharedTasks, seconds_of
 from ..store import TERMINAL_STATUSES, TaskRecord
 from .docket_queue import DocketQueue
@@ -124,7 +125,8 @@ class RepeatableTasks:
         ctx._deferral = channel
         ctx._raises_failures = call.failures < call.retries
         handler = server._bare_handlers[call.method]
-        work = asyncio.ensure_future(_lost_too_often() if lost >= _MAX_LOST_RUNS else handler(ctx, request.params))
+        handling = _lost_too_often() if lost >= _MAX_LOST_RUNS else handler(ctx, request.params)
+        work = asyncio.ensure_future(_within_process(handling))
         execution = channel.execution = server._new_execution(ctx, row, record, work)
         self._runs.add(work)
         try:
@@ -163,3 +165,12 @@ class RepeatableTasks:
 
 async def _lost_too_often() -> None:
     raise JSONRPCError(INTERNAL_ERROR, _LOST)
+
+
+async def _within_process(handling: Awaitable[Any]) -> Any:
+    """Return the result of a function. One that ends the process would end that of each worker which begins again."""
+    try:
+        return await handling
+    except ENDS_PROCESS as error:
+        _log.exception("the function of a task has raised what ends a process")
+        raise JSONRPCError(INTERNAL_ERROR, reason_of_end(error)) from error

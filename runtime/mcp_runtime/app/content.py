@@ -51,7 +51,7 @@ class _Media:
     family: ClassVar[str]
     default: ClassVar[str]
 
-    data: bytes | str | Path | None = None
+    data: bytes | bytearray | memoryview | str | Path | None = None
     path: str | Path | None = None
     format: str | None = None
 
@@ -68,7 +68,10 @@ class _Media:
 
     def encoded(self) -> str:
         """Return the bytes in base64. Raises OSError if the file cannot be read."""
-        data = self.data if isinstance(self.data, bytes) else Path(self.path or "").read_bytes()
+        if isinstance(self.data, (bytes, bytearray, memoryview)):
+            data = bytes(self.data)
+        else:
+            data = Path(self.path or "").read_bytes()
         return base64.b64encode(data).decode()
 
     @property
@@ -131,7 +134,7 @@ class File:
     """
 
     path: str | Path | None = None
-    data: bytes | None = None
+    data: bytes | bytearray | memoryview | None = None
     format: str | None = None
     name: str | None = None
     annotations: Any = None
@@ -161,7 +164,7 @@ class File:
         if self.data is not None:
             name = self.name or "file"
             extension = "" if Path(name).suffix else _guessed_extension(self.mime_type)
-            data, uri = self.data, f"file:///{quote(name + extension)}"
+            data, uri = bytes(self.data), f"file:///{quote(name + extension)}"
         else:
             path = Path(self.path or "").expanduser().resolve()
             data, uri = path.read_bytes(), path.as_uri()

@@ -100,9 +100,11 @@ class Resource:
                 if (problem := text_problem(value)) is not None:
                     raise self._unwritable(problem)
                 return self._t.TextResourceContents(uri=uri, text=value, mime_type=self._mime_type or "text/plain")
-            case bytes():
+            case bytes() | bytearray() | memoryview():
                 kind = self._mime_type or "application/octet-stream"
-                return self._t.BlobResourceContents(uri=uri, blob=base64.b64encode(value).decode(), mime_type=kind)
+                return self._t.BlobResourceContents(
+                    uri=uri, blob=base64.b64encode(bytes(value)).decode(), mime_type=kind
+                )
             case Image() | Audio():
                 kind = self._mime_type or value.mime_type
                 return self._t.BlobResourceContents(uri=uri, blob=value.encoded(), mime_type=kind)
@@ -174,7 +176,7 @@ def _mime_type_of(returns: Any) -> str | None:
         inspect.Signature.empty,
     ):
         return None
-    if isinstance(returns, type) and issubclass(returns, (str, bytes)):
+    if isinstance(returns, type) and issubclass(returns, (str, bytes, bytearray, memoryview)):
         return "text/plain" if issubclass(returns, str) else "application/octet-stream"
     return "application/json"
 

@@ -28,6 +28,7 @@ WRAPPED_KEY: Final = "result"
 
 _CONTENT: Final = (Image, Audio, File)
 _BASES: Final = (str, bool, int, float, bytes)  # A subclass that pydantic does not know is written as one of these.
+_BINARY: Final = (bytearray, memoryview)
 _SCALARS: Final = (str, int)
 _SEQUENCES: Final = (list, tuple, Sequence)
 
@@ -101,6 +102,8 @@ def _output(declared: Any, description: str) -> Output | None:
     if bare is Any or bare is object or bare in (list, tuple, dict, set, frozenset):
         return None
     declared = described(declared)
+    if bare in _BINARY:
+        declared, bare = _as_bytes(declared), bytes
     wraps = not _is_object(bare)
     if wraps and not _is_written(bare):
         scalar = next((kind for kind in _BASES if issubclass(bare, kind)), None)
@@ -140,6 +143,17 @@ def _output(declared: Any, description: str) -> Output | None:
         raise InvalidMessageError(f"{description} returned a value that does not match its return type: {reason}")
 
     return Output(_wrap(schema) if wraps else _object(schema), structure)
+
+
+def _as_bytes(declared: Any) -> Any:
+    """Return the type of bytes, with the metadata of a type of binary data; such data is read as its bytes."""
+    from pydantic import BeforeValidator
+
+    def read(value: Any) -> Any:
+        return bytes(value) if isinstance(value, _BINARY) else value
+
+    metadata = get_args(declared)[1:] if get_origin(declared) is Annotated else ()
+    return Annotated[(bytes, *metadata, BeforeValidator(read))]
 
 
 def _is_written(bare: Any) -> bool:

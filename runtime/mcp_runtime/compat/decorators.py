@@ -7,7 +7,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import ModuleType
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Final, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel
@@ -16,6 +16,8 @@ from ..errors import InvalidMessageError, JSONRPCError
 from ..json_schema.validator import compile_schema
 from ..protocol.jsonrpc import INTERNAL_ERROR
 from .mcp_errors import McpError
+
+_BINARY: Final = (bytes, bytearray, memoryview)
 
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
@@ -194,13 +196,13 @@ class HandlerDecorators:
         if isinstance(value, BaseModel):
             return value
         contents: list[Any] = []
-        items: Iterable[Any] = [value] if isinstance(value, (str, bytes)) else value
+        items: Iterable[Any] = [value] if isinstance(value, (str, *_BINARY)) else value
         for item in items:
             data = getattr(item, "content", item)
             meta: dict[str, Any] = {} if getattr(item, "meta", None) is None else {"_meta": item.meta}
             mime_type = getattr(item, "mime_type", None)
-            if isinstance(data, bytes):
-                blob = base64.b64encode(data).decode()
+            if isinstance(data, _BINARY):
+                blob = base64.b64encode(bytes(data)).decode()
                 mime_type = mime_type or "application/octet-stream"
                 contents.append(t.BlobResourceContents(uri=uri, blob=blob, mime_type=mime_type, **meta))
             else:

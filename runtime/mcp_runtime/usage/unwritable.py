@@ -63,7 +63,7 @@ def unwritable(value: object, is_known: Any = None) -> str | None:
 def _reason(item: Any, is_known: Any) -> str | None:
     if isinstance(item, str):
         return text_problem(str.__str__(item))
-    if isinstance(item, (bytes, bytearray)):
+    if isinstance(item, (bytes, bytearray, memoryview)):
         return _bytes_problem(bytes(item))
     if isinstance(item, float):
         return None if math.isfinite(item) else "JSON has no number NaN or infinity"
@@ -90,7 +90,7 @@ def _parts(value: Any, place: str, depth: int) -> Iterator[tuple[str, Any]]:
     """Yield what a value consists of, with the place of each part."""
     if depth > _MAX_DEPTH or isinstance(value, _PLAIN):
         return
-    if isinstance(value, (str, bytes, bytearray, float)):
+    if isinstance(value, (str, bytes, bytearray, memoryview, float)):
         yield place, value
         return
     members = _members(value)

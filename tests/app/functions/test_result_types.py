@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import datetime
 import decimal
 import enum
 import fractions
 import ipaddress
+import json
 import pathlib
 import re
 import uuid
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import pytest
@@ -27,7 +30,7 @@ from pydantic import (
 from pydantic import dataclasses as pydantic_dataclasses
 from pydantic.alias_generators import to_camel
 
-from mcp_generated import App, File, UserMessage, connect
+from mcp_generated import App, File, Image, UserMessage, connect
 
 
 class Colour(enum.Enum):
@@ -276,6 +279,8 @@ UNWRITABLE: dict[str, tuple[Any, str]] = {
     "in a list": ({"a": [1, Plain()]}, "a[1]: a value of the type 'Plain'"),
     "in a dataclass": (Holder([{"c": Plain()}]), "parts[0].c: a value of the type 'Plain'"),
     "bytes": (b"\xff\x00", "return File(data=…)"),
+    "memoryview": (memoryview(b"\xff\x00"), "return File(data=…)"),
+    "memoryview in a list": ([b"a", memoryview(b"a\xff")], "bytes that are not UTF-8 text (byte 1)"),
     "bytes in a dict": ({"a": b"a\xff"}, "a: bytes that are not UTF-8 text (byte 1)"),
     "bytes in a dataclass": (Holder([b"\xff"]), "parts[0]: bytes that are not UTF-8 text"),
     "exception": (ValueError("x"), "a value of the type 'ValueError'"),
@@ -305,7 +310,7 @@ async def test_a_value_without_a_form_in_json_is_an_error_that_names_it(name: st
     assert " at 0x" not in result.content[0].text  # pyright: ignore
 
 
-@pytest.mark.parametrize("name", [name for name in UNWRITABLE if name != "bytes"])
+@pytest.mark.parametrize("name", [name for name in UNWRITABLE if name not in ("bytes", "memoryview")])
 async def test_prompts_and_resources_name_it_too(name: str) -> None:
     value, reason = UNWRITABLE[name]
     app = App("unwritable")
@@ -344,3 +349,56 @@ async def test_attributes_with_type_hints_and_files_are_sent() -> None:
 
     assert (await app.call_tool("nested", {})).structured_content == {"a": {"x": 1}, "b": "1/2"}
     assert (await app.call_tool("binary", {})).content[0].type == "resource"
+
+
+def backwards(data: bytes) -> memoryview:
+    """A view that is not in one piece."""
+    return memoryview(data[::-1])[::-1]
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, backwards])
+async def test_binary_data_is_written_as_its_bytes_whatever_its_type(kind: Callable[[bytes], Any]) -> None:
+    app = App("binary")
+
+    @app.tool
+    def text() -> Any:
+        return {"a": kind(b"hello"), "b": [kind(b"x")]}
+
+    @app.tool
+    def file() -> list[File | Image]:
+        return [File(data=kind(b"\xff\x00"), name="x.bin"), Image(data=kind(b"\xff\x01"))]
+
+    @app.resource("data://value")
+    def data() -> Any:
+        return kind(b"\xff\x02")
+
+    async with connect(app) as client:
+        written: Any = (await client.call_tool("text")).content[0]
+        assert json.loads(written.text) == {"a": "hello", "b": ["x"]}
+        sent: Any = (await client.call_tool("file")).content
+        assert [base64.b64decode(part) for part in (sent[0].resource.blob, sent[1].data)] == [b"\xff\x00", b"\xff\x01"]
+        read: Any = (await client.read_resource("data://value")).contents[0]
+        assert (read.mime_type, base64.b64decode(read.blob)) == ("application/octet-stream", b"\xff\x02")
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+async def test_declared_binary_data_has_structured_content_and_its_mime_type(kind: Any) -> None:
+    app = App("binary")
+
+    def tool() -> Any:
+        return kind(b"hello")
+
+    def resource() -> Any:
+        return kind(b"hello")
+
+    tool.__annotations__["return"] = Annotated[kind, "the data"]
+    resource.__annotations__["return"] = kind
+    app.add_tool(tool)
+    app.resource("data://value")(resource)
+    async with connect(app) as client:
+        (listed,) = (await client.list_tools()).tools
+        assert listed.output_schema is not None
+        schema: Any = listed.output_schema.to_dict()["properties"]["result"]
+        assert (schema["type"], schema["description"]) == ("string", "the data")
+        assert (await client.call_tool("tool")).structured_content == {"result": "hello"}
+        assert (await client.list_resources()).resources[0].mime_type == "application/octet-stream"

@@ -65,6 +65,8 @@ def fallback(value: Any) -> Any:
     """
     from .type_hints import attributes_of
 
+    if isinstance(value, memoryview):  # pydantic writes `bytes` and `bytearray` itself.
+        return value.tobytes()
     kind = cast(Any, type(value))
     if (adapter := _adapter_of(kind)) is not None:
         return adapter.dump_python(value, mode="json")

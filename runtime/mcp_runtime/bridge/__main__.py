@@ -32,7 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             return print_report(target, options.bindings, options.revision or ())
         settings = BridgeSettings(
-            options.timeout, options.shared, options.idle, options.http is None, _connections(options)
+            options.timeout,
+            options.shared,
+            options.idle,
+            options.http is None,
+            _count(options, "connections") or MAX_LINKS,
+            _count(options, "session_connections"),
         )
         _serve(Bridge(target, options.bindings, settings), options, target.max_bytes)
     except KeyboardInterrupt:
@@ -52,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--allow-origin", action="append", dest="origins", help="an origin of web pages to accept")
     parser.add_argument("--shared", type=int, default=0, help="connections that all sessions share; 0: none is shared")
     parser.add_argument("--connections", type=int, help="connections of clients without sessions, with --http")
+    parser.add_argument("--session-connections", type=int, help="connections of sessions, with --http")
     parser.add_argument("--idle", type=float, help="seconds after which an unused connection to the server ends")
     parser.add_argument("--max-bytes", type=int, help="bytes of one message of either side; by default 8 MiB")
     parser.add_argument("--timeout", type=float, help="seconds that one request may take")
@@ -69,13 +75,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _connections(options: argparse.Namespace) -> int:
-    """Return the number of connections of clients without sessions. Raises LocalError."""
-    number: int | None = options.connections
-    if number is None:
-        return MAX_LINKS
-    if number < 1 or options.http is None:
-        raise LocalError("--connections is a number above 0, for clients over HTTP: pass --http too")
+def _count(options: argparse.Namespace, name: str) -> int | None:
+    """Return a number of connections of clients over HTTP; None if it is not set. Raises LocalError."""
+    number: int | None = getattr(options, name)
+    if number is not None and (number < 1 or options.http is None):
+        option = f"--{name.replace('_', '-')}"
+        raise LocalError(f"{option} is a number above 0, for clients over HTTP: pass --http too")
     return number
 
 

@@ -8,18 +8,20 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequ
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Any, Final
 
+from ..aio.fair_places import FairPlaces
 from ..aio.rate_limit import RateLimit
 from ..app.components.uri_templates import may_serve
 from ..app.proxy.connections import Connections
 from ..app.proxy.proxy_provider import ProxyProvider
 from ..app.proxy.targets import ClientFactory
 from ..errors import JSONRPCError, RemoteJSONRPCError
+from ..http.session_places import NoSessionPlaceError
 from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize
 from ..protocol.named_things import ThingKind, things_named
 from ..protocol.revision import Revision
 from ..protocol.uris import find_uri
 from ..server.client_rates import ClientRate
-from ..server.context import ServerContext
+from ..server.context import ServerContext, share_key
 from ..usage.shortened import quoted, shortened
 from .audit_log import AuditLog
 from .definition_lock import ID_FIELDS, DefinitionLock
@@ -83,7 +85,7 @@ class GatedUpstream(ProxyProvider):
         """Called when a connection is open for which a list has not waited."""
         self._failures: dict[str, str] = {}
         self._is_awaited = False
-        self._places = asyncio.Semaphore(_MAX_LISTS)
+        self._places = FairPlaces(_MAX_LISTS)
         self._audit = audit
         self._users = users
         self._listings = Listings()
@@ -134,6 +136,8 @@ class GatedUpstream(ProxyProvider):
         """Note whether the server has served a list, or else a request: there, an error is an answer."""
         try:
             yield
+        except NoSessionPlaceError:
+            raise  # It is the client that has too many.
         except JSONRPCError as error:
             is_answer = isinstance(error.__cause__, RemoteJSONRPCError)
             if is_answer and what == _REQUESTS:
@@ -164,17 +168,19 @@ class GatedUpstream(ProxyProvider):
         return items
 
     async def _read(self, ctx: ServerContext, kind: str) -> list[Any]:
-        """Return a list of the server. Few are read at the same time, so that long ones take a bounded memory."""
+        """Return a list of the server. Few are read at the same time, so that long ones take a bounded memory; clients
+        share these places, so that many sessions of one leave some to the others."""
+        client = share_key(ctx)
         try:
             async with asyncio.timeout(self.limits.seconds):
-                await self._places.acquire()
+                await self._places.take(client)
         except TimeoutError:
             self._is_awaited = self._users.is_opening(ctx)
             raise self._late(self.limits.seconds) from None
         try:
             return await self._read_pages(ctx, kind)
         finally:
-            self._places.release()
+            self._places.give_back(client)
 
     async def _read_pages(self, ctx: ServerContext, kind: str) -> list[Any]:
         items: list[Any] = []

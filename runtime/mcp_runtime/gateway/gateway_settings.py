@@ -13,6 +13,7 @@ from ..app.proxy.connection_pool import MAX_CONNECTIONS
 from ..bindings.hosts.configuration import entry_text
 from ..endpoint.list_limits import LIST_SECONDS, MAX_ITEMS, ListLimits
 from ..errors import LocalError
+from ..http.session_places import HTTP_CONNECTIONS, PROCESSES
 from ..protocol.models import is_object
 from ..usage.keywords import nearest
 from ..usage.records import Record
@@ -20,7 +21,7 @@ from ..usage.records import Record
 _TARGET: Final = ("command", "args", "env", "cwd", "url", "headers", "type", "max_bytes")
 _LISTS: Final = ("allow", "deny")
 _NUMBERS: Final = ("rate", "timeout", "list_timeout")
-_COUNTS: Final = ("connections", "list_items")
+_COUNTS: Final = ("connections", "session_connections", "list_items")
 _FLAGS: Final = ("cache", "resources", "prompts")
 _UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_COUNTS, *_FLAGS, "prefix", "tools", "exchange")
 _EXCHANGE: Final = ("token_endpoint", "client_id", "client_secret", "audience", "scope")
@@ -66,7 +67,7 @@ class UpstreamSettings(Record):
     """One server behind a gateway: how it is reached, and what clients may use of it."""
 
     __slots__ = ("entry", "prefix", "allow", "deny", "rate", "timeout", "cache", "resources", "prompts", "tools",
-                 "exchange", "connections", "limits")  # fmt: skip
+                 "exchange", "connections", "session_connections", "limits")  # fmt: skip
 
     def __init__(self, name: str, table: Mapping[str, Any]) -> None:
         self.entry = {key: table[key] for key in _TARGET if key in table}
@@ -76,6 +77,8 @@ class UpstreamSettings(Record):
         self.rate: float | None = table.get("rate")
         self.timeout: float | None = table.get("timeout")
         self.connections: int = table.get("connections", MAX_CONNECTIONS)
+        default = PROCESSES if "command" in table else HTTP_CONNECTIONS
+        self.session_connections: int = table.get("session_connections", default)
         self.limits = ListLimits(
             seconds=table.get("list_timeout", LIST_SECONDS), items=table.get("list_items", MAX_ITEMS)
         )
@@ -88,7 +91,7 @@ class UpstreamSettings(Record):
     @property
     def target(self) -> tuple[object, ...]:
         """How the server is reached, as whom, and with how many connections."""
-        return self.entry, self.exchange, self.connections
+        return self.entry, self.exchange, self.connections, self.session_connections
 
     def shows(self, kind: str) -> bool:
         """Return True if clients may use a kind: "tools", "prompts", "resources" or "resource_templates"."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
 from ..app.proxy.targets import ClientFactory
 from ..bindings.hosts.configuration import entry_text
 from ..errors import AuthorizationError, LocalError
+from ..http.session_places import SessionPlaces
 from .audit_log import AuditLog
 from .definition_lock import ID_FIELDS, DefinitionLock, write_lock
 from .gated_upstream import GatedUpstream
@@ -82,7 +83,9 @@ class Gateway:
             except ImportError as error:
                 raise LocalError(f"exchange needs {error.name}: pip install 'mcp-generated[auth,http]'") from None
             exchange = TokenExchange(entry_text(settings.entry["url"], "url"), settings.exchange.with_variables())
-        users, revision = UserConnections(name, make, exchange, settings.connections), self.app.server_class.revision
+        places = SessionPlaces(settings.session_connections, repr(name), "session_connections")
+        users = UserConnections(name, make, exchange, settings.connections, places)
+        revision = self.app.server_class.revision
         upstream = GatedUpstream(name, settings, factory, users, revision, self._audit, lock)
         upstream.on_return = self._lists_changed
         return upstream

@@ -12,6 +12,7 @@ from ..app.context.request_details import received_request
 from ..app.proxy.connections import Connections
 from ..app.proxy.targets import ClientFactory
 from ..errors import JSONRPCError
+from ..http.session_places import SessionPlaces
 from ..protocol.jsonrpc import INVALID_REQUEST
 from ..server.context import ServerContext
 
@@ -28,7 +29,12 @@ class UserConnections:
     """
 
     def __init__(
-        self, name: str, make: Callable[[Any], ClientFactory], exchange: TokenExchange | None, limit: int
+        self,
+        name: str,
+        make: Callable[[Any], ClientFactory],
+        exchange: TokenExchange | None,
+        limit: int,
+        places: SessionPlaces,
     ) -> None:
         """Create the connections; none is open.
 
@@ -37,9 +43,11 @@ class UserConnections:
             make: Returns what makes clients, with an authorization of httpx2 or None.
             exchange: Gets tokens for the users; None if the credentials of the settings are those of all users.
             limit: The number of connections of requests without a session: of all users, or with an exchange of each.
+            places: Those that the sessions of all users have.
         """
         self._name, self._make, self._exchange, self._limit = name, make, exchange, limit
-        self._shared = Connections(name, make(None), limit)
+        self._places = places
+        self._shared = Connections(name, make(None), limit, places)
         self._users: OrderedDict[str, tuple[UserToken, Connections]] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -70,7 +78,7 @@ class UserConnections:
         entry = self._users.get(key)
         if entry is None:
             own = UserToken(self._exchange)
-            entry = self._users[key] = own, Connections(self._name, self._make(own), self._limit)
+            entry = self._users[key] = own, Connections(self._name, self._make(own), self._limit, self._places)
         self._users.move_to_end(key)
         entry[0].use(token, user.expires_at)  # It was verified: only then a request has a user.
         if len(self._users) > _MAX_USERS:

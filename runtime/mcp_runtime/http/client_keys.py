@@ -90,6 +90,11 @@ def address_of(scope: Mapping[str, Any] | None) -> str | None:
     return client[0] if client else None
 
 
+def session_client(owner: object, scope: Mapping[str, Any] | None) -> ClientKey | None:
+    """Return what identifies the client of a session over HTTP, its user or else its address; None elsewhere."""
+    return None if scope is None else client_key(owner, address_of(scope))
+
+
 def _network_of(address: str | None) -> str | None:
     if address is None or ":" not in address:
         return address

@@ -21,7 +21,7 @@ from ..errors import (
     ProtocolViolationError,
     RemoteJSONRPCError,
 )
-from ..http.client_keys import ClientKey, address_of, client_key
+from ..http.client_keys import ClientKey, address_of, client_key, session_client
 from ..protocol.capabilities import is_declared, parse_capability_path
 from ..protocol.events import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
@@ -323,3 +323,9 @@ def share_key(ctx: ServerContext) -> ClientKey:
     address. A session is no client: a client opens as many as it likes."""
     channel = ctx._channel  # pyright: ignore[reportPrivateUsage]
     return client_key(None if channel.auth is None else channel.auth.owner, address_of(channel.scope))
+
+
+def session_key(ctx: ServerContext) -> ClientKey | None:
+    """Return what identifies the client of a session over HTTP, its user or else its address; None elsewhere."""
+    channel = ctx._channel  # pyright: ignore[reportPrivateUsage]
+    return session_client(None if channel.auth is None else channel.auth.owner, channel.scope)

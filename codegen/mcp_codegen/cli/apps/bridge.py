@@ -26,6 +26,11 @@ _OPTIONS: Final = (
     click.option("--tokens", type=FILE, metavar="FILE", help="A file to store the tokens of the login in."),
     click.option("--shared", type=click.IntRange(min=0), help="Connections that all sessions share. Default: 0, none."),
     click.option("--connections", type=click.IntRange(min=1), help="Those of clients without sessions. Default: 16."),
+    click.option(
+        "--session-connections",
+        type=click.IntRange(min=1),
+        help="Those of sessions. Default: 256 for a command, 10,000 for a URL.",
+    ),
     click.option("--idle", type=click.FloatRange(min=0, min_open=True), help="Seconds until an unused one ends."),
     click.option("--max-bytes", type=click.IntRange(min=1), help="Bytes of one message. Default: 8 MiB."),
     click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds that a request may take."),

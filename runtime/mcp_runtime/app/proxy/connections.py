@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import Context
 from typing import cast
 from weakref import WeakKeyDictionary
 
 from ...aio.shared_work import joined
-from ...server.context import ConnectionState, ServerContext
+from ...http.session_places import SessionPlaces
+from ...server.context import ConnectionState, ServerContext, session_key
 from ...server.dispatcher import ServerDispatcher
 from .connection_pool import MAX_CONNECTIONS, ConnectionPool
 from .forwarded_calls import SuspendedCalls
@@ -25,18 +27,23 @@ class _NoSession:
 class Connections:
     """The connections to one target while an app is served, and the calls that wait for their clients."""
 
-    def __init__(self, proxy: str, factory: ClientFactory, limit: int = MAX_CONNECTIONS) -> None:
+    def __init__(
+        self, proxy: str, factory: ClientFactory, limit: int = MAX_CONNECTIONS, places: SessionPlaces | None = None
+    ) -> None:
         """Create the connections; none is open.
 
         Args:
             proxy: The name of the proxy, for messages.
             factory: Makes the clients.
             limit: The number of connections of requests without a session.
+            places: Those of sessions, which clients share. Default None: no limit.
         """
         self.suspended = SuspendedCalls(proxy)
         self._proxy, self._factory = proxy, factory
         self._of_sessions: WeakKeyDictionary[ConnectionState | _NoSession, asyncio.Task[Upstream]] = WeakKeyDictionary()
         self._no_session = _NoSession()
+        self._places = places
+        self._placed: dict[Upstream, Callable[[], None]] = {}
         self._open: set[Upstream] = set()
         self._closing: set[asyncio.Task[None]] = set()
         self._pool = ConnectionPool(
@@ -55,10 +62,12 @@ class Connections:
         if opening is None or (opening.done() and not _is_open(opening)):
             if opening is None and has_session:
                 state.on_detach += (lambda: self._end_session(state),)
-            elif opening is not None and not opening.cancelled() and opening.exception() is None:
-                self._close_later(opening.result())
+            closing = None
+            if opening is not None and not opening.cancelled() and opening.exception() is None:
+                closing = self._close_later(opening.result())
             front = SessionFront(cast(ServerDispatcher, state)) if has_session else None
-            opening = asyncio.get_running_loop().create_task(self._opened(front, ctx), context=Context())
+            work = self._opened_in_place(front, ctx, closing) if has_session else self._opened(front, ctx)
+            opening = asyncio.get_running_loop().create_task(work, context=Context())
             opening.add_done_callback(_note)
             self._of_sessions[key] = opening
         return await joined(opening, f"the connection of {self._proxy!r}")
@@ -103,6 +112,26 @@ class Connections:
         self._open.add(upstream)
         return upstream
 
+    async def _opened_in_place(
+        self, front: SessionFront | None, ctx: ServerContext, closing: asyncio.Task[None] | None
+    ) -> Upstream:
+        """Open the connection of a session; the one that it had before ends first, which has its place.
+
+        Raises NoSessionPlaceError if its client has too many.
+        """
+        if closing is not None:
+            await asyncio.wait([closing])
+        if self._places is None or ctx.connection_state.session_id is None:
+            return await self._opened(front, ctx)
+        give_back = self._places.take(session_key(ctx))
+        try:
+            upstream = await self._opened(front, ctx)
+        except BaseException:
+            give_back()
+            raise
+        self._placed[upstream] = give_back
+        return upstream
+
     def _end_session(self, state: ConnectionState) -> None:
         opening = self._of_sessions.pop(state, None)
         if opening is None:
@@ -118,10 +147,17 @@ class Connections:
         if upstream not in self._open:
             return None
         self._open.discard(upstream)
-        task = asyncio.create_task(upstream.close())
+        task = asyncio.create_task(self._closed(upstream))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
         return task
+
+    async def _closed(self, upstream: Upstream) -> None:
+        try:
+            await upstream.close()
+        finally:
+            if (give_back := self._placed.pop(upstream, None)) is not None:
+                give_back()
 
 
 def _is_open(opening: asyncio.Task[Upstream]) -> bool:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from ...aio.fan_out import FanOut
+from ...http.session_places import HTTP_CONNECTIONS, PROCESSES, SessionPlaces
 from ...usage.records import Record
 from ..translation.losses import LossCounter
 from ..upstream.bridge_targets import Connector, Target
@@ -43,9 +44,10 @@ class BridgeSettings(Record):
     `timeout` is the seconds that a call may take, None without limit. `shared` is the number of connections that
     sessions share, 0 if each has its own. `idle` is the seconds after which an unused connection ends. `is_single` is
     True if there is one client. `connections` is the number of connections of requests without sessions.
+    `session_connections` is the number of those that sessions have for themselves, None for the default of the target.
     """
 
-    __slots__ = ("timeout", "shared", "idle", "is_single", "connections")
+    __slots__ = ("timeout", "shared", "idle", "is_single", "connections", "session_connections")
 
     def __init__(
         self,
@@ -54,9 +56,10 @@ class BridgeSettings(Record):
         idle: float | None = None,
         is_single: bool = False,
         connections: int = MAX_LINKS,
+        session_connections: int | None = None,
     ) -> None:
         self.timeout, self.shared, self.idle, self.is_single = timeout, shared, idle, is_single
-        self.connections = connections
+        self.connections, self.session_connections = connections, session_connections
 
 
 class BridgeState:
@@ -68,6 +71,10 @@ class BridgeState:
         self.losses = LossCounter()
         self.opener = Opener(Connector(target), package, self.losses)
         self.pool = LinkPool(settings.connections, self._open, self.close_later, settings.is_single)
+        default = PROCESSES if self.opener.connector.is_process else HTTP_CONNECTIONS
+        self.session_places = SessionPlaces(
+            settings.session_connections or default, "the server of the bridge", "--session-connections"
+        )
         self.links: set[Link] = set()
         self.fan_out = FanOut()
         self.shared: SharedConnections | None = None

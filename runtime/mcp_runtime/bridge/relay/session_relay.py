@@ -8,6 +8,7 @@ from typing import Any
 
 from ...aio.shared_work import SharedWork
 from ...errors import ConnectionClosedError, JSONRPCError, MCPError
+from ...http.client_keys import ClientKey, session_client
 from ...protocol.connection import Connection
 from ...protocol.events import NotificationReceived, RequestReceived
 from ...protocol.jsonrpc import INVALID_REQUEST, Id
@@ -37,6 +38,7 @@ class SessionRelay(RelayBase):
         super().__init__(state, revisions[-1])
         self._revisions = revisions
         self._client: ClientDetails | None = None
+        self._client_key: ClientKey | None = None
         self._link: Link | None = None
         self._opening: SharedWork[Link] = SharedWork("the connection to the upstream")
         self._subscriptions: UpstreamSubscriptions | None = None
@@ -95,10 +97,16 @@ class SessionRelay(RelayBase):
         elif link is not None:
             self.state.close_later(link)
 
-    async def link(self) -> Link:
-        """Return the open link of the session; open it if there is none, or if the upstream has ended."""
+    async def link(self, channel: Channel | None = None) -> Link:
+        """Return the open link of the session; open it if there is none, or if the upstream has ended.
+
+        `channel` is that of a request, which says at which address the client is.
+        """
         if self._link is not None and self._link.is_open:
             return self._link
+        if channel is not None:
+            owner = None if channel.auth is None else channel.auth.owner
+            self._client_key = session_client(owner, channel.scope)
         try:
             return await self._opening.run(self._open)
         except ConnectionClosedError as error:
@@ -111,11 +119,22 @@ class SessionRelay(RelayBase):
         if self.state.shared is not None:
             link = await self.state.shared.join(self, self._client)
         else:
-            link = await open_link(self.state.opener, self._client, self)
-            self.state.links.add(link)
+            link = await self._own_link(self._client)
         self._link = link
         if not is_new:
             await self._restore(link)
+        return link
+
+    async def _own_link(self, client: ClientDetails) -> Link:
+        """Open a link that this session has for itself. Raises JSONRPCError if its client has too many."""
+        give_back = self.state.session_places.take(self._client_key)
+        try:
+            link = await open_link(self.state.opener, client, self)
+        except BaseException:
+            give_back()
+            raise
+        link.give_place_back = give_back
+        self.state.links.add(link)
         return link
 
     async def _restore(self, link: Link) -> None:
@@ -141,7 +160,7 @@ class SessionRelay(RelayBase):
         lifecycle = self.lifecycle
         if method == lifecycle.ping_request.method:
             return {}
-        link = await self.link()
+        link = await self.link(channel)
         if method == lifecycle.initialize_request.method:
             return initialize_result(link.translation, link.upstream)
         if method in self.own_methods and (own := await self._of_lifecycle(link, method, params)) is not None:
@@ -239,3 +258,5 @@ class SessionRelay(RelayBase):
     def ended(self, link: Link) -> None:
         """Let the next request open a new link."""
         self.state.links.discard(link)
+        if not link.upstream.is_closing:
+            link.free_place()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from ...aio.fan_out import FanOut
@@ -75,6 +76,7 @@ class Link:
         self.is_http = False
         self.last_used = 0.0
         self.level: Any = None  # The level of log messages that was set last for a request.
+        self.give_place_back: Callable[[], None] | None = None  # Of a link that one session has for itself.
         self.fan_out: FanOut | None = None  # Where clients share the link, none that does not read may hold it.
         self.upstream: OpenUpstream
         self.translation: Translation
@@ -113,7 +115,15 @@ class Link:
 
     async def close(self) -> None:
         """Close the connection."""
-        await self.upstream.close()
+        try:
+            await self.upstream.close()
+        finally:
+            self.free_place()
+
+    def free_place(self) -> None:
+        """Give the place of the link back, if it has one."""
+        if self.give_place_back is not None:
+            self.give_place_back()
 
     # ---- to the upstream ---------------------------------------------------------------------------------------------
 

@@ -35,33 +35,29 @@ class FanOut:
 
         Raises what it raises up to there.
         """
-        waiting = self._waiting.get(client)
-        if waiting is not None and len(waiting) >= _MAX_WAITING:
-            return sending.close()
-        context = copy_context()
-        try:
-            waits_for = context.run(sending.send, None)
-        except StopIteration:
-            return
-        task = adopted_task(asyncio.get_running_loop(), sending, context, waits_for)
-        self._leave(client, task)
-        if waiting is None:
-            await asyncio.wait([task], timeout=_PATIENCE)
+        has_waiting = client in self._waiting
+        task = self._begin(client, sending)
+        if task is not None:
+            self._leave(client, task)
+            if not has_waiting:
+                await asyncio.wait([task], timeout=_PATIENCE)
 
     async def send_all(self, sendings: Iterable[tuple[object, Sending]]) -> None:
-        """Send a message to each of these clients, in a task for each, which begin in the order of the calls."""
-        loop, begun, slow = asyncio.get_running_loop(), dict[asyncio.Task[None], object](), bool(self._waiting)
+        """Send a message to each of these clients, to each at once up to the first wait."""
+        begun: dict[asyncio.Task[None], object] = {}
         for client, sending in sendings:
-            waiting = self._waiting.get(client, ()) if slow else ()
-            if len(waiting) >= _MAX_WAITING:
+            has_waiting = client in self._waiting
+            try:
+                task = self._begin(client, sending())
+            except Exception as error:
+                _log_failure(error)
                 continue
-            task = loop.create_task(sending())
-            if waiting:
+            if task is not None and has_waiting:
                 self._leave(client, task)
-            else:
+            elif task is not None:
                 begun[task] = client
         if not begun:
-            return await asyncio.sleep(0)  # What was sent to clients that have not read earlier messages begins.
+            return await asyncio.sleep(0)  # What was sent to clients that have not read earlier messages goes on.
         late: set[asyncio.Task[None]] = set()
         try:
             late = (await asyncio.wait(begun, timeout=_PATIENCE))[1]
@@ -74,6 +70,18 @@ class FanOut:
                     self._leave(client, task)
                 else:
                     _note(task)
+
+    def _begin(self, client: object, sending: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+        """Send a message up to the first wait, and return the task that goes on; None if it was sent, or left out."""
+        if len(self._waiting.get(client, ())) >= _MAX_WAITING:
+            sending.close()
+            return None
+        context = copy_context()
+        try:
+            waits_for = context.run(sending.send, None)
+        except StopIteration:
+            return None
+        return adopted_task(asyncio.get_running_loop(), sending, context, waits_for)
 
     def _leave(self, client: object, task: asyncio.Task[None]) -> None:
         """Let a message wait without its sender."""
@@ -93,8 +101,12 @@ class FanOut:
 
 def _note(task: asyncio.Task[None]) -> None:
     """Log why a message was not sent."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        if isinstance(error, MCPError):
-            _log.debug("not sent to a client: %s", error)
-        else:
-            _log.error("a message could not be sent to a client", exc_info=error)
+    if not task.cancelled() and isinstance(error := task.exception(), Exception):
+        _log_failure(error)
+
+
+def _log_failure(error: Exception) -> None:
+    if isinstance(error, MCPError):
+        _log.debug("not sent to a client: %s", error)
+    else:
+        _log.error("a message could not be sent to a client", exc_info=error)

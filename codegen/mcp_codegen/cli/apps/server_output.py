@@ -12,6 +12,9 @@ import click
 from ...errors import CodegenError
 from ...output import plain
 
+_MAX_LINES: Final = 100  # A traceback of a deep stack; what a server writes before it is of no use.
+_MAX_LINE: Final = 1000  # Characters.
+
 # What a command cannot do, by the capability that the error of the server names.
 _HINTS: Final = {
     "client.elicitation": "the server asks the user with a form, which this command shows in a terminal only: standard "
@@ -40,9 +43,9 @@ def server_output() -> Generator[list[str]]:
 
 
 def show(written: list[str]) -> None:
-    """Write these lines to standard error, dimmed, without characters that steer a terminal."""
-    for line in written:
-        click.secho(plain(line), dim=True, err=True)
+    """Write the last of these lines to standard error, dimmed, without characters that steer a terminal."""
+    for line in written[-_MAX_LINES:]:
+        click.secho(plain(line[:_MAX_LINE]), dim=True, err=True)
 
 
 def hint_of(text: str) -> str | None:

@@ -7,7 +7,7 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping
 from types import ModuleType, NoneType, UnionType
-from typing import Annotated, Any, Final, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Union, cast, get_args, get_origin
 
 from pydantic_core import ValidationError
 
@@ -103,7 +103,7 @@ class Resource:
             case bytes() | bytearray() | memoryview():
                 kind = self._mime_type or "application/octet-stream"
                 return self._t.BlobResourceContents(
-                    uri=uri, blob=base64.b64encode(bytes(value)).decode(), mime_type=kind
+                    uri=uri, blob=base64.b64encode(bytes(cast(Any, value))).decode(), mime_type=kind
                 )
             case Image() | Audio():
                 kind = self._mime_type or value.mime_type

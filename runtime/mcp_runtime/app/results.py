@@ -150,7 +150,7 @@ def _as_bytes(declared: Any) -> Any:
     from pydantic import BeforeValidator
 
     def read(value: Any) -> Any:
-        return bytes(value) if isinstance(value, _BINARY) else value
+        return bytes(cast(Any, value)) if isinstance(value, _BINARY) else value
 
     metadata = get_args(declared)[1:] if get_origin(declared) is Annotated else ()
     return Annotated[(bytes, *metadata, BeforeValidator(read))]

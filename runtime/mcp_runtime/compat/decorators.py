@@ -202,7 +202,7 @@ class HandlerDecorators:
             meta: dict[str, Any] = {} if getattr(item, "meta", None) is None else {"_meta": item.meta}
             mime_type = getattr(item, "mime_type", None)
             if isinstance(data, _BINARY):
-                blob = base64.b64encode(bytes(data)).decode()
+                blob = base64.b64encode(bytes(cast(Any, data))).decode()
                 mime_type = mime_type or "application/octet-stream"
                 contents.append(t.BlobResourceContents(uri=uri, blob=blob, mime_type=mime_type, **meta))
             else:

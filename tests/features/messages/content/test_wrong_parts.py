@@ -28,7 +28,7 @@ from support.endpoints import (
 )
 from support.feature_cells.bridge.bridge_processes import bridge_command
 
-from mcp_generated import REVISIONS, App, InvalidResponseError, connect
+from mcp_generated import REVISIONS, App, Gateway, InvalidResponseError, connect
 
 OBJECT = {"type": "object"}
 LASTING = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -178,6 +178,31 @@ async def test_the_rest_arrives_through_a_bridge(command: list[str], revision: s
     async with connect(bridge_command(*command), revisions=[asked]) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["good", "last"]
         assert [block.type for block in (await client.call_tool("good")).content][0::3] == ["text", "text"]
+
+
+async def test_the_rest_arrives_through_a_gateway(command: list[str], revision: str, warnings: Any) -> None:
+    gateway = Gateway({"upstreams": {"up": {"command": command[0], "args": command[1:]}}})
+    async with connect(gateway.app) as client:
+        tools = [tool async for tool in client.iter_tools()]
+        assert [tool.name for tool in tools] == ["up_good", "up_last"]
+        assert [prompt.name async for prompt in client.iter_prompts()] == ["up_good"]
+        uris = [resource.uri async for resource in client.iter_resources()]
+        templates = [template.uri_template async for template in client.iter_resource_templates()]
+        assert (len(uris), len(templates)) == (2, 1)
+        assert len((await client.read_resource(uris[0])).contents) == 2
+        (message,) = (await client.get_prompt("up_good")).messages
+        assert message.content.text == "kept"
+        called = await client.call_tool("up_good")
+        assert [block.type for block in called.content][0::3] == ["text", "text"]
+        assert gateway.health()["status"] == "ok"
+    for part in (
+        "tools[1] 'bad'",
+        "prompts[1]: name",
+        "resources[1] 'x:bad': name",
+        "resourceTemplates[1]",
+        "content[1]: text",
+    ):
+        assert part in warnings(), part
 
 
 @among(ALL_REVISIONS)

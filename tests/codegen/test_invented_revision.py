@@ -87,9 +87,24 @@ async def talk() -> None:
 
 
 asyncio.run(talk())
-try:
-    note = {"content": [{"type": "note", "title": "milk"}]}
-    future.converter("2099-01-01", "2026-07-28").result("client_to_server", "tools/call", note, ConversionReport())
+
+older = future.converter("2099-01-01", "2026-07-28")
+newer = future.converter("2026-07-28", "2099-01-01")
+
+
+def converted(converter, note, report):
+    content = [note, {"type": "text", "text": "kept"}]
+    return converter.result("client_to_server", "tools/call", {"content": content}, report)["content"]
+
+
+NOTE = {"type": "note", "title": "milk"}
+report = ConversionReport()
+print([block["type"] for block in converted(older, NOTE, report)], *report.changes, sep="\n")
+report = ConversionReport()
+print([block["type"] for block in converted(newer, {"type": "text", "text": "milk"}, report)], *report.changes, sep="\n")
+try:  # A request without one of its items would be another request.
+    asked = {"messages": [{"role": "user", "content": [NOTE]}], "maxTokens": 5}
+    older.params("server_to_client", "sampling/createMessage", asked, ConversionReport())
 except ConversionError as refused:
     print(refused)
 """

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, server_of, since
 
-from mcp_generated import App, Context
+from mcp_generated import App, Context, Gateway
 from mcp_runtime.errors import JSONRPCError, RemoteJSONRPCError
 
 REFUSAL = (-32001, "not today", {"why": "tired"})
@@ -125,6 +127,49 @@ async def test_prompts_and_resources_of_an_app(rev: Rev, answer: str | None, thr
                 assert "the capability 'client.elicitation'" in caught.value.message
             else:
                 assert (caught.value.code, caught.value.message, caught.value.data) == REFUSAL
+
+
+UPSTREAM = """
+from mcp_generated import App, Context, Gateway
+from mcp_generated.v2025_11_25 import types as t
+
+app = App("upstream")
+
+
+@app.tool
+async def elicit(ctx: Context) -> str:
+    return (await ctx.elicit("who", str)).action
+
+
+@app.tool
+async def sample(ctx: Context) -> str:
+    return str(await ctx.sample("who", max_tokens=5))
+
+
+@app.tool
+async def roots(ctx: Context) -> str:
+    return str(await ctx.list_roots())
+
+
+if __name__ == "__main__":
+    app.run()
+"""
+
+
+@pytest.mark.parametrize("answer", ["refuse", None])
+@pytest.mark.parametrize("what", HANDLERS)
+@among(since("2025-06-18"))
+async def test_through_a_gateway(rev: Rev, what: str, answer: str | None, tmp_path: Path) -> None:
+    file = tmp_path / "upstream.py"
+    file.write_text(UPSTREAM)
+    gateway = Gateway({"upstreams": {"up": {"command": sys.executable, "args": [str(file)]}}})
+    async with client(rev, gateway.app, what, answer) as connected:
+        with pytest.raises((RemoteJSONRPCError, JSONRPCError)) as caught:
+            await connected.call_tool(f"up_{what}")
+    if answer is None:
+        assert f"the capability 'client.{CAPABILITIES[what]}'" in caught.value.message
+    else:
+        assert (caught.value.code, caught.value.message, caught.value.data) == REFUSAL
 
 
 @among(HANDSHAKE)

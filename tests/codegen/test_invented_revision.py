@@ -92,18 +92,18 @@ older = future.converter("2099-01-01", "2026-07-28")
 newer = future.converter("2026-07-28", "2099-01-01")
 
 
-def converted(converter, note, report):
-    content = [note, {"type": "text", "text": "kept"}]
-    return converter.result("client_to_server", "tools/call", {"content": content}, report)["content"]
+def show(converter, content):
+    report = ConversionReport()
+    result = converter.result("client_to_server", "tools/call", {"content": content}, report)
+    print([block["type"] for block in result["content"]], [(loss.path, loss.rule) for loss in report.losses])
 
 
-NOTE = {"type": "note", "title": "milk"}
-report = ConversionReport()
-print([block["type"] for block in converted(older, NOTE, report)], *report.changes, sep="\n")
-report = ConversionReport()
-print([block["type"] for block in converted(newer, {"type": "text", "text": "milk"}, report)], *report.changes, sep="\n")
+NOTE, KEPT = {"type": "note", "title": "milk"}, {"type": "text", "text": "kept"}
+show(older, [NOTE, KEPT])
+show(newer, [KEPT])
 try:  # A request without one of its items would be another request.
-    asked = {"messages": [{"role": "user", "content": [NOTE]}], "maxTokens": 5}
+    used = {"type": "tool_result", "toolUseId": "1", "content": [NOTE, KEPT]}
+    asked = {"messages": [{"role": "user", "content": [used]}], "maxTokens": 5}
     older.params("server_to_client", "sampling/createMessage", asked, ConversionReport())
 except ConversionError as refused:
     print(refused)
@@ -180,9 +180,12 @@ def test_it_holds_a_conversation(future: Path) -> None:
 
 def test_its_messages_become_those_of_its_neighbour_and_back(future: Path) -> None:
     output = run(future, "across.py")
-    assert output == (
-        "2099-01-01 → 2026-07-28: content.0: refuse NoteContent: "
-        "2026-07-28 has no NoteContent and no substitute for it.\n"
+    left_out, back, refused = output.splitlines()
+    assert left_out == "['text'] [('content.0', 'refuse NoteContent')]", "an item of a list of a result costs itself"
+    assert back == "['text'] []"
+    assert refused == (
+        "2099-01-01 → 2026-07-28: messages.0.content.0.content.0: refuse NoteContent: "
+        "2026-07-28 has no NoteContent and no substitute for it."
     )
 
 

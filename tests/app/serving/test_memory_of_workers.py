@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli.commands import mcp_codegen
 from support.endpoints import Rev
 
 from mcp_generated import App, LocalError
@@ -56,3 +61,13 @@ def test_the_constructor_of_an_app_names_the_store_as_well(monkeypatch: pytest.M
     monkeypatch.setenv("WEB_CONCURRENCY", "2")
     with pytest.raises(LocalError, match="is the store of one"):
         App("a", store="memory").asgi()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="workers need POSIX")
+def test_the_command_of_a_gateway_refuses_it_before_a_worker_starts(tmp_path: Path) -> None:
+    rules = tmp_path / "gateway.toml"
+    rules.write_text(f"[upstreams.up]\ncommand = {json.dumps(sys.executable)}\n")
+    done = mcp_codegen("gateway", rules, "--http", "127.0.0.1:0", "--workers", "2", "--store", "memory")
+    assert done.returncode != 0 and done.stdout == ""
+    assert re.search(r'^error: .*workers=2 need a store.*"memory".*store="sqlite:///FILE"', done.stderr)
+    assert "Traceback" not in done.stderr and "listening" not in done.stderr

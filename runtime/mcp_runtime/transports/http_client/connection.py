@@ -17,6 +17,7 @@ from ...http.client_rules import REVISION_EXTENSION, NegotiatedRevision
 from ...http.headers import EVENT_STREAM, media_type
 from ...http.request_logs import IS_OURS, without_secrets_in_logs
 from ...http.retries import FIRST_REFUSAL, MAX_ATTEMPTS, seconds_to_wait
+from ...http.tls import default_tls
 from ...http.urls import may_follow_redirect, origin, redact_url
 from ...protocol.framing import MAX_MESSAGE_BYTES
 from ...protocol.sse import OversizedEventError, ServerSentEvent, SSEDecoder
@@ -97,7 +98,7 @@ class HTTPConnection:
         self.negotiated: NegotiatedRevision | None = None
         self._was_reached = False  # Until then, a refused connection means that no server is there.
         self._client = options.client or httpx2.AsyncClient(
-            verify=options.tls or True,
+            verify=options.tls or default_tls(),
             proxy=options.proxy,
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_MAX_IDLE_CONNECTIONS),
         )

@@ -57,7 +57,9 @@ class FanOut:
             elif task is not None:
                 begun[task] = client
         if not begun:
-            return await asyncio.sleep(0)  # What was sent to clients that have not read earlier messages goes on.
+            if self._waiting:
+                await asyncio.sleep(0)  # What was sent to clients that have not read earlier messages goes on.
+            return
         late: set[asyncio.Task[None]] = set()
         try:
             late = (await asyncio.wait(begun, timeout=_PATIENCE))[1]

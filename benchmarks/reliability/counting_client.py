@@ -15,6 +15,8 @@ import httpx2
 from mcp_runtime.protocol.sse import SSEDecoder
 
 VERSION = "2025-11-25"
+ANNOUNCED = "notifications/tools/list_changed"
+OTHER_LISTS = 2  # Of prompts and of resources.
 TIMEOUT = 40.0  # Seconds for a call to be answered or to fail.
 PAUSE = 0.05  # Seconds before a refused connection is tried again.
 HEADERS = {"accept": "application/json, text/event-stream", "connection": "close"}
@@ -70,7 +72,7 @@ class CountingClient:
         self.stored: set[str] = set()  # The tokens of messages that a worker has stored.
         self.received: Counter[str] = Counter()
         self.changes = 0
-        self.has_losses = False  # True if the store has lost what it had.
+        self.told = 0  # Changes of other lists, which nothing announces: the server says so after a loss.
         self.announced, self.perhaps_announced = 0, 0
         self.is_listening = asyncio.Event()
 
@@ -226,8 +228,10 @@ class CountingClient:
             await asyncio.sleep(PAUSE)
 
     def _take(self, message: Message) -> None:
-        if message["method"].endswith("list_changed"):
+        if message["method"] == ANNOUNCED:
             self.changes += 1
+        elif message["method"].endswith("list_changed"):
+            self.told += 1
         elif (token := str(message["params"].get("elicitationId"))).startswith(f"{self.name}-"):
             self.received[token] += 1
         else:
@@ -253,10 +257,10 @@ class CountingClient:
     def _is_complete(self, announced: int) -> bool:
         return self.changes >= announced and all(self.received[token] for token in self.stored)
 
-    def judge(self, announced: int, perhaps_announced: int) -> None:
-        """Count what of the session's own stream was lost or doubled."""
+    def judge(self, announced: int, perhaps_announced: int, losses: int) -> None:
+        """Count what of the session's own stream was lost or doubled, with a store that has lost what it had."""
         for token in self.stored:
-            if not self.received[token] and self.has_losses:
+            if not self.received[token] and losses:
                 self.findings.counts["events of sessions lost with the store"] += 1
             elif not self.received[token]:
                 self.findings.add("events lost", f"say {token}")
@@ -267,5 +271,7 @@ class CountingClient:
         self.findings.counts["changes"] += self.changes
         if self.changes < announced:
             self.findings.add("events lost", f"{self.name}: {announced - self.changes} changes")
-        if self.changes > perhaps_announced:
-            self.findings.add("events doubled", f"{self.name}: {self.changes - perhaps_announced} changes")
+        if self.changes > perhaps_announced + losses:  # After a loss, clients are told of all lists, once.
+            self.findings.add("events doubled", f"{self.name}: {self.changes - perhaps_announced - losses} changes")
+        if self.told > losses * OTHER_LISTS:
+            self.findings.add("events doubled", f"{self.name}: {self.told} changes of other lists")

@@ -103,8 +103,8 @@ class Campaign:
         for client in clients:
             await client.completed(announced, until)
         for client in clients:
-            client.has_losses = self.injected["loss"] > 0
-            client.judge(announced, sum(item.perhaps_announced for item in clients))
+            perhaps = sum(item.perhaps_announced for item in clients)
+            client.judge(announced, perhaps, self.injected["loss"] + self.injected["crash"])
         for task in listeners:
             task.cancel()
             with suppress(asyncio.CancelledError):

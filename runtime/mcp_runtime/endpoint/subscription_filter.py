@@ -5,7 +5,7 @@ MCP specification, https://modelcontextprotocol.io/specification/draft/basic/pat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..protocol.capabilities import is_declared, parse_capability_path
@@ -24,6 +24,12 @@ class ChangeFilter:
         self._filter = filter
         listed = [item for value in filter.values() if is_list(value) for item in value]
         self._uris = frozenset([uri_key(item) for item in listed if isinstance(item, str)])
+
+    def uris(self, rows: Iterable[Notification]) -> list[str]:
+        """Return the URIs that the filter lists, without the ids of items that notifications of these rows have."""
+        of_items = {row.listed[0] for row in rows if row.listed is not None}
+        lists = [value for name, value in self._filter.items() if name not in of_items and is_list(value)]
+        return [uri for value in lists for uri in value if isinstance(uri, str)]
 
     def includes(self, row: Notification, params: Mapping[str, Any]) -> bool:
         """Return True if the filter includes a notification.
@@ -61,6 +67,12 @@ def supported_filter(
         for name, value in requested.items()
         if (lists.get(name, has_resources) if is_list(value) else value is True and name in flags)
     }
+
+
+def names_a_list(row: Notification) -> bool:
+    """Return True if a notification says that a list has changed, and nothing more."""
+    side, path = parse_capability_path(row.capability) if row.capability else ("", ())
+    return side == "server" and len(path) > 1 and row.listed is None and param_names(row) <= {"meta"}
 
 
 def is_within_resource(uri: str, resource: str) -> bool:

@@ -87,6 +87,10 @@ class ServerDispatcher(ConnectionState):
         for callback in callbacks:
             callback()
 
+    def subscribed_uris(self, rows: Iterable[Notification]) -> Iterable[str]:
+        """Return the URIs of the resources that the client has subscribed to."""
+        return () if self._resource_subscriptions is None else self._resource_subscriptions.uris
+
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
         """Return True for every change, except those of resources that the client has not subscribed to, or that a rule
         hides from it by now."""

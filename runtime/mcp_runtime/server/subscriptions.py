@@ -30,6 +30,10 @@ _RETRY_SECONDS: Final = 10  # After which a client that has too many streams may
 class Subscriber(Protocol):
     """A receiver of change notifications."""
 
+    def subscribed_uris(self, rows: Iterable[Notification]) -> Iterable[str]:
+        """Return the URIs of the resources whose changes the subscriber wants; `rows` are those of its version."""
+        ...
+
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
         """Return True if the subscriber has subscribed to this change."""
         ...
@@ -87,6 +91,11 @@ class SubscriptionBus:
         wanting = [subscriber for subscriber in self._subscribers if subscriber.wants(row, params)]
         if wanting:
             await self._fan_out.send_all((item, partial(item.notify, row, params)) for item in wanting)
+
+    def subscribed_uris(self, rows: Iterable[Notification]) -> Iterable[str]:
+        """Return the URIs of the resources whose changes a subscriber of this process wants, each once."""
+        uris = (uri for subscriber in self._subscribers for uri in subscriber.subscribed_uris(rows))
+        return {uri_key(uri): uri for uri in uris}.values()
 
 
 class ResourceSubscriptions:
@@ -216,6 +225,10 @@ class ListenStream:
         self._hides = hides
         self._ended = asyncio.get_running_loop().create_future()
         self.meta = {f"{META}subscriptionId": request.id}
+
+    def subscribed_uris(self, rows: Iterable[Notification]) -> Iterable[str]:
+        """Return the URIs of the resources that the filter lists."""
+        return self._changes.uris(rows)
 
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
         """Return True if the filter of the stream matches this change."""

@@ -244,12 +244,20 @@ class SessionSharing(Protocol):
         """Return the message of a change for the client of a session; None if the client does not want it."""
         ...
 
+    def missed(self, dispatcher: Dispatcher, connection: Connection) -> Sequence[bytes]:
+        """Return the messages that tell the client of a session which changes it may have missed."""
+        ...
+
     def relay(self, send: Callable[[str, Any], Awaitable[None]]) -> bool:
         """Pass all announcements to a function. Return False, and do nothing, if they are passed to one already."""
         ...
 
     async def deliver(self, method: str, params: Any) -> None:
         """Send a change to the subscribers of this process that are not sessions."""
+        ...
+
+    async def deliver_missed(self) -> None:
+        """Tell the subscribers of this process that are not sessions which changes they may have missed."""
         ...
 
     def use(self, store: Store, keys: Sequence[bytes]) -> None:

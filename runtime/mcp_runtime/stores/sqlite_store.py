@@ -202,6 +202,8 @@ class SQLiteStore:
         self._records.close()
 
     async def _send(self, commands: Sequence[Work]) -> Sequence[Any]:
+        if self._timer is None:
+            self._row("SELECT 1")  # It opens the file anew, if it was deleted.
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "mcp-sqlite-store")
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, commands)
@@ -272,6 +274,8 @@ class SQLiteStore:
 
     def _connection(self) -> sqlite3.Connection:
         """Return the connection of the event loop. It waits for other processes only when it is opened."""
+        if self._timer is None:  # Otherwise `_poll` looks at the file.
+            self._look_at_file()
         if self._quick is None:
             self._quick = open_database(self._path, _BUSY_SECONDS)
             self._file = identity_of(self._path)
@@ -308,8 +312,7 @@ class SQLiteStore:
         """Call the receivers of new messages: `data_version` tells in microseconds whether the file has changed."""
         loop = asyncio.get_running_loop()
         try:
-            if self._file is not None and identity_of(self._path) != self._file:
-                self._open_anew()
+            self._look_at_file()
             if (version := self._news("PRAGMA data_version")[0][0]) != self._version:
                 self._version = version
                 self._pass_messages(loop)
@@ -317,6 +320,10 @@ class SQLiteStore:
             _log.exception("the messages of the store cannot be read")
         delay = _QUICK if loop.time() < self._quick_until else _SLOW
         self._timer = loop.call_later(delay, self._poll)
+
+    def _look_at_file(self) -> None:
+        if self._file is not None and identity_of(self._path) != self._file:
+            self._open_anew()
 
     def _open_anew(self) -> None:
         """Use the file that has the name now, or a new one: that which is open was deleted or replaced."""
@@ -328,8 +335,9 @@ class SQLiteStore:
                 connection.close()
         self._quick = self._appender = self._writer = self._listener = self._file = None
         self._records.close()
-        self._last_message = self._last_number()
-        self._report_gap()
+        if self._timer is not None:
+            self._last_message = self._last_number()
+            self._report_gap()
 
     def _report_gap(self) -> None:
         """Tell the receivers that messages may have been lost."""

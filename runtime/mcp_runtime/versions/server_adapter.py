@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -53,6 +53,11 @@ class ServerAdapter(ServerCore):
     @property
     def _origin(self) -> ServerCore:
         return self._server
+
+    def subscribed_uris(self, rows: Iterable[Notification]) -> Iterable[str]:
+        """Return the URIs that the subscribers of this adapter want."""
+        own = [row for row in self.revision.rows if isinstance(row, Notification)]
+        return self._subscription_bus.subscribed_uris(own)
 
     def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
         """Return True: the subscribers of this adapter decide for themselves."""

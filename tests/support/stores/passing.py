@@ -39,6 +39,7 @@ class Passing:
     def __init__(self, place: Any, clock: MovableClock) -> None:
         self.place, self.clock = place, clock
         self._kept: Any = None
+        self.losses = 0
 
     def sleep(self, seconds: float) -> None:
         """Let time pass in which nothing runs: neither workers nor store nor clients."""
@@ -80,6 +81,7 @@ class Passing:
         self._replace(self._kept)
 
     def _replace(self, kept: Any) -> None:
+        self.losses += 1
         if isinstance(self.place, InMemoryStore):
             for name in MEMORY:
                 setattr(self.place, name, copy.deepcopy((kept or {}).get(name, {})))

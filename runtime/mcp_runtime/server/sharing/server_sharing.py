@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ...encryption import KeyRing
+from ...endpoint.subscription_filter import names_a_list, param_names
 from ...errors import LocalError, MCPError
+from ...protocol.capabilities import is_declared, parse_capability_path
 from ...protocol.connection import Connection
 from ...protocol.lifecycle import Phase, shared_object
 from ...protocol.revision import Notification
@@ -126,6 +128,23 @@ class ServerSharing:
             _log.debug("%r was not sent to a client: %s", method, error)
             return None
 
+    def missed(self, dispatcher: Dispatcher, connection: Connection) -> Sequence[bytes]:
+        """Return the messages of all changes that the client of a session may have missed: a client itself reports as
+        much after it has connected again."""
+        changes = self._all_changes(_core(dispatcher).subscribed_uris(()))
+        messages = [self.change(dispatcher, connection, method, params) for method, params in changes]
+        return [message for message in messages if message is not None]
+
+    def _all_changes(self, uris: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
+        """Return the method and the params of the change of each list, and of each of these resources."""
+        declared, changes = dict(self._origin.capabilities), list[tuple[str, dict[str, str]]]()
+        for method, row in self._rows.items():
+            if names_a_list(row) and is_declared(declared, parse_capability_path(row.capability)[1]):
+                changes.append((method, {}))
+            elif "uri" in param_names(row):
+                changes += [(method, {"uri": uri}) for uri in uris]
+        return changes
+
     def relay(self, send: Callable[[str, Any], Awaitable[None]]) -> bool:
         """Pass all announcements to a function. Return False, and do nothing, if they are passed to one already.
 
@@ -158,6 +177,12 @@ class ServerSharing:
         """Send a change to the subscribers of this process that are not sessions."""
         if (row := self._rows.get(method)) is not None:
             await self._origin._subscription_bus.deliver(row, params)
+
+    async def deliver_missed(self) -> None:
+        """Tell the subscribers of this process that are not sessions which changes they may have missed."""
+        uris = self._origin._subscription_bus.subscribed_uris(list(self._rows.values()))
+        for method, params in self._all_changes(uris):
+            await self.deliver(method, params)
 
     def use(self, store: Store, keys: Sequence[bytes]) -> None:
         """Let the server store its state in a store, and encrypt with these keys unless it has its own."""

@@ -21,6 +21,8 @@ _TTL: Final = 30 * 86_400.0  # Seconds for which changes are stored after the la
 _KEPT_SECONDS: Final = 60.0  # Seconds for which a change is announced again if the store loses it.
 _KNOWN: Final = 2 * STREAM_LIMIT  # Changes that are known again.
 
+EVERYTHING: Final = ""  # Instead of a method: after a loss of the store, any change may have been missed.
+
 Change = tuple[int, str, Any]  # Its number, the method of the notification, and its params.
 
 
@@ -76,8 +78,17 @@ class ChangeLog:
     async def _restore(self) -> None:
         """Announce again what the store has lost, and read what others have announced since."""
         await self._announced.append_again()
+        await self._announce_everything()
         await self._worker.broadcast("change", number=self.last + 1)
         await self.look()
+
+    async def _announce_everything(self) -> None:
+        """Let all clients be told what they may have missed: changes of the past that a worker has announced which does
+        not run any more, or that their streams had not sent. All workers do so once for each loss, with one token."""
+        worker, token = self._worker, f"lost {self._worker.epoch}"
+        if token not in self._known:
+            entry, after = to_json([EVERYTHING, None, token]), max(self.last, self._highest)
+            await worker.store.append(worker.key("changes"), [entry], _TTL, after, token)
 
     async def look(self) -> None:
         """Deliver the changes that are new, also if the time of the store has gone back."""
@@ -108,7 +119,9 @@ class ChangeLog:
             if is_behind:
                 reader.begin_before(change[0])
             reader.put_change(change)
-        if self._delivers:
+        if self._delivers and change[1] == EVERYTHING:
+            await self._sharing.deliver_missed()
+        elif self._delivers:
             await self._sharing.deliver(change[1], change[2])
 
     def _know(self, token: str, number: int) -> bool:
@@ -129,9 +142,13 @@ class ChangeLog:
         """Deliver the changes after a number to a reader, and those that follow until `detach`."""
         if after < self.last:
             async with self._reading:
+                tokens: set[str] = set()
                 for change, token in await self._after(after):
                     if change[0] > self.last:
                         break
+                    if token in tokens:
+                        continue
+                    tokens.add(token)
                     if self._known.get(token, change[0]) > after:  # Otherwise it was announced again after a loss.
                         reader.put_change(change)
                 self._readers[reader] = None

@@ -45,6 +45,11 @@ class LifeSigns:
         self.paused_at = float("-inf")  # When this worker was last seen to have paused.
         self.unsure_until = float("-inf")  # Until then, a worker without a sign may be alive.
 
+    @property
+    def epoch(self) -> str:
+        """The epoch of the store, as this worker has last seen it; "" before `look`."""
+        return "" if self._epoch is None else self._epoch.decode()
+
     async def look(self, read: int = 0) -> None:
         """Show that this worker runs, and has read its mail up to a number; count a loss. Raises
         StoreUnavailableError."""

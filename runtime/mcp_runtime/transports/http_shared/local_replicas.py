@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+from ...stores.primitives import StoreUnavailableError
 from .session_replicas import SessionReplica
 from .worker import Worker
+
+_log: Final = logging.getLogger(__name__)
 
 _UNUSED_SECONDS: Final = 60.0  # Seconds without a request after which a worker forgets a session that the store has.
 
@@ -63,17 +67,30 @@ class Replicas:
             if replica.is_busy:
                 self._worker.spawn(self._touch(replica))
                 self._worker.spawn(replica.live_on())
-            elif loop.time() - replica.last_used > _UNUSED_SECONDS:
-                self._end(replica)
+        if any(self._is_unused(replica) for replica in self):
+            self._worker.spawn(self._forget_unused())
         self._timer = loop.call_later(self._interval, self._sweep) if self._open else None
+
+    def _is_unused(self, replica: SessionReplica) -> bool:
+        is_late = asyncio.get_running_loop().time() - replica.last_used > _UNUSED_SECONDS
+        return is_late and not replica.is_busy
+
+    async def _forget_unused(self) -> None:
+        """Forget the sessions that were not used, unless the store has lost them: then they are stored again first."""
+        try:
+            if await self._worker.has_lost():
+                return
+        except StoreUnavailableError as error:
+            return _log.debug("sessions are forgotten later: %s", error)
+        for replica in self:
+            if self._is_unused(replica):
+                self._end(replica)
 
     async def _touch(self, replica: SessionReplica) -> None:
         """Let a session live; end it here if another worker has ended it, whose message was lost."""
-        record = await self._worker.store.touch(replica.key, self._ttl)
+        record = await self._worker.restored(lambda: self._worker.store.touch(replica.key, self._ttl))
         if record is not None and replica.record is not None:
             replica.load(record)  # The message of the worker that has changed it may have been lost.
         elif replica.record is not None:
-            if await self._worker.has_lost():
-                return  # It is stored again.
             replica.has_ended = True
             self._end(replica)

@@ -20,11 +20,12 @@ from ...session.interfaces import Dispatcher, SessionSharing
 from ...session.interfaces import Send as SendMessage
 from ...session.options import RequestOptions
 from ...session.session import Session
+from ...stores.primitives import StoreUnavailableError
 from ..http_server.event_store import InMemoryEventStore
 from ..http_server.sessions import HTTPSession
 from ..http_server.streams import SSEStream
-from .change_log import Change
-from .standalone import StandaloneStream
+from .change_log import EVERYTHING, Change
+from .standalone import StandaloneStream, WrittenMessage
 from .stored_streams import StoredStream, session_digest
 from .worker import Worker
 
@@ -37,6 +38,7 @@ _RECENT: Final = 256  # Entries of each cache of this module.
 _UNKNOWN: Final = object()  # The owner of a session before a request has shown it.
 # What `SessionSharing.mark` has returned for the state of a record. A dict, since several threads may have event loops.
 _MARKS: Final[dict[bytes, object]] = {}
+_LOST_REQUEST: Final = "the store of this server has lost the request before the client had read it"
 _CHANGING: Final = ("level", "uris", "rules", "phase")
 
 
@@ -247,6 +249,20 @@ class SessionReplica(HTTPSession):
         if record is not None and self.session is not None and not self.has_ended:
             self.load(record)
 
+    @property
+    def has_unread(self) -> bool:
+        """True if this worker has written messages to the stream of the session that may not be read yet."""
+        return self._standalone is not None and self._standalone.has_written
+
+    async def lost_messages(self) -> list[WrittenMessage]:
+        """Return the messages of the session that the store has lost before they were read, and fail those that are
+        requests: their answers never come. Raises StoreUnavailableError."""
+        lost = [] if self._standalone is None else await self._standalone.lost_messages()
+        for message in lost:
+            if message.id is not None:
+                self.replicated.fail_request(message.id, StoreUnavailableError(_LOST_REQUEST))
+        return lost
+
     async def restore_streams(self) -> None:
         """Let the streams of this worker go on, or end, after the store has lost its past."""
         for stream in [*(self._streams or {}).values(), *self._read_streams]:
@@ -327,9 +343,13 @@ class SessionReplica(HTTPSession):
         """The streams that GET requests may have here."""
         return self._resumed_streams if self._standalone is None else [self._standalone, *self._resumed_streams]
 
-    def message_of(self, change: Change) -> bytes | None:
-        """Return the message of a change for the client; None if it does not want it."""
-        return self._sharing.change(self.dispatcher, self._connection, change[1], change[2])
+    def messages_of(self, change: Change) -> Sequence[bytes]:
+        """Return the messages of a change for the client: none if it does not want it, and several for the change of
+        everything."""
+        if change[1] == EVERYTHING:
+            return self._sharing.missed(self.dispatcher, self._connection)
+        message = self._sharing.change(self.dispatcher, self._connection, change[1], change[2])
+        return () if message is None else (message,)
 
     def open_response_stream(self, message: Message | list[Message]) -> SSEStream:
         """Return a new stream for the answers to a posted message, which knows the requests that it answers."""

@@ -38,6 +38,7 @@ _SESSION: Final = SESSION_ID.encode()
 _EXPIRED: Final = "the session has expired, or was ended by another request"
 _LEAVING: Final = "the server is shutting down: send the request again"
 _TOGETHER: Final = 256  # Sessions that are stored again together.
+_OTHERS_SECONDS: Final = 0.3  # Seconds after a loss for other workers to store again how far clients are.
 _DIGITS: Final = 15  # Of the number of a change in `Last-Event-ID`, at most.
 _NO_STREAM: Final = HTTPError(400, "there is no such stream any more")
 
@@ -71,6 +72,7 @@ class SharedStatefulHandler(StatefulHandler):
         worker.on("check", self._on_check)
         worker.on("state", self._on_state)
         worker.on_loss(self._restore)
+        worker.on_loss(self._note_lost)
 
     @property
     def session_count(self) -> int:
@@ -133,8 +135,10 @@ class SharedStatefulHandler(StatefulHandler):
         session_id = headers[SESSION_ID]
         replica = self._replicas.get(session_id)
         candidate = replica or self._new_replica(session_id, auth, scope)
+        losses = self._worker.losses
         record = await candidate.read()
-        while record is None and (await self._worker.has_lost() or self._worker.has_begun):
+        while record is None and await self._worker.may_restore(losses):
+            losses = self._worker.losses
             if not (self._worker.is_restoring and await candidate.restore()):
                 await asyncio.sleep(RESTORE_PAUSE)  # Another worker may have the session.
                 candidate = self._replicas.get(session_id) or self._new_replica(session_id, auth, scope)
@@ -293,6 +297,16 @@ class SharedStatefulHandler(StatefulHandler):
         await replica.restore()
         await replica.load_again()
         await replica.restore_streams()
+
+    async def _note_lost(self) -> None:
+        """Let the warning name the messages of sessions that the store has lost, which nobody had read."""
+        written = [replica for replica in self._replicas if replica.has_unread]
+        if written:
+            await asyncio.sleep(_OTHERS_SECONDS)
+        for first in range(0, len(written), _TOGETHER):
+            together = written[first : first + _TOGETHER]
+            for lost in await asyncio.gather(*(replica.lost_messages() for replica in together)):
+                self._worker.note_lost(message.method for message in lost)
 
     def _on_end(self, fields: dict[str, Any]) -> None:
         """End a session that another worker has ended."""

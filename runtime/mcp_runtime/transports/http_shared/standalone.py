@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Final, Protocol
+from collections import deque
+from collections.abc import Awaitable, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from pydantic_core import from_json
 
 from ...http.asgi import PartedResponse
+from ...protocol.jsonrpc import Id
 from ...protocol.sse import encode
-from ...stores.primitives import StoreUnavailableError
+from ...stores.primitives import STREAM_LIMIT, StoreUnavailableError
 from ..http_server.streams import RETRY
 from .change_log import Change, ChangeLog
 from .stored_streams import PAGE, StoredStream
 from .storing_stream import UNCHANGED
-from .stream_claims import StreamClaim
+from .stream_claims import Position, StreamClaim, position_in, position_of
 from .worker import Worker
 
 _NOTHING: Final[list[tuple[int, bytes]]] = []  # One object, which is not changed: very many streams have no changes.
@@ -22,9 +26,18 @@ _NOTHING: Final[list[tuple[int, bytes]]] = []  # One object, which is not change
 class ChangeClient(Protocol):
     """The session whose client gets changes."""
 
-    def message_of(self, change: Change) -> bytes | None:
-        """Return the message of a change for the client; None if it does not want it."""
+    def messages_of(self, change: Change) -> Sequence[bytes]:
+        """Return the messages of a change for the client: none if it does not want it, and several for the change of
+        everything."""
         ...
+
+
+class WrittenMessage(NamedTuple):
+    """What is known of a message without its body: its number or a higher one, its method, and its id if it has one."""
+
+    number: int
+    method: str
+    id: Id | None
 
 
 class StandaloneListener(StreamClaim):
@@ -53,7 +66,7 @@ class StandaloneListener(StreamClaim):
     async def take_over(self, position: tuple[int, int] | None, first_change: int) -> None:
         """Take the stream over, at a position or else where it is; `first_change` precedes the session."""
         number, change = position or (None, 0)
-        before, now = await self.take(number, change)
+        before, now = await self.take(number, change, self._stream.known_position)
         await self._stream.replaced(before.token)
         self.number, self.change = min(now.number, self._stream.last), max(now.change, first_change)
         self._seen = self.change
@@ -70,11 +83,13 @@ class StandaloneListener(StreamClaim):
         if change[0] <= self._seen:
             return
         self._seen = change[0]
-        message = self._client.message_of(change)
-        if message is not None:
+        messages = self._client.messages_of(change)
+        if messages:
             if not self.queue:
                 self.queue = []
-            self.queue.append((change[0], message))
+            # Only the last one has the number: whoever goes on after another one gets all of them.
+            self.queue += [(change[0] - 1, message) for message in messages[:-1]]
+            self.queue.append((change[0], messages[-1]))
             self._stream.wake()
         elif not self.queue:
             self.change = change[0]  # Nothing is sent: the record may be behind.
@@ -96,13 +111,23 @@ class StandaloneStream(StoredStream):
     that of the last message and that of the last change. Both are stored before they are sent, see `stream_claims`.
     """
 
-    __slots__ = ("_has_news", "_token", "_former")
+    __slots__ = ("_has_news", "_token", "_former", "_written")
 
     def __init__(self, worker: Worker, id: str, ttl: float, retry: int = RETRY) -> None:
         super().__init__(worker, id, ttl, retry, UNCHANGED)
         self._has_news = False  # True if messages may have been stored since the store was last read.
         self._former: StandaloneListener | None = None  # The last one, while no connection is attached.
         self._token: tuple[list[bytes], str] | None = None  # The batch that is being stored, and its token.
+        self._written: deque[WrittenMessage] | None = None  # Those of this worker that nobody may have read yet.
+
+    async def known_position(self) -> Position | None:
+        """Return the position that another worker stores again after a loss, or that of the last connection here; None
+        if there is none. Raises StoreUnavailableError."""
+        key, claim = self._worker.key("holder", self.id), self._listener or self._former
+        record = await self._worker.restored_quickly(lambda: self._worker.store.get(key))
+        if record is None:
+            return None if claim is None else claim.position
+        return position_in(record)
 
     def new_listener(self, log: ChangeLog, client: ChangeClient) -> StandaloneListener:
         """Return the listener of a GET, which has not taken the stream over yet."""
@@ -158,6 +183,40 @@ class StandaloneStream(StoredStream):
             await claim.restore()
             self._look()
 
+    @property
+    def has_written(self) -> bool:
+        """True if there are messages of this worker that may not be read yet."""
+        return bool(self._written)
+
+    async def lost_messages(self) -> list[WrittenMessage]:
+        """Return the messages of this worker that the store has lost before they were read, at most: a client may have
+        read them whose position the store has lost as well. They are returned once. Raises StoreUnavailableError."""
+        if not self._written:
+            return []
+        read = await self._read_number()
+        stored = {number for number, _ in await self._worker.read(self.id, read, STREAM_LIMIT)}
+        unread = [message for message in self._written or () if message.number > read]
+        self._written = deque((message for message in unread if message.number in stored), STREAM_LIMIT)
+        return [message for message in unread if message.number not in stored]
+
+    async def _read_number(self) -> int:
+        position = await position_of(self._worker, self.id)
+        return max(position.number, self._delivered if self.is_attached else 0)
+
+    def _note_written(self, batch: list[bytes], last: int) -> None:
+        if self._written is None:
+            self._written = deque(maxlen=STREAM_LIMIT)
+        for message in batch:
+            fields = from_json(message)
+            self._written.append(WrittenMessage(last, fields.get("method", "response"), fields.get("id")))
+        if not self.is_attached and len(self._written) % PAGE == 0:
+            self._worker.spawn(self._forget_read())
+
+    async def _forget_read(self) -> None:
+        """Forget what the client has read at another worker."""
+        read = await self._read_number()
+        self._written = deque((message for message in self._written or () if message.number > read), STREAM_LIMIT)
+
     def release(self, connection: object) -> None:
         """Detach a connection."""
         if self._attached is connection:
@@ -194,6 +253,7 @@ class StandaloneStream(StoredStream):
 
     def _add_stored(self, batch: list[bytes], last: int) -> None:
         self.last = self._stored = last
+        self._note_written(batch, last)
         self._was_attached = True  # Another worker may have the connection.
 
     async def _send_from(self, connection: object, response: PartedResponse, cursor: int) -> int:
@@ -244,5 +304,7 @@ class StandaloneStream(StoredStream):
         await response.flush()
         if self._attached is connection:
             self._delivered, self._delivered_size = number, self.size
+            if self._written and self._written[-1].number <= number:
+                self._written = None
             self._make_room()
         return number

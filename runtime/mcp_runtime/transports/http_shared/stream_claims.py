@@ -23,6 +23,7 @@ clients always name where they go on.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -44,7 +45,7 @@ class Position(NamedTuple):
 
 async def position_of(worker: Worker, stream: str) -> Position:
     """Return the position that a stream has in the store."""
-    return _position(await worker.store.get(worker.key("holder", stream)))
+    return position_in(await worker.store.get(worker.key("holder", stream)))
 
 
 async def send_to_holder(worker: Worker, stream: str, hint: str) -> None:
@@ -57,8 +58,12 @@ async def send_to_holder(worker: Worker, stream: str, hint: str) -> None:
         _log.warning("the worker with the connection of a stream reads it later: %s", error)
 
 
-def _position(record: bytes | None) -> Position:
+def position_in(record: bytes | None) -> Position:
+    """Return the position that a record has; the first one for None."""
     return Position() if record is None else Position(*from_json(record))
+
+
+KnownPosition = Callable[[], Awaitable[Position | None]]
 
 
 class StreamClaim:
@@ -76,12 +81,23 @@ class StreamClaim:
         """What names the connection. Only the record has it: very many connections wait."""
         return self._record.split(b'"', 2)[1].decode()  # Parsers of JSON keep strings that they have read.
 
-    async def take(self, number: int | None = None, change: int = 0) -> tuple[Position, Position]:
-        """Take the stream over, at these numbers or else where it is; return the positions before and now."""
+    @property
+    def position(self) -> Position:
+        """The position that this connection has stored last."""
+        return position_in(self._record)
+
+    async def take(
+        self, number: int | None = None, change: int = 0, known: KnownPosition | None = None
+    ) -> tuple[Position, Position]:
+        """Take the stream over, at these numbers or else where it is; return the positions before and now.
+
+        `known` returns where it is if there is no record: the store may have lost it.
+        """
         key, store = self._worker.key("holder", self._id), self._worker.store
         while True:
             value = await store.get(key)
-            before = _position(value)
+            lost = await known() if value is None and known is not None else None
+            before = lost or position_in(value)
             now = Position(self.token, before.number, before.change)
             if number is not None:
                 now = Position(self.token, number, change)

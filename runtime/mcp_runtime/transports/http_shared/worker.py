@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 from weakref import WeakSet
@@ -115,6 +116,8 @@ class Worker:
         self._restoring_until = float("-inf")
         self._begun_until = float("-inf")  # Until then, a store that looks new may have lost its past.
         self._losses = 0  # Those that were noticed.
+        self._reported = 0  # Those that a warning was logged of.
+        self._lost: Counter[str] = Counter()  # The messages of sessions that a loss has taken, by their methods.
         self._restoring: asyncio.Task[None] | None = None
         self.is_restored = True  # False from a loss of the store until what this worker knows is stored again.
         self._last_token = 0
@@ -233,6 +236,11 @@ class Worker:
         if self.streams.get(stream.id) is stream:
             del self.streams[stream.id]
 
+    @property
+    def epoch(self) -> str:
+        """The epoch of the store: another one after each loss, the same for all workers."""
+        return self._life.epoch
+
     # ---- signs of life -----------------------------------------------------------------------------------------------
 
     async def is_alive(self, worker: str) -> bool:
@@ -257,7 +265,25 @@ class Worker:
     async def restored(self, read: Callable[[], Awaitable[_ResultT | None]]) -> _ResultT | None:
         """Return what a function finds in the store, or what another worker stores again soon after a loss, or after a
         pause in which it has expired. Raises StoreUnavailableError."""
-        while (found := await read()) is None and (await self.has_lost() or self._awaits_others()):  # noqa: ASYNC110
+        losses = self.losses
+        while (found := await read()) is None and await self.may_restore(losses):
+            losses = self.losses
+            await asyncio.sleep(RESTORE_PAUSE)
+        return found
+
+    @property
+    def losses(self) -> int:
+        """How often this worker has noticed that the store has lost its past."""
+        return self._losses
+
+    async def may_restore(self, losses: int) -> bool:
+        """Return True if what was not found may be there soon, or by now; `losses` were noticed before it was read.
+        Raises StoreUnavailableError."""
+        return await self.has_lost() or self._awaits_others() or self._losses > losses
+
+    async def restored_quickly(self, read: Callable[[], Awaitable[_ResultT | None]]) -> _ResultT | None:
+        """Return the same where nothing may be found as well: a loss that nobody has noticed costs one command."""
+        while (found := await read()) is None and (await self._look_quickly() or self.is_restoring):  # noqa: ASYNC110
             await asyncio.sleep(RESTORE_PAUSE)
         return found
 
@@ -284,7 +310,6 @@ class Worker:
             self._losses = self._life.losses
             self._restoring_until = clock.monotonic() + _RESTORING_SECONDS
             self.is_restored = False
-            self._report_loss()
         if not self.is_restored and asyncio.current_task() is not self._restoring:
             if self._restoring is None or self._restoring.done():
                 self._restoring = asyncio.get_running_loop().create_task(self._restore())
@@ -292,12 +317,22 @@ class Worker:
             await asyncio.shield(self._restoring)
         return is_lost
 
+    def note_lost(self, methods: Iterable[str]) -> None:
+        """Let the warning about the loss name messages of sessions that nobody has read, and nobody will."""
+        self._lost.update(methods)
+
     def _report_loss(self) -> None:
-        if self._begins_late:
+        if self._begins_late or self._reported == self._losses:
             return  # The worker of the endpoint says so.
+        self._reported = self._losses
+        lost = ", ".join(f"{count} {method}" for method, count in self._lost.items())
+        self._lost.clear()
         _log.warning(
             "the store of the workers has lost its past: it was emptied, or started again from an older state. Open "
-            "sessions and streams go on; calls of which messages are lost fail, and what else was stored is gone"
+            "sessions and streams go on, and their clients are notified of all changes that they may have missed; calls of "
+            "which messages are lost fail, and what else was stored is gone. Messages of sessions that are lost "
+            "because no client had read them: %s",
+            lost or "none",
         )
         if (metrics := metrics_module("store_losses")) is not None:
             metrics.count_loss()
@@ -305,9 +340,12 @@ class Worker:
     async def _restore(self) -> None:
         """Store again what this worker knows. It is repeated when the store could not be reached."""
         losses = self._losses
-        await self.broadcast("lost", sender=self.id)
-        for restore in (*self._restorers, *self._keepers, self._mail.sent.append_again, self._mail.read):
-            await restore()
+        try:
+            await self.broadcast("lost", sender=self.id)
+            for restore in (*self._restorers, *self._keepers, self._mail.sent.append_again, self._mail.read):
+                await restore()
+        finally:
+            self._report_loss()
         self.is_restored = losses == self._losses
 
     async def _tick(self) -> None:

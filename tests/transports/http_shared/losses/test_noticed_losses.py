@@ -73,6 +73,7 @@ async def test_a_worker_is_ready_again_when_it_has_stored_what_it_knows(
         for application in client.applications:
             application._shared.worker.on_loss(fail)
         passing.lose()
+        await passing.turns()  # A deleted file is seen within 20 ms.
         assert [await probe(client, at) for at in (0, 1)] == [503, 503], "a probe looks itself"
         await passing.quiet(4.0)
         assert [await probe(client, at) for at in (0, 1)] == [503, 503]

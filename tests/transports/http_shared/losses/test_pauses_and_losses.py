@@ -17,6 +17,7 @@ from support.stores.passing import Passing
 from support.stores.shared_workers import workers
 
 from mcp_generated.http import HTTPLimits
+from mcp_runtime.transports.http_shared.life_signs import EPOCH_SECONDS
 from mcp_runtime.transports.http_shared.worker import Worker
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
@@ -47,7 +48,9 @@ async def talking(
     settings: dict[str, Any] = {"legacy_sse": True} if kind.name == "post of HTTP+SSE" else {}
     async with workers(kind.rev, servers.make, passing.place, 2, limits=limits, **settings) as client:
         await open_session(client)
-        yield Talk(client, servers), passing
+        talk = Talk(client, servers)
+        talk.passing = passing
+        yield talk, passing
 
 
 async def conversed(talk: Talk, passing: Passing, kind: Kind, event: Any) -> None:
@@ -70,6 +73,8 @@ async def test_a_message_arrives_after_a_pause_of_everything(
 
             async def pause(seconds: float = seconds) -> None:
                 passing.sleep(seconds)
+                if seconds > EPOCH_SECONDS:
+                    passing.losses += 1  # All that was stored has expired: nobody can tell what was announced.
 
             await conversed(talk, passing, kind, pause)
 

@@ -330,8 +330,8 @@ class Worker:
         _log.warning(
             "the store of the workers has lost its past: it was emptied, or started again from an older state. Open "
             "sessions and streams go on, and their clients are notified of all changes that they may have missed; "
-            "calls of which messages are lost fail, and what else was stored is gone. Messages of sessions that are lost "
-            "because no client had read them: %s",
+            "calls of which messages are lost fail, and what else was stored is gone. Messages of sessions that "
+            "are lost because no client had read them: %s",
             lost or "none",
         )
         if (metrics := metrics_module("store_losses")) is not None:

@@ -57,6 +57,7 @@ print("talked")
 
 ACROSS = """
 import asyncio
+from typing import Any
 import future
 from future import v2026_07_28 as old
 from future.v2099_01_01 import Client, Context, Server
@@ -92,7 +93,7 @@ older = future.converter("2099-01-01", "2026-07-28")
 newer = future.converter("2026-07-28", "2099-01-01")
 
 
-def show(converter, content):
+def show(converter: Any, content: Any) -> None:
     report = ConversionReport()
     result = converter.result("client_to_server", "tools/call", {"content": content}, report)
     print([block["type"] for block in result["content"]], [(loss.path, loss.rule) for loss in report.losses])
@@ -102,7 +103,7 @@ NOTE, KEPT = {"type": "note", "title": "milk"}, {"type": "text", "text": "kept"}
 show(older, [NOTE, KEPT])
 show(newer, [KEPT])
 try:  # A request without one of its items would be another request.
-    used = {"type": "tool_result", "toolUseId": "1", "content": [NOTE, KEPT]}
+    used: Any = {"type": "tool_result", "toolUseId": "1", "content": [NOTE, KEPT]}
     asked = {"messages": [{"role": "user", "content": [used]}], "maxTokens": 5}
     older.params("server_to_client", "sampling/createMessage", asked, ConversionReport())
 except ConversionError as refused:

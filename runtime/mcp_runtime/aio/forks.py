@@ -9,6 +9,11 @@ OTHER_PROCESS: Final = (
     "the connection belongs to another process, which this one was forked from: connect another client here"
 )
 
+OTHER_STORE: Final = (
+    "the store is connected by another process, which this one was forked from: make another store here, or fork "
+    "before the first use"
+)
+
 count: int = 0
 """How many forks are between the start of the program and this process. What was made at another count belongs to a
 parent of this process."""

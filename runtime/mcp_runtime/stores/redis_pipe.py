@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any, Final
 
+from ..aio import forks
 from ..aio.eager import ResultFuture, pending_future
 from ..errors import LocalError, MCPError
 from .command_batches import CommandBatches, SingleCommands
@@ -57,6 +58,7 @@ class RedisPipe(asyncio.Protocol):
         self._watching: asyncio.TimerHandle | None = None
         self._answers = self._answers_before = self._silences = 0
         self._seconds = _SECONDS
+        self._forks: int | None = None  # `forks.count` with the first command.
         self.records = TrackedRecords()
 
     def add(self, command: Command) -> asyncio.Future[Any]:
@@ -82,11 +84,24 @@ class RedisPipe(asyncio.Protocol):
     def _queue(self, command: Command) -> ResultFuture[Any]:
         if self._is_closed:
             raise StoreClosedError("the store is closed")
+        if self._forks != forks.count:
+            self.require_process()
         if self._refusal is not None:
             raise self._refusal
         future = pending_future(asyncio.get_running_loop())
         self._unsent.append((command, future))
         return future
+
+    @property
+    def is_of_parent(self) -> bool:
+        """Whether this process was forked after the first use: its parent would get the answers."""
+        return self._forks not in (None, forks.count)
+
+    def require_process(self) -> None:
+        """Raise StoreClosedError in a process that was forked after the first use."""
+        if self.is_of_parent:
+            raise StoreClosedError(forks.OTHER_STORE)
+        self._forks = forks.count
 
     def _flush_soon(self) -> None:
         if not self._is_flushing:
@@ -96,6 +111,8 @@ class RedisPipe(asyncio.Protocol):
     async def close(self) -> None:
         """Wait for the answers to what was sent, refuse further commands, and close the connection."""
         self._is_closed = True
+        if self.is_of_parent:
+            return
         waiting = [*self._sent, *(future for _, future in self._unsent)]
         if waiting:
             await asyncio.wait(waiting)

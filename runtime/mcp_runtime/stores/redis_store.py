@@ -185,6 +185,7 @@ class RedisStore:
 
     async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
         """Call a function with the messages of a channel."""
+        self._commands.require_process()
         if self._pubsub is None:
             self._pubsub = self._client.pubsub(ignore_subscribe_messages=True)
         try:
@@ -198,9 +199,11 @@ class RedisStore:
             self._listening = asyncio.get_running_loop().create_task(self._listen())
 
     async def close(self) -> None:
-        """End subscriptions, and close the connections of the client."""
+        """End subscriptions, and close the connections of the client; in a forked process, leave them to its parent."""
         self._receivers.clear()
         await self._commands.close()
+        if self._commands.is_of_parent:
+            return
         if self._listening is not None:
             self._listening.cancel()
             await asyncio.wait([self._listening])

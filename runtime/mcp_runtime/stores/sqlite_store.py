@@ -11,9 +11,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from ..aio import clock
+from ..aio import clock, forks
 from .command_batches import CommandBatches
-from .primitives import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, StoreUnavailableError
+from .primitives import (
+    ANYTHING,
+    STREAM_LIMIT,
+    Expected,
+    NumberedEntry,
+    ReceiveHint,
+    StoreClosedError,
+    StoreUnavailableError,
+)
 from .sqlite_file import identity_of, open_database
 from .sqlite_records import UnchangedRecords
 from .sqlite_streams import Appending, append_to_batch, drop, drop_expired, expired_streams, read_stream
@@ -68,6 +76,7 @@ class SQLiteStore:
         self._timer: asyncio.TimerHandle | None = None
         self._version = 0
         self._last_message = 0
+        self._forks: int | None = None  # `forks.count` when the file was opened; SQLite allows no use in a child.
         self._file: tuple[int, int] | None = None  # What identifies the file that is open.
         self._quick_until = self._clean_at = 0.0
 
@@ -159,7 +168,7 @@ class SQLiteStore:
     def append_at_once(self, stream: str, entries: Sequence[bytes], ttl: float, after: int) -> int:
         """Append a few entries to a stream that is small, if nothing else is written. Return 0 if `append` has to."""
         began = clock.monotonic()
-        if not self._may_commit(began) or not self._batches.take_single():
+        if not self._may_commit(began) or self._forks != forks.count or not self._batches.take_single():
             return 0
         try:
             last = append_to_batch(self._appender or self._new_appender(), stream, entries, ttl, after)
@@ -180,6 +189,7 @@ class SQLiteStore:
 
     async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
         """Call a function with the messages of a channel."""
+        self._require_process()
         if self._timer is None:
             self._last_message = self._last_number()
             self._timer = asyncio.get_running_loop().call_later(_SLOW, self._poll)
@@ -188,7 +198,9 @@ class SQLiteStore:
             receivers.append(receive)
 
     async def close(self) -> None:
-        """End subscriptions, and close the file."""
+        """End subscriptions, and close the file; in a forked process, leave both to its parent."""
+        if self._forks not in (None, forks.count):
+            return
         if self._timer is not None:
             self._timer.cancel()
         self._receivers.clear()
@@ -204,6 +216,7 @@ class SQLiteStore:
     async def _send(self, commands: Sequence[Work]) -> Sequence[Any]:
         if self._timer is None:
             self._row("SELECT 1")  # It opens the file anew, if it was deleted.
+        self._require_process()
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "mcp-sqlite-store")
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, commands)
@@ -276,12 +289,20 @@ class SQLiteStore:
         """Return the connection of the event loop. It waits for other processes only when it is opened."""
         if self._timer is None:  # Otherwise `_poll` looks at the file.
             self._look_at_file()
+        self._require_process()
         if self._quick is None:
             self._quick = open_database(self._path, _BUSY_SECONDS)
             self._file = identity_of(self._path)
             self._quick.execute("PRAGMA busy_timeout = 0")
             self._quick.execute("PRAGMA wal_autocheckpoint = 0")
         return self._quick
+
+    def _require_process(self) -> None:
+        """Raise StoreClosedError in a process that was forked after the file was opened."""
+        if self._forks != forks.count:
+            if self._forks is not None:
+                raise StoreClosedError(f"{self._path}: {forks.OTHER_STORE}")
+            self._forks = forks.count
 
     def _new_appender(self) -> sqlite3.Cursor:
         self._appender = self._connection().cursor()

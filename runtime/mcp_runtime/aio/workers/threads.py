@@ -11,6 +11,7 @@ alone at most 0.2 ms, for several while they end one after the other, at most 5 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
@@ -37,6 +38,10 @@ class WorkerThreads:
     """Up to 256 daemon threads, which clients share: started on demand, and ended after 10 s without work."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin without threads. A forked process has none of those of its parent, and may have got a lock as held."""
         self._queue: deque[ThreadedCall] = deque()
         self._lock = threading.Lock()  # Held to add to the queue, and by a thread that has found it empty.
         self._shares: dict[Hashable, int] = {}  # How many functions of a client are in the queue, or run.
@@ -258,3 +263,6 @@ def _client() -> Hashable:
 
 
 WORKER_THREADS: Final = WorkerThreads()
+
+if hasattr(os, "register_at_fork"):  # Windows has no forks.
+    os.register_at_fork(after_in_child=WORKER_THREADS.reset)

@@ -94,7 +94,10 @@ class SharedEndpoint:
 
     async def start(self) -> None:
         """Connect to the store. If it cannot be reached yet, log why, and go on trying: meanwhile the process answers
-        probes, and refuses requests."""
+        probes, and refuses requests. A second call does nothing: the lifespan of an ASGI server and a worker both start
+        the endpoint."""
+        if self.is_open or self._starting is not None:
+            return
         try:
             await self.worker.store.store.get(self.worker.key("keys"))  # It fails at once; `open` tries for a while.
             await self.open()

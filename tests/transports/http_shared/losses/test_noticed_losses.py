@@ -185,6 +185,39 @@ async def test_a_call_that_takes_longer_than_sessions_live_can_be_resumed(
         assert resumed.json_messages[-1]["result"]["content"][0]["text"] == "done"
 
 
+async def test_a_session_goes_on_though_the_machine_sleeps_just_after_a_loss(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker that is asked has seen the loss, and the one that has the session has not stored it again yet."""
+    passing = Passing(place, MovableClock(monkeypatch))
+    async with workers(NEWEST, Steps().make, place, 2) as client:
+        hello = {"protocolVersion": NEWEST.id, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        client.session = None
+        opened = await client.answered(body=NEWEST.request(0, "initialize", hello), at=0)
+        client.session = opened.headers["mcp-session-id"]
+        await client.answered(body={"jsonrpc": "2.0", "method": "notifications/initialized"}, at=0)
+        await passing.turns()
+        owner, goes_on = client.applications[0]._shared.worker, asyncio.Event()
+        look = owner.look
+
+        async def look_late() -> bool:
+            await goes_on.wait()
+            return bool(await look())
+
+        with monkeypatch.context() as late:
+            late.setattr(owner, "look", look_late)
+            passing.lose()
+            if "sqlite" in str(place):
+                await passing.turns()  # The deleted file is seen within 20 ms.
+            await client.applications[1]._shared.worker.look()
+            passing.sleep(15.0)
+            asking = asyncio.ensure_future(client.answered(body=NEWEST.request(5, "tools/list", {}), at=1))
+            await passing.turns()
+            goes_on.set()
+            answer = await within(asking)
+        assert answer.status == 200, answer.content
+
+
 async def test_keys_that_are_in_use_are_stored_again(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     passing = Passing(place, MovableClock(monkeypatch))
     async with workers(NEWEST, Steps().make, place, 2) as client:

@@ -85,3 +85,41 @@ def test_a_store_that_the_parent_has_used_is_refused_and_another_is_not(kind: st
     assert {name: text for name, text in used.items() if "another process" not in text} == {}
     assert {name: text for name, text in unused.items() if text != "no error"} == {}, "no connection was open"
     assert values == ["None", "again"], "the other store of the child has deleted the record"
+
+
+MEMORY = """
+import asyncio, json, os
+from mcp_runtime.stores.in_memory import InMemoryStore
+
+
+async def changed(store, value):
+    told = [str(await store.get("k"))]
+    await store.put("k", value, 60)
+    await store.append("s", [value], 60)
+    return [*told, str(await store.get("k")), len(await store.read("s", 0))]
+
+
+async def main():
+    store = InMemoryStore()
+    told = [await changed(store, b"before")]
+    reading, writing = os.pipe()
+    if not os.fork():
+        os.write(writing, json.dumps(asyncio.run(changed(store, b"child"))).encode())
+        os._exit(0)
+    os.close(writing)
+    os.wait()
+    print(json.dumps([*told, json.loads(os.read(reading, 10_000)), await changed(store, b"after")]))
+
+
+asyncio.run(main())
+"""
+
+
+def test_a_store_in_memory_becomes_two() -> None:
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [
+        ["None", "b'before'", 1],
+        ["b'before'", "b'child'", 2],
+        ["b'before'", "b'after'", 2],
+    ]

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from ...aio.connection_pool import ClientConnections, NoConnectionError
-from ...errors import JSONRPCError, RemoteJSONRPCError
+from ...errors import ConnectionClosedError, JSONRPCError, RemoteJSONRPCError
 from ...protocol.jsonrpc import INTERNAL_ERROR
 from ...protocol.revision import META
 from ...server.context import ServerContext, share_key
@@ -70,6 +70,8 @@ class ConnectionPool:
             )
         except NoConnectionError as error:
             raise JSONRPCError(INTERNAL_ERROR, error.describe(repr(self._proxy), "connections")) from None
+        except ConnectionClosedError as error:
+            raise JSONRPCError(INTERNAL_ERROR, f"the target of the proxy {self._proxy!r}: {error}") from error
         has_ended = not exclusive
         try:
             yield lease.connection

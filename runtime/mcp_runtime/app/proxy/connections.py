@@ -10,7 +10,9 @@ from typing import cast
 from weakref import WeakKeyDictionary
 
 from ...aio.shared_work import joined
+from ...errors import ConnectionClosedError, JSONRPCError
 from ...http.session_places import SessionPlaces
+from ...protocol.jsonrpc import INTERNAL_ERROR
 from ...server.context import ConnectionState, ServerContext, session_key
 from ...server.dispatcher import ServerDispatcher
 from .connection_pool import MAX_CONNECTIONS, ConnectionPool
@@ -70,7 +72,10 @@ class Connections:
             opening = asyncio.get_running_loop().create_task(work, context=Context())
             opening.add_done_callback(_note)
             self._of_sessions[key] = opening
-        return await joined(opening, f"the connection of {self._proxy!r}")
+        try:
+            return await joined(opening, f"the connection of {self._proxy!r}")
+        except ConnectionClosedError as error:
+            raise JSONRPCError(INTERNAL_ERROR, str(error)) from error
 
     def of_request(self, ctx: ServerContext) -> AbstractAsyncContextManager[Upstream]:
         """Return a connection for one request without a session, which requests share where nothing could be mixed."""

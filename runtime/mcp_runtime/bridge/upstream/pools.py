@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Final
 
 from ...aio.connection_pool import ClientConnections, Lease, NoConnectionError
-from ...errors import JSONRPCError, MCPError
+from ...errors import ConnectionClosedError, JSONRPCError, MCPError
 from ...protocol.jsonrpc import INTERNAL_ERROR
 from ..translation.revision_translation import Translation
 from .link import Link, LinkEvents, upstream_error
@@ -116,6 +116,8 @@ class LinkPool:
             lease = await self._links.acquire(client, borrower.key, open, may_use, alone=alone)
         except NoConnectionError as error:
             raise JSONRPCError(INTERNAL_ERROR, error.describe("the bridge", "--connections")) from None
+        except ConnectionClosedError as error:
+            raise upstream_error(error) from None
         link = lease.connection
         self._leases[link] = lease
         return link

@@ -14,8 +14,8 @@ from ...aio.keepalive import KeepAliveTimer
 from ...aio.lifespan import SharedLifespan
 from ...aio.shared_work import SharedWork
 from ...aio.workers.threads import CALLER
-from ...errors import RemoteError
-from ...http.asgi import Receive, Send, Sending, disconnection, respond, send_error
+from ...errors import ConnectionClosedError, RemoteError
+from ...http.asgi import Receive, Send, Sending, disconnection, id_of, respond, send_error
 from ...http.client_keys import ClientCounts
 from ...http.headers import Headers, HTTPError
 from ...http.param_headers import ARGUMENTS, INPUT_SCHEMA, TOOL_NAME, check_parameter_headers, parameter_headers
@@ -42,6 +42,7 @@ _CANCEL_SECONDS: Final = 0.4  # Seconds for cancelled handlers to end.
 _MAX_PAGES: Final = 100  # Pages of the list of tools.
 _MAX_RUNNING: Final = 1024  # Requests of one user that run at the same time, as in one session.
 _MAX_RUNNING_OF_ADDRESS: Final = 8192  # The same of one address without a user.
+_SHUTTING_DOWN: Final = HTTPError(503, "the server is shutting down", INTERNAL_ERROR)
 _TOO_MANY: Final = HTTPError(
     503, "too many requests of this client run: wait for results first", INTERNAL_ERROR, retry_after=1
 )
@@ -92,7 +93,7 @@ class StatelessHandler:
             return self._serve_after(self._start(), post)
         if isinstance(message, RequestMessage) and message.method == self._tool_call:
             if self._loop.time() > self._headers_expire:
-                return self._serve_after(self._load_tool_headers(self._dispatcher), post)
+                return self._serve_with_headers(self._dispatcher, post)
             if self._paths and (error := self._check_parameter_headers(head.headers, message.params)) is not None:
                 return send_error(send, error, message.id)
         event, responder = self._connection.receive_message(message), self._responder_class(
@@ -119,6 +120,18 @@ class StatelessHandler:
 
     async def _serve_after(self, preparation: Awaitable[Any], post: IncomingPost) -> None:
         await preparation
+        serving = self.serve(post)
+        del post
+        await serving
+
+    async def _serve_with_headers(self, dispatcher: Dispatcher, post: IncomingPost) -> None:
+        """Read the header declarations of tools, and serve a call, unless the endpoint is closed meanwhile."""
+        try:
+            await self._load_tool_headers(dispatcher)
+        except ConnectionClosedError:
+            message, *_, send = post
+            del post
+            return await send_error(send, _SHUTTING_DOWN, id_of(message))
         serving = self.serve(post)
         del post
         await serving
@@ -185,7 +198,7 @@ class StatelessHandler:
                 if responder.response is not None:
                     await self._respond(responder.response, responder.code, responder.auth, send)
                 elif not client.done():
-                    await send_error(send, HTTPError(503, "the server is shutting down", INTERNAL_ERROR), id)
+                    await send_error(send, _SHUTTING_DOWN, id)
             else:
                 await send_stream(responder.open_stream(), client, send, self._keep_alive)
         finally:

@@ -240,13 +240,16 @@ class _Writers(dict[type[Any], Callable[[Any], bytes]]):
         serializer = getattr(cls, "__pydantic_serializer__", None)
         if serializer is not None and type(serializer) is not SchemaSerializer:
             return _write_first  # The serializer of the class is built now.
-        write: Callable[[Any], bytes] = partial(to_json, by_alias=True) if serializer is None else serializer.to_json
+        # Pydantic would warn of content of an unknown type, with all that is in it.
+        write: Callable[[Any], bytes] = (
+            partial(to_json, by_alias=True) if serializer is None else partial(serializer.to_json, warnings=False)
+        )
         self[cls] = write
         return write
 
 
 def _write_first(value: Any) -> bytes:
-    written: bytes = value.__pydantic_serializer__.to_json(value)
+    written: bytes = value.__pydantic_serializer__.to_json(value, warnings=False)
     return written
 
 

@@ -258,7 +258,7 @@ class CountingClient:
         return self.changes >= announced and all(self.received[token] for token in self.stored)
 
     def judge(self, announced: int, perhaps_announced: int, losses: int) -> None:
-        """Count what of the session's own stream was lost or doubled, with a store that has lost what it had."""
+        """Count what of the session's own stream was lost or doubled, with a store that may have lost what it had."""
         for token in self.stored:
             if not self.received[token] and losses:
                 self.findings.counts["events of sessions lost with the store"] += 1

@@ -26,7 +26,7 @@ from mcp_runtime.http.origins import OriginPolicy
 from mcp_runtime.http.request_head import CachedRequestHeadParser
 from mcp_runtime.http.server_rules import RequestHead, ServedRevisions, check_stateless, classify, resume_position
 from mcp_runtime.protocol import jsonrpc
-from mcp_runtime.protocol.framing import LineDecoder, OversizedMessage
+from mcp_runtime.protocol.framing import LineDecoder, OversizedMessage, SizeLimit
 from mcp_runtime.protocol.sse import OversizedEventError, SSEDecoder
 
 SERVER: Final = "https://mcp.example/mcp"
@@ -62,8 +62,8 @@ _MESSAGES: Final = (
 def read_lines(data: bytes) -> None:
     """Split lines that arrive whole and in two parts: the messages are the same."""
     at = data[0] % (len(data) + 1) if data else 0
-    parts = LineDecoder(64)
-    expected, seen = LineDecoder(64).feed(data), parts.feed(data[:at]) + parts.feed(data[at:])
+    parts = LineDecoder(SizeLimit(64))
+    expected, seen = LineDecoder(SizeLimit(64)).feed(data), parts.feed(data[:at]) + parts.feed(data[at:])
     # Of a line beyond the limit the beginning and the end are left, as they have arrived.
     shown = [[None if isinstance(line, OversizedMessage) else line for line in lines] for lines in (expected, seen)]
     assert shown[0] == shown[1], shown

@@ -64,7 +64,7 @@ def _reason(item: Any, is_known: Any) -> str | None:
     if isinstance(item, str):
         return text_problem(str.__str__(item))
     if isinstance(item, (bytes, bytearray, memoryview)):
-        return _bytes_problem(bytes(item))
+        return _bytes_problem(bytes(item))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(item, float):
         return None if math.isfinite(item) else "JSON has no number NaN or infinity"
     if is_known is None or is_known(item):

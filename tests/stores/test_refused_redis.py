@@ -34,8 +34,10 @@ def serving(folder: Path, *options: str) -> Iterator[int]:
     try:
         while process.poll() is None:
             try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
+                with socket.create_connection(("127.0.0.1", port), 1) as probe:
+                    probe.sendall(b"PING\r\n")
+                    if probe.recv(1):  # It has begun to answer, which takes it a while on a busy machine.
+                        break
             except OSError:
                 continue
         assert process.poll() is None, "redis-server does not start"

@@ -171,7 +171,8 @@ def test_databases_with_secrets_are_the_owner_s_with_the_files_beside_them(tmp_p
     grants, shared, error, files = emulated.run(DATABASES, str(tmp_path))
     options = ["/inheritance:r", "/grant:r", "*S-1-3-4:F"]
     for calls, name, more in ((grants, "grants.db", []), (shared, "store.db", ["-changes"])):
-        assert calls == [["icacls.exe", name + end, *options] for end in ("", "-wal", "-shm", *more)]
+        restricted = [list(call) for call in dict.fromkeys(map(tuple, calls))]  # Each connection sees to its own.
+        assert restricted == [["icacls.exe", name + end, *options] for end in ("", "-wal", "-shm", *more)]
     assert error.endswith(
         "icacls cannot prevent other users from reading it; choose a path on an NTFS disk of this machine"
     )

@@ -262,7 +262,7 @@ class Connection:
             if elsewhere is not None:
                 # Read here: a function that nearly all requests do not need would cost each of them two percent.
                 meta: Any = None if message.params is None else message.params.get("_meta")
-                named = meta.get(NAMED_VERSION) if type(meta) is dict else meta  # pyright: ignore
+                named = meta[NAMED_VERSION] if type(meta) is dict and NAMED_VERSION in meta else None  # pyright: ignore
                 if named != self.own_version and (event := elsewhere(message)) is not None:
                     return event
             return self._received_request(message, in_batch)

@@ -216,7 +216,7 @@ def _items(plans: Operations, inner: Any, least: int = 0, rule: str = "") -> Cha
                 result = value[:number]
             if result is not value and after is not REMOVED:
                 result.append(after)
-        if len(result) < least and result is not value:
+        if result is not value and len(result) < least:
             raise plans.refuse(rule, path)
         return result
 

@@ -219,7 +219,7 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
     environment.run("pip", "install", "-q", "--no-compile", wheel_of(built))
     packages = environment.packages()
     assert "mcp-generated" in packages and len(packages) <= 6, packages
-    assert environment.size() <= 10 * 2**20, environment.size()  # 7.3 MiB of these are pydantic and pydantic-core.
+    assert environment.size() <= 10.5 * 2**20, environment.size()  # 7.3 MiB of these are pydantic and pydantic-core.
     for line, extra in (
         ("from mcp_generated.auth import OAuthClientProvider", "http,auth"),
         ("from mcp_generated.auth import AuthorizationServer", "auth"),

@@ -31,7 +31,8 @@ PACKAGES: Final = {
 # Where whole modules are about what an extra has. In the other modules of tests/app and tests/examples, which are about
 # what the base installation has, each test that needs an extra is skipped by itself.
 _ABOUT_EXTRAS: Final = (
-    *("app/openapi/", "app/official/", "app/serving/", "examples/test_protected_example.py"),
+    *("app/proxy/test_refusals.py", "app/proxy/test_shared_watches.py"),
+    *("app/access/", "app/openapi/", "app/official/", "app/serving/", "examples/test_protected_example.py"),
     *("app/composition/test_authorization_middleware.py", "app/versions/test_scopes_of_versions.py"),
     *("app/fastmcp_features/test_spans.py", "examples/test_web_examples.py", "examples/deployment/"),
 )

@@ -54,4 +54,6 @@ if __name__ == "__main__":
     store, workers = sys.argv[1:]
     settings: dict[str, Any] = {"health_path": "/healthz", "ready_path": "/readyz"}
     settings["server"] = os.environ.get("SERVER", "uvicorn")
-    app.run("http", port=0, workers=int(workers), store=store, **settings)
+    if store != "memory":  # Workers that are given no store share a temporary one.
+        settings["store"] = store
+    app.run("http", port=0, workers=int(workers), **settings)

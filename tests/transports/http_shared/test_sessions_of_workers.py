@@ -133,7 +133,6 @@ async def test_a_state_that_a_session_had_before_is_stored_again(rev: Rev, place
                 assert [message["params"]["data"] for message in answer.json_messages[:-1]] == messages_at[level]
 
 
-@pytest.mark.deadline(60)
 async def test_changes_at_two_workers_at_once_are_both_stored(place: Any) -> None:
     rev = HANDSHAKE[-1]
     async with workers(rev, make_app, place, 4) as client:

@@ -203,13 +203,14 @@ class SessionReplica(HTTPSession):
         return is_touched and self.session.connection.phase is Phase.OPEN  # type: ignore[union-attr]
 
     def load(self, record: bytes) -> None:
-        """Set the state to that of the record, which another worker may have changed."""
+        """Set the state to that of the record, which another worker may have changed, with what requests here have
+        changed and not stored yet."""
         if record != self.record:
             state = from_json(record)
             if state["saves"] < self._saves:
                 return  # The store has lost the later one, which is stored again.
             if self.record is not None:
-                self._update(state)
+                self._update(_merged(self.state, self._export(), state))
             self.record = _shared(record)
             self._saves = state["saves"]
             self.first_change = state["change"]

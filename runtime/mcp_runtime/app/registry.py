@@ -94,7 +94,7 @@ class Registry(ProvidedItems):
         """
         if self.has_providers:
             handler = self.through_providers(name, handler)
-        if (things := things_named(name, params, task_lists_of(ctx.revision))) and self._has_rules(ctx):
+        if self._has_rules(ctx) and (things := things_named(name, params, task_lists_of(ctx.revision))):
             handler = self._refusing_hidden(things, handler)
         objects = self._middleware_objects()
         if not objects:

@@ -158,6 +158,9 @@ class ServerDispatcher(ConnectionState):
 
     async def _handle(self, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
         """Return the result of a message of the lifecycle, or of one that has no handler."""
+        lifecycle = self._server.revision.lifecycle
+        if isinstance(lifecycle, Stateless) and message.row.method == lifecycle.listen.method:
+            check_filter(filter_of(message.params))  # Before rules look at each of the things that it lists.
         around = self.origin._around  # pyright: ignore[reportPrivateUsage]
         if around is None:
             return await self._handle_itself(channel, message)
@@ -373,8 +376,7 @@ async def accept_filter(server: ServerCore, ctx: ServerContext, request: Request
     Raises JSONRPCError if the filter needs a capability that the client has not declared.
     """
     rows = [row for row in server.revision.table("server_to_client").values() if isinstance(row, Notification)]
-    check_filter(requested := filter_of(request.params))
-    accepted = supported_filter(requested, server.capabilities, rows)
+    accepted = supported_filter(filter_of(request.params), server.capabilities, rows)
     policy = server._origin  # pyright: ignore[reportPrivateUsage]
     for row in rows:
         if row.listed is not None and (name := row.listed[0]) in accepted:

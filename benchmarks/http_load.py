@@ -104,7 +104,9 @@ class Connection(asyncio.Protocol):
         if headers.get("transfer-encoding") == "chunked" and not streaming and not body.endswith(b"0\r\n\r\n"):
             return
         headers["status"] = lines[0].split()[1]
-        waiting, self._waiting, self._data = self._waiting, None, b""
+        waiting = self._waiting
+        self._waiting = None
+        self._data = b""
         waiting.set_result((headers, body))
 
     def connection_lost(self, exc: Exception | None) -> None:

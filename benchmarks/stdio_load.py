@@ -100,7 +100,8 @@ class Child:
             preexec_fn=partial(os.sched_setaffinity, 0, processors),
         )
         assert self.process.stdin is not None and self.process.stdout is not None
-        self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
+        self._in = self.process.stdin.fileno()
+        self._out = self.process.stdout.fileno()
         self._limit = threading.Timer(seconds, self._kill)
         self._limit.daemon = True
         self._limit.start()

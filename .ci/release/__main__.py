@@ -50,7 +50,9 @@ def main() -> int:
             rows.append((part, "left out", 0.0, ""))
             continue
         log(f"== {part.name}: {part.checks}")
-        release.notes, begun, verdict = [], time.monotonic(), "holds"
+        release.notes = []
+        begun = time.monotonic()
+        verdict = "holds"
         try:
             part.run(release)
         except RefusedError as error:

@@ -56,7 +56,9 @@ class Sides:
 
     def __init__(self, sdk: Path | None, text: str, quick: bool) -> None:
         """Choose the messages whose name and filling contain a text; `sdk` is an interpreter that has the SDK."""
-        self._sdk, self._text, self.quick = sdk, text, quick
+        self._sdk = sdk
+        self._text = text
+        self.quick = quick
 
     def costs(self, revision: str) -> list[list[Row | None]]:
         """Return the costs of ours and of the official SDK, message by message."""

@@ -93,7 +93,8 @@ class Driver:
         self.app = app
 
     async def __aenter__(self) -> Driver:
-        started, self._ended = asyncio.Event(), asyncio.Event()
+        started = asyncio.Event()
+        self._ended = asyncio.Event()
         messages = iter([{"type": "lifespan.startup"}])
 
         async def receive() -> Any:

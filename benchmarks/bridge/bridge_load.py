@@ -111,7 +111,8 @@ class HttpClient:
     """A connection to a bridge over HTTP, with one request at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+        self._reader = reader
+        self._writer = writer
 
     @classmethod
     async def connect(cls, port: int) -> HttpClient:

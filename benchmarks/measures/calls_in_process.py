@@ -38,7 +38,8 @@ class Messages:
     close_reason = "the measurement is over"
 
     def __init__(self, first: bytes) -> None:
-        self._first, self._waiting = [first], list[bytes]()
+        self._first = [first]
+        self._waiting = list[bytes]()
         self.deliver: Callable[[bytes | None], None] | None = None
         self._is_paused = False
         self.sent = 0

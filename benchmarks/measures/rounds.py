@@ -24,7 +24,8 @@ class Rounds:
     """
 
     def __init__(self, runs: int, seconds: float | None = None) -> None:
-        self._runs, self._seconds = runs, seconds
+        self._runs = runs
+        self._seconds = seconds
         self.counted = 0
 
     def __iter__(self) -> Iterator[int]:

@@ -38,7 +38,9 @@ class Engine:
     """The workers of one engine, with a Redis of their own."""
 
     def __init__(self, name: str, folder: Path, port: int, packages: Path) -> None:
-        self.name, self.log, self.url = name, folder / "log", f"redis://127.0.0.1:{port}"
+        self.name = name
+        self.log = folder / "log"
+        self.url = f"redis://127.0.0.1:{port}"
         self.env = {**os.environ, "PYTHONPATH": str(packages)}
         self.workers: list[subprocess.Popen[bytes]] = []
         self.log.touch()

@@ -65,7 +65,10 @@ class CountingClient:
 
     def __init__(self, url: str, number: int, random: Random, findings: Findings) -> None:
         """Create a client; `number` begins its tokens."""
-        self.url, self.name, self._random, self.findings = url, f"client{number}", random, findings
+        self.url = url
+        self.name = f"client{number}"
+        self._random = random
+        self.findings = findings
         self.session: dict[str, str] = {}
         self.web = httpx2.AsyncClient(timeout=httpx2.Timeout(TIMEOUT, connect=5))
         self._last = 0
@@ -73,7 +76,8 @@ class CountingClient:
         self.received: Counter[str] = Counter()
         self.changes = 0
         self.told = 0  # Changes of other lists, which nothing announces: the server says so after a loss.
-        self.announced, self.perhaps_announced = 0, 0
+        self.announced = 0
+        self.perhaps_announced = 0
         self.is_listening = asyncio.Event()
 
     # ---- requests ----------------------------------------------------------------------------------------------------

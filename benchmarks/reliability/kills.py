@@ -51,9 +51,11 @@ class Campaign:
 
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
         """Create what the options name."""
-        self.options, self.folder = options, folder
+        self.options = options
+        self.folder = folder
         self.name = f"{options.seed} {options.start}" if options.start else f"{options.seed}"
-        self.random, self.victims = Random(f"{self.name} instants"), Random(f"{self.name} victims")
+        self.random = Random(f"{self.name} instants")
+        self.victims = Random(f"{self.name} victims")
         self.findings = Findings()
         self.redis = RedisServer(folder)
         self.link = Link(self.redis.port)

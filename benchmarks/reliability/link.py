@@ -12,7 +12,8 @@ class Link:
 
     def __init__(self, port: int) -> None:
         """Create a link to a port; `open` gives it a port of its own."""
-        self.target, self.port = port, 0
+        self.target = port
+        self.port = 0
         self.cut_after: int | None = None  # Bytes of an answer after which its connection is reset.
         self._connections: set[asyncio.StreamWriter] = set()
         self._passes = asyncio.Event()

@@ -39,7 +39,8 @@ class OffsetsClient:
 
     def __init__(self, port: int) -> None:
         """Connect to a port of this machine."""
-        self.port, self.session = port, ""
+        self.port = port
+        self.session = ""
 
     async def exchange(self, method: str, headers: dict[str, str], body: bytes = b"") -> tuple[str, bytes]:
         """Send a request; return the head and the body of what arrives of the answer."""

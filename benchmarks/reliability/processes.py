@@ -64,7 +64,10 @@ class LoadServer:
 
     def __init__(self, store: str, workers: int, stored: Path, program: str = "load_server.py") -> None:
         """Remember the store, the number of workers and the file of what they note; `start` starts the workers."""
-        self.store, self.workers, self.stored, self._program = store, workers, stored, program
+        self.store = store
+        self.workers = workers
+        self.stored = stored
+        self._program = program
         self.url = ""
         self._began: dict[int, float] = {}  # When a worker was first seen to serve.
         self._killed: set[int] = set()

@@ -39,7 +39,9 @@ class Stream(asyncio.Protocol):
 
     def __init__(self, port: int) -> None:
         """Use a server at a port of this machine."""
-        self.port, self.data, self.session = port, b"", ""
+        self.port = port
+        self.data = b""
+        self.session = ""
         self.waiting: asyncio.Future[bytes] | None = None
         self.changes: list[float] = []
         self.is_streaming = False
@@ -62,7 +64,8 @@ class Stream(asyncio.Protocol):
         length = int(head.lower().partition(b"\r\ncontent-length:")[2].partition(b"\r\n")[0] or 0)
         if is_stream or len(body) >= length:
             self.is_streaming = is_stream
-            answer, self.data = self.data, b""
+            answer = self.data
+            self.data = b""
             self.waiting.set_result(answer)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -108,7 +111,8 @@ class Crowd:
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
         """Create what the options name."""
         os.environ["KEEP_ALIVE"] = "900"  # All connections are open before the first session is.
-        self.options, self.redis = options, RedisServer(folder)
+        self.options = options
+        self.redis = RedisServer(folder)
         store = f"redis://127.0.0.1:{self.redis.port}" if options.store == "redis" else f"sqlite:///{folder}/store.db"
         self.server = LoadServer(store, options.workers, folder / "stored")
         self.streams: list[Stream] = []
@@ -132,7 +136,8 @@ class Crowd:
         await self._connect(FIRST)  # What a worker has once, whatever the number of its sessions.
         await self._all(Stream.open)
         await self._all(lambda stream: stream.send("GET"))
-        first, self.streams = self.streams, []
+        first = self.streams
+        self.streams = []
         figures: dict[str, Any] = {"sessions": number, "store": self.options.store, "workers": self.options.workers}
         before, redis_before = self.memory(), await self.redis_memory()
         await self._connect(number)

@@ -50,7 +50,8 @@ class Connection:
         """Read until a text has come, and return what came. Raises ConnectionError at the end of the connection."""
         while text not in self.received:
             self.received += await self.read()
-        received, self.received = self.received, b""
+        received = self.received
+        self.received = b""
         return received
 
     async def read(self) -> bytes:
@@ -75,7 +76,10 @@ class Conversation:
     """A client with its session, if its protocol version has sessions."""
 
     def __init__(self, port: int, revision: str, address: str, buffer: int | None = None) -> None:
-        self.port, self.revision, self.address, self.buffer = port, revision, address, buffer
+        self.port = port
+        self.revision = revision
+        self.address = address
+        self.buffer = buffer
         self._session = ""
         self._path = "/mcp"
         self._stream: Connection | None = None  # That of HTTP+SSE.

@@ -43,7 +43,9 @@ class Client:
 
     def __init__(self, port: int, seed: str, counts: Counter[str]) -> None:
         """Use a server at a port of this machine."""
-        self.port, self.random, self.counts = port, Random(seed), counts
+        self.port = port
+        self.random = Random(seed)
+        self.counts = counts
 
     async def connect(self, session: str = "") -> Stream:
         """Return a new connection, for a session if there is one already."""

@@ -44,7 +44,10 @@ class TaskClient:
 
     def __init__(self, url: str, number: int, random: Random, counts: Counter[str]) -> None:
         """Create the client; those with an odd number have sessions."""
-        self.url, self.name, self.random, self.counts = url, f"c{number}", random, counts
+        self.url = url
+        self.name = f"c{number}"
+        self.random = random
+        self.counts = counts
         self.has_session = bool(number % 2)
         self.web = httpx2.AsyncClient(timeout=15)
         self.session: dict[str, str] = {}
@@ -146,9 +149,12 @@ class TaskCampaign:
 
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
         """Create what the options name."""
-        self.options, self.folder, self.counts = options, folder, Counter[str]()
+        self.options = options
+        self.folder = folder
+        self.counts = Counter[str]()
         self.name = f"{options.seed} {options.start}" if options.start else f"{options.seed}"
-        self.random, self.victims = Random(f"{self.name} instants"), Random(f"{self.name} victims")
+        self.random = Random(f"{self.name} instants")
+        self.victims = Random(f"{self.name} victims")
         self.redis = RedisServer(folder)
         self.injected: Counter[str] = Counter()
 

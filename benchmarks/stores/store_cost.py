@@ -55,7 +55,9 @@ class Whole(Connection):
             return
         if b"content-length: " in lower and len(body) < int(lower.partition(b"content-length: ")[2].split(b"\r\n")[0]):
             return
-        waiting, self._waiting, self._data = self._waiting, None, b""
+        waiting = self._waiting
+        self._waiting = None
+        self._data = b""
         first, *lines = head.decode("latin-1").split("\r\n")
         fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         waiting.set_result(({**fields, "status": first.split()[1]}, body))

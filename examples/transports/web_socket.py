@@ -36,7 +36,8 @@ class WebSocketTransport:
         self._connection = connection
         self._unsent: deque[bytes] = deque()
         self._size = 0
-        self._added, self._room = asyncio.Event(), asyncio.Event()
+        self._added = asyncio.Event()
+        self._room = asyncio.Event()
         self._room.set()
         self._closing = False
         self._sending = asyncio.create_task(self._send_all())

@@ -30,7 +30,9 @@ class ScriptedPeer:
     """A peer that sends and expects single messages; `transport` is the transport for the side under test."""
 
     def __init__(self) -> None:
-        self.transport, self._peer_transport = linked_transports(MemoryTransport)
+        transport, peer_transport = linked_transports(MemoryTransport)
+        self.transport = transport
+        self._peer_transport = peer_transport
 
     async def connect(self) -> Transport:
         """Return the transport; pass this method as the `connect` argument of the client under test."""

@@ -47,7 +47,8 @@ class WithInit:
     """A class whose initializer has type hints."""
 
     def __init__(self, title: str, inner: Plain | None = None) -> None:
-        self.title, self.inner = title.upper(), inner
+        self.title = title.upper()
+        self.inner = inner
 
     def __eq__(self, other: object) -> bool:
         return type(other) is WithInit and vars(self) == vars(other)
@@ -96,7 +97,8 @@ class Tree(BaseModel):
 
 def plain(name: str, count: int = 2) -> Plain:
     value = Plain()
-    value.name, value.count = name, count
+    value.name = name
+    value.count = count
     return value
 
 

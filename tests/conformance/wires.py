@@ -261,7 +261,8 @@ async def conversation(transport: str, rev: Rev, command: list[str], url: str, a
         else:
             http = await stack.enter_async_context(httpx2.AsyncClient(timeout=WAIT))
             wire = Posts(rev, answers) if transport == "http" else LegacySSEWire(rev, answers)
-            wire.http, wire.url = http, url
+            wire.http = http
+            wire.url = url
             if isinstance(wire, LegacySSEWire):
                 address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
                 wire.start(wire.read(address))

@@ -59,7 +59,8 @@ def answers(fake: FakeWeather) -> None:
 
 async def conversation(fake: FakeWeather) -> None:
     client = Asking.stdio(*SERVER, env={"OPENWEATHER_API_KEY": KEY, "OPENWEATHER_API": fake.url})
-    client.log, client.prompts = [], []
+    client.log = []
+    client.prompts = []
     async with client:
         await resources(client)
         seen: list[tuple[float, float | None]] = []

@@ -37,7 +37,9 @@ class Seen:
     """What one SDK saw of the server in one revision."""
 
     def __init__(self, sdk: str, revision: str, seen: dict[str, Any]) -> None:
-        self.sdk, self.revision, self._seen = sdk, revision, seen
+        self.sdk = sdk
+        self.revision = revision
+        self._seen = seen
 
     def __getattr__(self, name: str) -> dict[str, Any]:
         part: dict[str, Any] = self._seen[name]

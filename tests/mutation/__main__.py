@@ -44,7 +44,8 @@ class Copy:
     """A copy of the tree, in which mutations are tried."""
 
     def __init__(self, folder: Path, timeout: float) -> None:
-        self.folder, self.timeout = folder, timeout
+        self.folder = folder
+        self.timeout = timeout
         self.passing: set[str] = set()
         self.failing: list[str] = []
         for name in COPIED:

@@ -72,7 +72,9 @@ class Scripted:
         return self
 
     async def connect(self) -> None:
-        self.reader, self._writer = await asyncio.open_connection("127.0.0.1", self.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        self.reader = reader
+        self._writer = writer
 
     async def disconnect(self, nowait: bool) -> None:
         self._writer.transport.abort()
@@ -153,7 +155,8 @@ async def test_replies_arrive_in_any_pieces_and_pushes_are_no_replies() -> None:
 async def test_what_was_sent_fails_with_its_connection_and_the_next_command_opens_another() -> None:
     async with piped() as (pipe, scripted):
         assert await pipe.add(("GET", "a")) == 1
-        answer, scripted.answer = scripted.answer, lambda part: None
+        answer = scripted.answer
+        scripted.answer = lambda part: None
         lost = await asyncio.gather(pipe.add(("GET", "a")), pipe.add(("GET", "b")), return_exceptions=True)
         assert [type(error) for error in lost] == [StoreUnavailableError] * 2
         scripted.answer = answer
@@ -163,7 +166,8 @@ async def test_what_was_sent_fails_with_its_connection_and_the_next_command_open
 async def test_a_silent_redis_is_left_after_the_time_out_of_the_client() -> None:
     async with piped() as (pipe, scripted):
         assert await pipe.add(("GET", "a")) == 1
-        answer, scripted.answer = scripted.answer, lambda part: b""
+        answer = scripted.answer
+        scripted.answer = lambda part: b""
         with pytest.raises(StoreUnavailableError, match="the connection was lost"):
             await pipe.add(("GET", "a"))
         scripted.answer = answer
@@ -174,7 +178,8 @@ async def test_a_silent_redis_is_left_after_the_time_out_of_the_client() -> None
 async def test_a_redis_that_is_no_primary_or_has_forgotten_the_scripts_is_connected_again(error: bytes) -> None:
     async with piped() as (pipe, scripted):
         await pipe.add(("GET", "a"))
-        answer, scripted.answer = scripted.answer, lambda part: error + b"\r\n"
+        answer = scripted.answer
+        scripted.answer = lambda part: error + b"\r\n"
         with pytest.raises(StoreUnavailableError, match=error[1:9].decode()):
             await pipe.add(("EVALSHA", "a"))
         scripted.answer = answer
@@ -184,7 +189,8 @@ async def test_a_redis_that_is_no_primary_or_has_forgotten_the_scripts_is_connec
 
 async def test_a_redis_that_refuses_connections_is_unavailable_until_it_accepts() -> None:
     async with piped() as (pipe, scripted):
-        port, scripted.port = scripted.port, 1
+        port = scripted.port
+        scripted.port = 1
         with pytest.raises(StoreUnavailableError):
             await pipe.add(("GET", "a"))
         scripted.port = port

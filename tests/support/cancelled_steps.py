@@ -25,7 +25,9 @@ class CancelledAt:
     """Awaits a coroutine, and does something at the n-th wait: it cancels its task. `waits` counts them."""
 
     def __init__(self, coro: Coroutine[Any, Any, Any], number: int, act: Callable[[], None] = cancel_this_task) -> None:
-        self._coro, self._number, self._act = coro, number, act
+        self._coro = coro
+        self._number = number
+        self._act = act
         self.waits = 0
 
     def __await__(self) -> Generator[Any, Any, Any]:

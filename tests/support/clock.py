@@ -14,7 +14,8 @@ class LoopClock:
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
-        self._ahead, real = 0.0, loop.time
+        self._ahead = 0.0
+        real = loop.time
         loop.time = lambda: real() + self._ahead  # type: ignore[method-assign]
 
     def forward(self, seconds: float) -> None:

@@ -239,7 +239,8 @@ class Tap:
                 self.received.append(json.loads(message))
             return message
 
-        inner.send, inner.receive = keeping_send, keeping_receive
+        inner.send = keeping_send
+        inner.receive = keeping_receive
         return inner  # type: ignore[no-any-return]
 
     def methods(self) -> list[str]:
@@ -253,7 +254,8 @@ class Prefixed:
     close_reason = "the socket was closed"
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+        self._reader = reader
+        self._writer = writer
 
     def send(self, message: bytes, more: bool = False) -> None:
         if self._writer.is_closing():

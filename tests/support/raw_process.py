@@ -93,7 +93,8 @@ class RawServer:
             data = os.read(self.output.fileno(), 1 << 20)
             assert data, "the server has ended"
             self._read += data
-        line, _, self._read = self._read.partition(b"\n")
+        line, _, rest = self._read.partition(b"\n")
+        self._read = rest
         return json.loads(line)
 
     def close_input(self) -> None:

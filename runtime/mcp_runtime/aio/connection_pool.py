@@ -133,7 +133,8 @@ class ClientConnections(Generic[C]):
         lease.users -= 1
         if lease.users:
             return
-        client, lease.client = lease.client, None
+        client = lease.client
+        lease.client = None
         lease.idle_since = asyncio.get_running_loop().time()
         closing = None if reusable and self._is_open(lease.connection) else self.discard(lease)
         if closing is None:

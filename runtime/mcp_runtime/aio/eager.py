@@ -252,7 +252,8 @@ class InlineFuture(ResultFuture[T]):
 
     def set_result_now(self, result: T) -> None:
         """Set the result, and resume the task that awaits it, unless another task is running."""
-        wake, self._wake = self._wake, None
+        wake = self._wake
+        self._wake = None
         if wake is None or _current_task(self.get_loop()) is not None:
             self.set_result(result)
             return

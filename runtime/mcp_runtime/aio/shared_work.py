@@ -28,7 +28,8 @@ class SharedWork(Generic[T]):
             name: What the work does, for the error of those that wait when it is ended: "reading the tools".
             seconds: Seconds that it may take; all that wait get a TimeoutError then. Default None: no limit.
         """
-        self._name, self._seconds = name, seconds
+        self._name = name
+        self._seconds = seconds
         self._task: asyncio.Task[T] | None = None
 
     @property
@@ -77,7 +78,8 @@ class SharedWorks(Generic[K, T]):
 
     def __init__(self, name: str, seconds: float | None = None) -> None:
         """Create an empty set; `name` and `seconds` are those of each piece of work."""
-        self._name, self._seconds = name, seconds
+        self._name = name
+        self._seconds = seconds
         self._running: dict[K, SharedWork[T]] = {}
 
     def __len__(self) -> int:

@@ -20,7 +20,8 @@ class Turns:
 
     def __init__(self, max_waiting: int = _MAX_WAITING, max_waiting_of_all: int = _MAX_WAITING_OF_ALL) -> None:
         """Create turns that nobody has; the limits are in bytes."""
-        self._max_waiting, self._max_waiting_of_all = max_waiting, max_waiting_of_all
+        self._max_waiting = max_waiting
+        self._max_waiting_of_all = max_waiting_of_all
         self._is_busy = False
         self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}  # The next client first.
         self._bytes: dict[Hashable, int] = {}

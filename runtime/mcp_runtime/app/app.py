@@ -114,10 +114,19 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
         checked_options = check_app(type(self).__name__, self.server_class.revision, lifespan, rate_limits, cache_hints)
         self._server_options = {**checked_options, "keys": keys}
         self._set_up_serving(name, version, instructions, settings)
-        self.on_change, self._mounted, self._extensions, self._loops, self._notifying = [], [], {}, {}, set()
+        self.on_change = []
+        self._mounted = []
+        self._extensions = {}
+        self._loops = {}
+        self._notifying = set()
         self._undeclared = {}
-        self._lifespan, self._coerce, self._json_indent, self._declared = lifespan, coerce, json_indent, declare
-        self._capabilities, self._tasks, self.session_state_store = capabilities, tasks, session_state_store
+        self._lifespan = lifespan
+        self._coerce = coerce
+        self._json_indent = json_indent
+        self._declared = declare
+        self._capabilities = capabilities
+        self._tasks = tasks
+        self.session_state_store = session_state_store
         self._registry = self._new_registry((ToolError, ClientCapabilityError, *tool_errors), page_size)
         self.add_middleware(*middleware)
 
@@ -179,7 +188,8 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies):
         if handlers is None:
             package = server.skills_extension(self.server_class.revision)
             handlers = server.SkillHandlers(package.methods.REVISION, [], self._registry.page_size)
-            self._registry.skills, self._extensions[package] = handlers, server.METHOD_NAMES
+            self._registry.skills = handlers
+            self._extensions[package] = server.METHOD_NAMES
         handlers.add(directory)
 
     # ---- serving ----------------------------------------------------------------------------------------------------

@@ -75,10 +75,14 @@ class TransformedTool(Tool):
         changes, wire = transform.changes, parent.definition.model_dump()
         self.name = check_name(transform.name or parent.name)
         self._description = f"the tool {self.name!r}"
-        self._t, self._parent, self._indent = t, parent, parent._indent
+        self._t = t
+        self._parent = parent
+        self._indent = parent._indent
         self._owner = None if owner is registry else owner
         self.function: Any = changes.get("transform_fn")
-        self.scopes, self.task, self.version = parent.scopes, parent.task, parent.version
+        self.scopes = parent.scopes
+        self.task = parent.task
+        self.version = parent.version
         self.tags = tags_of({"tags": changes["tags"]}, self._description) if "tags" in changes else parent.tags
         self._arguments = _CopiedArguments(
             wire["inputSchema"], dict(changes.get("transform_args") or {}), self._description

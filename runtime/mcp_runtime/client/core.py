@@ -109,12 +109,17 @@ class ClientCore(InputAnswers):
         check_revisions(type(self).__name__, revisions, self.revision)
         super().__init__(capabilities, extensions)
         self._strict = events.get("strict", False)
-        self._file_roots, self._rate_limits = roots, events.get("rate_limits")
+        self._file_roots = roots
+        self._rate_limits = events.get("rate_limits")
         self._prepare_handlers()
         self._observe(events.get("on_close"), events.get("on_error"))
-        self.name, self.version = name, version
-        self._connect, self._revisions, self._ping_interval = connect, revisions, ping_interval
-        self._options, self._connect_options = RequestOptions(timeout=timeout), with_timeout_of(connect_options, _OPEN)
+        self.name = name
+        self.version = version
+        self._connect = connect
+        self._revisions = revisions
+        self._ping_interval = ping_interval
+        self._options = RequestOptions(timeout=timeout)
+        self._connect_options = with_timeout_of(connect_options, _OPEN)
         self._background: list[asyncio.Task[None]] = []  # They end with the connection.
         self._cache = ClientResponseCache() if cache is True else cache or None
         self._subscriptions = SubscriptionManager(
@@ -194,7 +199,8 @@ class ClientCore(InputAnswers):
         try:
             negotiated = await self._negotiate(session, candidates)
         except BaseException:
-            self._session, self._runner = session, runner  # The client of another version may have had them.
+            self._session = session  # The client of another version may have had both.
+            self._runner = runner
             await self.close()
             raise
         negotiated._start_background(session, root_uris)
@@ -221,7 +227,9 @@ class ClientCore(InputAnswers):
     async def close(self) -> None:
         """Close the connection. May be called more than once, and from any asyncio task."""
         session, runner, background = self._session, self._runner, self._background
-        self._session, self._runner, self._background = None, None, []
+        self._session = None
+        self._runner = None
+        self._background = []
         if session is not None and session.forks != forks.count:
             return  # The connection is that of the parent of this process, which goes on with it.
         if self._observer is not None:
@@ -293,8 +301,10 @@ class ClientCore(InputAnswers):
                 return await self._fall_back(session, error, candidates)
             except RemoteJSONRPCError:
                 connection.last_id = session.connection.last_id
-                session.connection, self._request_meta = connection, meta
-                self._session, self._runner = session, runner
+                session.connection = connection
+                self._request_meta = meta
+                self._session = session
+                self._runner = runner
                 session.handle = self._message_handler()
             result = await super()._send_request(lifecycle.discover, {}, self._connect_options)
         except (RemoteJSONRPCError, HTTPStatusError) as error:
@@ -338,9 +348,11 @@ class ClientCore(InputAnswers):
 
     def _transfer_session(self, negotiated: ClientCore, server: BaseModel | None) -> None:
         """Give the session to the client of the negotiated protocol version."""
-        negotiated._server, negotiated._observer = server, self._observer
+        negotiated._server = server
+        negotiated._observer = self._observer
         if negotiated is not self:
-            negotiated._session, negotiated._runner = self._session, self._runner
+            negotiated._session = self._session
+            negotiated._runner = self._runner
             self._session = self._runner = None
             assert negotiated._session is not None
             negotiated._session.handle = negotiated._message_handler()

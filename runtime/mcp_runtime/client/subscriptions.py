@@ -221,7 +221,8 @@ class Subscription(Generic[EventT]):
         requested = self._requested_filter()
         failures = 0
         while True:
-            self._id, self._filter = session.connection.next_id(), {}
+            self._id = session.connection.next_id()
+            self._filter = {}
             params = self._manager.build_params(lifecycle.listen, {"notifications": requested}, self._options)
             try:
                 await session.send_request(lifecycle.listen, params, _NO_TIMEOUT, request_id=self._id)

@@ -31,7 +31,9 @@ class Protection:
             verifier: Verifies access tokens; None without authentication.
             security: The Host and Origin headers to accept; None for the default.
         """
-        self.auth, self.verifier, self.security = auth, verifier, security
+        self.auth = auth
+        self.verifier = verifier
+        self.security = security
 
     @classmethod
     def from_settings(cls, name: str, settings: dict[str, Any]) -> Self:

@@ -93,9 +93,15 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         super().__init__()
         self.middleware: list[Callable[[Any, Callable[[Any], Awaitable[Any]]], Awaitable[Any]]] = []
         """Functions of a request context and `call_next`, the outermost first, for all requests that have handlers."""
-        self.name, self.version, self.instructions = name, version, instructions
-        self.website_url, self.icons, self.title, self.description = website_url, icons, title, description
-        self._lifespan, self._cache_hints = lifespan, dict(cache_hints or {})
+        self.name = name
+        self.version = version
+        self.instructions = instructions
+        self.website_url = website_url
+        self.icons = icons
+        self.title = title
+        self.description = description
+        self._lifespan = lifespan
+        self._cache_hints = dict(cache_hints or {})
         for keyword, handler in handlers.items():
             if keyword not in _KEYWORDS:
                 raise TypeError(f"Server() has no keyword argument {keyword!r}; handlers: {', '.join(_KEYWORDS)}")

@@ -22,7 +22,10 @@ class ListLimits(Record):
     def __init__(
         self, seconds: float = LIST_SECONDS, pages: int = MAX_PAGES, items: int = MAX_ITEMS, size: int = MAX_BYTES
     ) -> None:
-        self.seconds, self.pages, self.items, self.size = seconds, pages, items, size
+        self.seconds = seconds
+        self.pages = pages
+        self.items = items
+        self.size = size
 
 
 class ListedPages(FollowedPages):

@@ -154,7 +154,8 @@ class Gateway:
         settings = read_settings(self._source)
         upstreams = self._upstreams(settings)
         ended = [item for item in self._provider.upstreams.values() if item not in upstreams.values()]
-        self._provider.upstreams, self._settings = upstreams, settings
+        self._provider.upstreams = upstreams
+        self._settings = settings
         for upstream in ended:
             task = asyncio.ensure_future(upstream.close())
             self._closing.add(task)

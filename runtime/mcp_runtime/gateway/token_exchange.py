@@ -42,7 +42,8 @@ class TokenExchange:
         policy.check(endpoint)
         client = OAuthClientInformation(settings.client_id, settings.client_secret)
         metadata = AuthorizationServerMetadata(base_url(endpoint), endpoint)
-        self.server, self.clock = server, clock
+        self.server = server
+        self.clock = clock
         self._endpoint = TokenEndpoint(AuthHTTPClient(policy), metadata, client, None)
         self._form = {
             "grant_type": _GRANT,
@@ -73,13 +74,15 @@ class UserToken(httpx2.Auth):
     def __init__(self, exchange: TokenExchange) -> None:
         """Create the authorization of a user; `use` has to follow."""
         self._exchange = exchange
-        self._subject, self._expires_at = "", float("inf")
+        self._subject = ""
+        self._expires_at = float("inf")
         self._token: tuple[str, float] | None = None
         self._exchanging: SharedWork[tuple[str, float]] = SharedWork("the token exchange")
 
     def use(self, subject_token: str, expires_at: float | None) -> None:
         """Use the token that the last request of the user had. Nothing outlives it."""
-        self._subject, self._expires_at = subject_token, float("inf") if expires_at is None else expires_at
+        self._subject = subject_token
+        self._expires_at = float("inf") if expires_at is None else expires_at
 
     def sync_auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response]:
         """Raise LocalError: synchronous HTTP clients are not supported."""

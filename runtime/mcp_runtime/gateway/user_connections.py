@@ -45,7 +45,10 @@ class UserConnections:
             limit: The number of connections of requests without a session: of all users, or with an exchange of each.
             places: Those that the sessions of all users have.
         """
-        self._name, self._make, self._exchange, self._limit = name, make, exchange, limit
+        self._name = name
+        self._make = make
+        self._exchange = exchange
+        self._limit = limit
         self._places = places
         self._shared = Connections(name, make(None), limit, places)
         self._users: OrderedDict[str, tuple[UserToken, Connections]] = OrderedDict()

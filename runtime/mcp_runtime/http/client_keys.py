@@ -24,7 +24,8 @@ class ClientCounts:
             limit_of_user: What one user or session may have.
             limit_of_address: What one address without a user may have.
         """
-        self._limit_of_user, self._limit_of_address = limit_of_user, limit_of_address
+        self._limit_of_user = limit_of_user
+        self._limit_of_address = limit_of_address
         self._counts: dict[Hashable, int] = {}
         self.total = 0
 

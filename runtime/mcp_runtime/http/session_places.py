@@ -34,7 +34,8 @@ class SessionPlaces:
             setting: The setting of the limit, for messages.
         """
         self._places = FairPlaces(limit)
-        self._of, self._setting = of, setting
+        self._of = of
+        self._setting = setting
 
     def take(self, client: ClientKey | None) -> Callable[[], None]:
         """Take a place, and return what gives it back, once, however often it is called.

@@ -79,26 +79,37 @@ class Connection:
 
     def __init__(self, revision: Revision, side: Side, local_capabilities: Capabilities) -> None:
         """Create one side of a new connection, in the first phase of the revision's lifecycle."""
-        self.revision, self.local_capabilities = revision, local_capabilities
+        self.revision = revision
+        self.local_capabilities = local_capabilities
         self.side: Side = side
         self.read_params: Callable[[Sent], Read] = read_as_model
         self.elsewhere: Callable[[jsonrpc.Message | list[jsonrpc.Message]], Event | None] | None = None
         self.own_version: object = None
         self.report_left_out: ReportLeftOut | None = None
         self.remote_capabilities: Capabilities = {}
-        self.result_meta, self.last_id, self.pending = b"", 0, _NO_REQUESTS
+        self.result_meta = b""
+        self.last_id = 0
+        self.pending = _NO_REQUESTS
         self.in_flight: dict[Id, None] | None = _NO_IDS
         self.enter_phase(first_phase(revision.lifecycle))
 
     def copy_for_new_connection(self) -> Connection:
         """Return a connection in the same phase, with the same capabilities and no requests in flight."""
         copy = self.__class__.__new__(self.__class__)
-        copy.revision, copy.side, copy.phase = self.revision, self.side, self.phase
-        copy.local_capabilities, copy.remote_capabilities = self.local_capabilities, self.remote_capabilities
-        copy.result_meta, copy.read_params = self.result_meta, self.read_params
+        copy.revision = self.revision
+        copy.side = self.side
+        copy.phase = self.phase
+        copy.local_capabilities = self.local_capabilities
+        copy.remote_capabilities = self.remote_capabilities
+        copy.result_meta = self.result_meta
+        copy.read_params = self.read_params
         copy.report_left_out = self.report_left_out
-        copy._sendable, copy.receivable, copy.initialize_row = self._sendable, self.receivable, self.initialize_row
-        copy.in_flight, copy.pending, copy.last_id = _NO_IDS, _NO_REQUESTS, 0
+        copy._sendable = self._sendable
+        copy.receivable = self.receivable
+        copy.initialize_row = self.initialize_row
+        copy.in_flight = _NO_IDS
+        copy.pending = _NO_REQUESTS
+        copy.last_id = 0
         copy.elsewhere = None
         copy.own_version = None
         return copy

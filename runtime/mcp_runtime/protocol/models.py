@@ -101,7 +101,9 @@ class TypeReference:
     __slots__ = ("_module", "name", "package")
 
     def __init__(self, package: str, module: str, name: str) -> None:
-        self.package, self._module, self.name = package, module, name
+        self.package = package
+        self._module = module
+        self.name = name
 
     def load(self) -> Any:
         """Return the type."""

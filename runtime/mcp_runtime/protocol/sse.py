@@ -112,7 +112,9 @@ class SSEDecoder:
         has_content = bool(self._data) or self._id is not None
         event = ServerSentEvent(data, self.last_id, self._kind or "message", self.retry)
         self._data.clear()
-        self._data_size, self._id, self._kind = 0, None, ""
+        self._data_size = 0
+        self._id = None
+        self._kind = ""
         return event if has_content else None
 
     def _check_size(self, size: int) -> None:

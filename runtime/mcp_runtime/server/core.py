@@ -103,7 +103,9 @@ class ServerCore(Endpoint):
         """
         super().__init__(capabilities, extensions)
         check_handlers(type(self).__name__, self.revision, rate_limits)
-        self.name, self.version, self.instructions = name, version, instructions
+        self.name = name
+        self.version = version
+        self.instructions = instructions
         self.info = server_info(name, version, identity)
         check_writable(f"{type(self).__name__}()", self.info)
         self.cache_hints = cache_hints or {}

@@ -83,7 +83,8 @@ class ServerDispatcher(ConnectionState):
         self._server._subscription_bus.unsubscribe(self)  # pyright: ignore[reportPrivateUsage]
         if self._listen_streams is not None:
             self._listen_streams.end()
-        callbacks, self.on_detach = self.on_detach, ()
+        callbacks = self.on_detach
+        self.on_detach = ()
         for callback in callbacks:
             callback()
 
@@ -175,7 +176,8 @@ class ServerDispatcher(ConnectionState):
         if isinstance(message, NotificationReceived):
             return None
         if self._initialize_result is not None:
-            result, self._initialize_result = self._initialize_result, None
+            result = self._initialize_result
+            self._initialize_result = None
             return result
         lifecycle = server.revision.lifecycle
         if row.method not in server._handlers:  # pyright: ignore[reportPrivateUsage]

@@ -277,7 +277,8 @@ class MultiRoundTripRequest(ChannelProxy):
         if iterations:
             loop.call_soon(self._raise_input_required, current, loop, iterations - 1)
             return
-        futures, current.futures = current.futures, []
+        futures = current.futures
+        current.futures = []
         for future in futures:
             if not future.done():
                 future.set_exception(InputRequired())

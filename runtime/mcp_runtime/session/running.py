@@ -125,7 +125,8 @@ class RunningHandlers:
         self._tasks = _NOTHING_RUNS
         self._waiting: OrderedDict[object, _WaitingMessage] | None = None
         self._waiting_bytes = 0
-        self.loop, self._idle = loop, idle
+        self.loop = loop
+        self._idle = idle
         self._starter: TaskStarter = task_starter(loop) if idle is None else idle.starter
 
     @property
@@ -233,7 +234,8 @@ class RunningHandlers:
             await asyncio.wait(tasks, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.sleep(0)  # The task that begins others starts.
         dropped = [] if self._waiting is None else [*self._waiting.values()]
-        self._waiting, self._waiting_bytes = None, 0
+        self._waiting = None
+        self._waiting_bytes = 0
         if self._beginning is not None:
             self._beginning.cancel()
         for entry in dropped:

@@ -53,7 +53,8 @@ class ServedVersions:
             state: What the lifespan of that service has yielded.
             make_session: Makes the session of another service.
         """
-        self._candidates, self._first = candidates, service
+        self._candidates = candidates
+        self._first = service
         self._state = state
         self._make_session = make_session
         self._own: _Key = None if isinstance(service.revision.lifecycle, Handshake) else service.revision.id
@@ -162,7 +163,8 @@ class _OtherVersion:
     """A session that does not read the transport itself. Messages wait until the lifespan of its server has begun."""
 
     def __init__(self, service: Service, make: Callable[[Any], tuple[Session, Dispatcher]]) -> None:
-        self._service, self._make = service, make
+        self._service = service
+        self._make = make
         self.session: Session | None = None
         self._dispatcher: Dispatcher | None = None
         self._waiting: list[tuple[Message, Reply]] = []
@@ -171,9 +173,12 @@ class _OtherVersion:
 
     def begin(self, state: Any) -> None:
         """Begin; a server whose lifespan runs already is served at once."""
-        self.session, self._dispatcher = self._make(state)
+        session, dispatcher = self._make(state)
+        self.session = session
+        self._dispatcher = dispatcher
         self.session.begin()
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         for message, reply in waiting:
             self.receive(message, reply)
 
@@ -189,7 +194,8 @@ class _OtherVersion:
                 await self._finish()
         except Exception:
             _log.exception("the lifespan of the server of %s has failed", self._service.revision.id)
-            waiting, self._waiting = self._waiting, []
+            waiting = self._waiting
+            self._waiting = []
             for message, reply in waiting:
                 if isinstance(message, RequestMessage):
                     reply(error(message.id, INTERNAL_ERROR, "internal error"), INTERNAL_ERROR)

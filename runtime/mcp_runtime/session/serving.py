@@ -119,12 +119,16 @@ class CallsInThreads:
 
     def __init__(self, session: Session, runs_in_thread: RunsInThread, transport: ThreadTransport) -> None:
         """Begin with a session in which no call was made."""
-        self._session, self._runs_in_thread, self._transport = session, runs_in_thread, transport
-        self._count, self._last = 0, 0.0
+        self._session = session
+        self._runs_in_thread = runs_in_thread
+        self._transport = transport
+        self._count = 0
+        self._last = 0.0
 
     def note(self, request: RequestReceived, has_ended: bool) -> None:
         """Note a request that the event loop has begun, and whether it has ended. A thread may read the next one."""
-        before, self._last = self._last, perf_counter()
+        before = self._last
+        self._last = perf_counter()
         is_quick = has_ended and self._last - before < IDLE_SECONDS
         self._count = self._count + 1 if is_quick and self._applies_to(request) else 0
         if self._count >= _CALLS:

@@ -67,11 +67,17 @@ class Session:
         auth: RequestAuth | None = None,
         scope: Mapping[str, Any] | None = None,
     ) -> None:
-        self.connection, self.auth, self.scope = connection, auth, scope
+        self.connection = connection
+        self.auth = auth
+        self.scope = scope
         self.transport: Any = transport
         self._request_transport = transport if isinstance(transport, RequestTransport) else None
-        self.handle, self._on_initialize = handle, on_initialize
-        self._pending, self.running, self._message_size, self.ended = NO_REQUESTS, _NOTHING_RUNS, 0, False
+        self.handle = handle
+        self._on_initialize = on_initialize
+        self._pending = NO_REQUESTS
+        self.running = _NOTHING_RUNS
+        self._message_size = 0
+        self.ended = False
         self._large: LargeMessages | None = None  # The messages that wait, if a large one is being handled.
         self._handlers: IdleHandlers | RunningHandlers = idle or RunningHandlers(asyncio.get_running_loop())
         self._input_ended: asyncio.Future[None] | None = None
@@ -179,7 +185,8 @@ class Session:
         """Handle an event; handlers use `channel`. Return True if `reply` was called or will be."""
         if isinstance(event, RequestReceived):  # `match` is slower.
             if self._on_initialize is not None and event.row is self.connection.initialize_row:
-                result, self._on_initialize = self._on_initialize(self.connection, event), None  # Called once.
+                result = self._on_initialize(self.connection, event)
+                self._on_initialize = None  # Called once.
                 if result is not None:
                     reply(self.connection.send_result(event, result), 0)
                     return True
@@ -188,7 +195,8 @@ class Session:
             ):
                 return True
             if (task := handlers.start(self._run_request_handler(event, reply, channel))) is not None:
-                self._handlers, self.running = self._handlers.add(task), self.running or {}
+                self._handlers = self._handlers.add(task)
+                self.running = self.running or {}
                 self.running[event.id] = RunningRequest(event, reply, task)
             if self.note_request is not None:
                 self.note_request(event, task is None)

@@ -52,7 +52,8 @@ class CommandBatches(Generic[CommandT]):
         send: Callable[[Sequence[CommandT]], Awaitable[Sequence[Any]]],
         send_at_once: Callable[[Sequence[CommandT]], Sequence[Any] | None] | None = None,
     ) -> None:
-        self._send, self._send_at_once = send, send_at_once
+        self._send = send
+        self._send_at_once = send_at_once
         self._waiting: list[tuple[CommandT, ResultFuture[Any]]] = []
         self._sending: asyncio.Task[None] | None = None
         self._is_scheduled = self._closed = False
@@ -115,7 +116,8 @@ class CommandBatches(Generic[CommandT]):
         self._sending = asyncio.get_running_loop().create_task(self._send_later())
 
     async def _send_later(self) -> None:
-        batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+        batch = self._waiting[:_BATCH]
+        self._waiting = self._waiting[_BATCH:]
         try:
             results = await self._send([command for command, _ in batch])
         except Exception as error:

@@ -137,7 +137,8 @@ class InMemoryStore:
         self._changes += 1
         if self._changes < _SWEEP:
             return
-        self._changes, now = 0, self._clock()
+        self._changes = 0
+        now = self._clock()
         self._records = {key: item for key, item in self._records.items() if item[1] > now}
         self._counters = {key: item for key, item in self._counters.items() if item[1] > now}
         self._streams = {name: stream for name, stream in self._streams.items() if stream.expires > now}

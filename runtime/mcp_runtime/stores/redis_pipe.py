@@ -43,7 +43,9 @@ class RedisPipe(asyncio.Protocol):
             scripts: Lua scripts that Redis has to know on every connection.
             otherwise: Sends the commands if this version of redis-py does not give its connections away.
         """
-        self._client, self._scripts, self._otherwise = client, scripts, otherwise
+        self._client = client
+        self._scripts = scripts
+        self._otherwise = otherwise
         self._unsent: list[tuple[Command, ResultFuture[Any]]] = []
         self._sent: deque[ResultFuture[Any]] = deque()
         self._connection: Any = None
@@ -136,7 +138,8 @@ class RedisPipe(asyncio.Protocol):
             if self._connecting is None and self._unsent:
                 self._connecting = asyncio.get_running_loop().create_task(self._connect())
             return
-        unsent, self._unsent = self._unsent, []
+        unsent = self._unsent
+        self._unsent = []
         if len(unsent) == 1:
             [(command, future)] = unsent
             self._transport.write(packed(command))
@@ -169,8 +172,10 @@ class RedisPipe(asyncio.Protocol):
         if not isinstance(writer, asyncio.StreamWriter):
             await connection.disconnect(nowait=True)
             return self._do_otherwise()
-        self._connection, self._transport = connection, writer.transport
-        self._former, self._received = writer.transport.get_protocol(), b""
+        self._connection = connection
+        self._transport = writer.transport
+        self._former = writer.transport.get_protocol()
+        self._received = b""
         writer.transport.set_protocol(self)
         loop = asyncio.get_running_loop()
         commands = [*TRACK, *(("SCRIPT", "LOAD", script) for script in self._scripts)]
@@ -186,7 +191,8 @@ class RedisPipe(asyncio.Protocol):
         if mode in _REFUSED:
             text = f"the store is {_REFUSED[mode]}, which is not supported: write the URL of a Redis"
             self._refusal = LocalError(text)
-            sent, self._sent = self._sent, deque()
+            sent = self._sent
+            self._sent = deque()
             self._fail(self._refusal, sent)
             if self._transport is not None:
                 self._transport.abort()
@@ -239,9 +245,11 @@ class RedisPipe(asyncio.Protocol):
             self._former.connection_lost(exc)
         self._transport = self._former = self._connection = None
         self.records.end()
-        sent, self._sent = self._sent, deque()
+        sent = self._sent
+        self._sent = deque()
         if self._refusal is not None:
-            unsent, self._unsent = self._unsent, []
+            unsent = self._unsent
+            self._unsent = []
             return self._fail(self._refusal, [*sent, *(future for _, future in unsent)])
         self._fail(StoreUnavailableError(f"Redis: the connection was lost{f': {exc}' if exc else ''}"), sent)
         self._flush()

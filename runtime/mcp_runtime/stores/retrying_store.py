@@ -58,7 +58,8 @@ class RetryingStore:
 
     def __init__(self, store: Store, seconds: float) -> None:
         """Repeat the commands of a store for so many seconds."""
-        self.store, self._seconds = store, seconds
+        self.store = store
+        self._seconds = seconds
         self._tracking = store if isinstance(store, TrackingStore) else None
         # Each request calls these.
         self.tracked = _unknown if self._tracking is None else self._tracking.tracked

@@ -67,7 +67,9 @@ class SQLiteStore:
         self._appender: sqlite3.Cursor | None = None  # Its cursor for `append_at_once`.
         self._writer: sqlite3.Connection | None = None  # Of the thread; it waits for locks.
         self._listener: sqlite3.Connection | None = None  # Sees the changes of both, and those of other processes.
-        self._commits, self._is_large, self._paused_until = 0, False, 0.0
+        self._commits = 0
+        self._is_large = False
+        self._paused_until = 0.0
         self._thread: ThreadPoolExecutor | None = None
         self._records = UnchangedRecords(path)
         self.tracked = self._records.get  # See `UnchangedRecords`.
@@ -244,7 +246,8 @@ class SQLiteStore:
         """Do the same in the event loop; return None if that is work for the thread."""
         began = clock.monotonic()
         if not self._may_commit(began):
-            self._commits, self._is_large = 0, False
+            self._commits = 0
+            self._is_large = False
             return None
         try:
             results = self._commit_here(self._connection(), commands)

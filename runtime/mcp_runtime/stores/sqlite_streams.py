@@ -52,7 +52,11 @@ class Appending:
 
     def __init__(self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str) -> None:
         """Take the arguments of `Store.append`."""
-        self._stream, self._entries, self._ttl, self._after, self._token = stream, entries, ttl, after, token
+        self._stream = stream
+        self._entries = entries
+        self._ttl = ttl
+        self._after = after
+        self._token = token
 
     def append_to_batch(self, file: sqlite3.Connection) -> int:
         """Append to the batch of the stream, if it has one writer only; see the function."""

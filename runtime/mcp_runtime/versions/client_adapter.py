@@ -46,10 +46,12 @@ class ClientAdapter(ClientCore):
         client, session = self._client, self._require_channel()
         adapted = AdaptedSession(self._converter, session, self)
         client._session = cast(Any, adapted)  # pyright: ignore[reportPrivateUsage]
-        client._runner, client._background = self._runner, self._background  # pyright: ignore[reportPrivateUsage]
+        client._runner = self._runner  # pyright: ignore[reportPrivateUsage]
+        client._background = self._background  # pyright: ignore[reportPrivateUsage]
         client._subscriptions = self._subscriptions  # pyright: ignore[reportPrivateUsage]
         client._observer = self._observer  # pyright: ignore[reportPrivateUsage]
-        self._runner, self._background = None, []
+        self._runner = None
+        self._background = []
         if isinstance(client.revision.lifecycle, Stateless):
             client._request_meta = {  # pyright: ignore[reportPrivateUsage]
                 f"{META}protocolVersion": client.revision.id,

@@ -78,7 +78,8 @@ class _SameParams:
             return
         names = frozenset(name for name, wire in params.names.items() if wire in self._touched)
         if has_types_of(cast(Any, type(result)), cast(Any, type(params)), names):
-            self._source, self._capabilities = type(params), capabilities
+            self._source = type(params)
+            self._capabilities = capabilities
             self._names = names
             self._template = without(result, params.names.keys() - names)
 

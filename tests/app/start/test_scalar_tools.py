@@ -34,7 +34,8 @@ def tool(hint: Any, default: Any, docstring: str) -> Any:
 
     chosen: Any = required if default is None else function
     chosen.__annotations__ = {"value": hint, "return": hint}
-    chosen.__doc__, chosen.__name__ = docstring, "function"
+    chosen.__doc__ = docstring
+    chosen.__name__ = "function"
     return chosen
 
 

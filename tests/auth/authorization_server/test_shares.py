@@ -46,7 +46,8 @@ class Web(AuthHTTPClient):
 
     def __init__(self, *slow: str) -> None:
         super().__init__(URLPolicy())
-        self.slow, self.go = slow, asyncio.Event()
+        self.slow = slow
+        self.go = asyncio.Event()
         self.urls: list[str] = []
 
     async def get(self, url: str, headers: Any = None) -> AuthResponse:

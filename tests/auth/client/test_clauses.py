@@ -122,7 +122,8 @@ async def test_a_server_that_had_metadata_of_the_resource_cannot_turn_to_older_w
         async with connect(world.url, http=reach(world)) as client:
             assert await looks(client) == ["look"]
             world.protects = False
-            world.valid, world.replies["/token"] = "another", (400, {}, {"error": "invalid_grant"})
+            world.valid = "another"
+            world.replies["/token"] = (400, {}, {"error": "invalid_grant"})
             with pytest.raises(AuthorizationError, match="has no protected resource metadata"):
                 await looks(client)
 
@@ -144,7 +145,8 @@ async def test_a_client_of_all_revisions_logs_in_at_the_server_itself_whatever_i
             last = [request for request in world.seen if request.path == "/mcp" and request.method == "POST"][-1]
             assert last.headers.get("mcp-protocol-version", FIRST) == negotiated
             if opened == "with a token that expires":
-                world.valid, world.replies["/token"] = "another", (400, {}, {"error": "invalid_grant"})
+                world.valid = "another"
+                world.replies["/token"] = (400, {}, {"error": "invalid_grant"})
                 with pytest.raises(AuthorizationError, match="invalid_grant"):
                     await looks(client)
                 del world.replies["/token"]
@@ -182,7 +184,8 @@ async def test_every_request_has_the_token_in_its_header_and_none_in_its_query(v
 async def test_a_token_of_one_server_is_not_sent_to_another_that_shares_the_storage() -> None:
     storage = InMemoryTokenStorage()
     async with town() as one, town() as other:
-        one.issued, other.issued = 10, 20
+        one.issued = 10
+        other.issued = 20
         for world in (one, other):
             async with connect(world.url, http=reach(world, storage=storage)) as client:
                 await looks(client)
@@ -196,7 +199,8 @@ async def test_a_token_of_an_issuer_that_the_server_left_is_not_sent_to_its_new_
         async with town() as world:
             async with connect(world.url, http=reach(world)) as client:
                 await looks(client)
-                old, world.valid = world.valid, "nothing"
+                old = world.valid
+                world.valid = "nothing"
                 world.replies[RESOURCE] = (200, {}, {"resource": world.url, "authorization_servers": [new.origin]})
                 new.issued = 40
                 with pytest.raises(Exception, match="401"):  # The world goes on to want tokens of its own.

@@ -201,7 +201,8 @@ def test_a_repr_has_no_secret() -> None:
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_refresh_token_and_a_client_outlive_an_authorization_server_that_is_down(status: int, world: World) -> None:
-    storage, world.lasts = InMemoryTokenStorage(), 1
+    storage = InMemoryTokenStorage()
+    world.lasts = 1
     assert get(world, person(world, storage=storage)) == [200]
     world.replies["/token"] = (status, {}, "")
     with pytest.raises(AuthorizationServerUnavailableError, match=f"status {status}"):

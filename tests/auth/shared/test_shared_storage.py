@@ -27,7 +27,9 @@ class TwoServers:
     def __init__(self, place: Any, **settings: Any) -> None:
         keys = (KeyRing.new_key(),)
         self.storages = [StoreStorage(open_home(place)) for _ in range(2)]
-        self.first, self.second = (house(storage=storage, keys=keys, **settings) for storage in self.storages)
+        first, second = (house(storage=storage, keys=keys, **settings) for storage in self.storages)
+        self.first = first
+        self.second = second
         self.last = self.second
 
     async def in_turn(self, scope: Any, receive: Any, send: Any) -> None:

@@ -63,7 +63,8 @@ class Child:
 
     def __init__(self, stdout: Any = None, stderr: str = "") -> None:
         self.commands: list[list[str]] = []
-        self._stdout, self._stderr = json.dumps(stdout).encode(), stderr.encode()
+        self._stdout = json.dumps(stdout).encode()
+        self._stderr = stderr.encode()
 
     def run(self, command: list[str], input: bytes = b"", **_: Any) -> subprocess.CompletedProcess[bytes]:
         self.commands.append(command)

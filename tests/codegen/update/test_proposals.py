@@ -97,7 +97,9 @@ class Specification:
     """A repository with a draft, the schemas that stand here, and a package made of them."""
 
     def __init__(self, folder: Path) -> None:
-        self.repository, self.root, self.output = folder / "official", folder / "schema", folder / "bindings"
+        self.repository = folder / "official"
+        self.root = folder / "schema"
+        self.output = folder / "bindings"
         self.report = folder / "report.md"
         self.repository.mkdir()
         git(self.repository, "init", "--quiet", "--initial-branch", "main")

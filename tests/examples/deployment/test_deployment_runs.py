@@ -52,7 +52,8 @@ class Shopper:
     """A client with a session, which repeats no call."""
 
     def __init__(self, url: str) -> None:
-        self.url, self.web = url, httpx2.AsyncClient(timeout=30)
+        self.url = url
+        self.web = httpx2.AsyncClient(timeout=30)
         self.session: dict[str, str] = {}
         self.calls = 0
 

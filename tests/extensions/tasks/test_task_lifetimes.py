@@ -243,7 +243,8 @@ class Slow(InMemoryTaskStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.adding, self.let = asyncio.Event(), asyncio.Event()
+        self.adding = asyncio.Event()
+        self.let = asyncio.Event()
 
     async def add(self, record: TaskRecord) -> None:
         if not self.adding.is_set():

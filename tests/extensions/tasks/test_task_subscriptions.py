@@ -33,7 +33,8 @@ class TaskListener(tasks.Client):
 
 def listening(server: BaseServer, over: str, **settings: Any) -> TaskListener:
     listener = client(TaskListener, server, over, capabilities=CAPABILITIES, **settings)
-    listener.statuses, listener.agreed = [], asyncio.get_running_loop().create_future()
+    listener.statuses = []
+    listener.agreed = asyncio.get_running_loop().create_future()
     return listener
 
 

@@ -28,7 +28,9 @@ class Worker:
 
     def __init__(self, rev: Rev) -> None:
         self.rev = rev
-        self.started, self.ended, self.release = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.started = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.release = asyncio.Event()
         self.cancelled = False
 
     async def call_tool(self, ctx: Any, params: Any) -> Any:

@@ -17,7 +17,8 @@ class Push:
     """A transport that delivers messages until it is paused, and goes on when it is resumed."""
 
     def __init__(self, handlers: RunningHandlers, messages: int) -> None:
-        self._handlers, self.pending = handlers, messages
+        self._handlers = handlers
+        self.pending = messages
         self._paused = False
         self.running = self.maximum = 0
 

@@ -191,8 +191,10 @@ class Reporting:
 
     def __init__(self, rev: Rev, reports: int | None) -> None:
         self.server = server_of(rev, call_tool=self.call_tool)
-        self._rev, self._reports = rev, reports
-        self._clock, self._arrived = LoopClock(), asyncio.Event()
+        self._rev = rev
+        self._reports = reports
+        self._clock = LoopClock()
+        self._arrived = asyncio.Event()
 
     async def call_tool(self, ctx: Any, params: Any) -> Any:
         number = 0

@@ -96,7 +96,8 @@ def test_no_request_starts_a_command_or_opens_another_url(path: str, servers: An
 
 async def test_a_call_that_waits_for_input_goes_on_for_its_user_only() -> None:
     suspended, exchange = SuspendedExchanges(), Exchange("ada", None)  # type: ignore[arg-type]
-    exchange.state, exchange.task = "state", asyncio.ensure_future(asyncio.sleep(60))
+    exchange.state = "state"
+    exchange.task = asyncio.ensure_future(asyncio.sleep(60))
     suspended.add(exchange)
     with pytest.raises(JSONRPCError, match="requestState is not valid"):
         suspended.take("state", "eve")

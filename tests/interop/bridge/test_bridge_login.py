@@ -37,7 +37,9 @@ class Login:
     """A folder with a browser whose person decides, and with the file of tokens."""
 
     def __init__(self, folder: Path, server: str, decision: str = "allow") -> None:
-        self.log, self.tokens, self._server = folder / "urls", folder / "tokens.json", server
+        self.log = folder / "urls"
+        self.tokens = folder / "tokens.json"
+        self._server = server
         self._browser = folder / "browser.py"
         path = [item for item in sys.path if item]
         self._browser.write_text(BROWSER.format(path=path, log=str(self.log), decision=decision))

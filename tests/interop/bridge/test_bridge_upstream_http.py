@@ -27,7 +27,8 @@ class RawHTTPServer:
     """A server that answers each request with the bytes of a list, the last of them again and again."""
 
     def __init__(self, answers: list[bytes]) -> None:
-        self.answers, self.heads = answers, list[str]()
+        self.answers = answers
+        self.heads = list[str]()
         self.connections = self.highest = 0
         self.open = 0
         self.url = ""

@@ -52,8 +52,12 @@ class LeavingClient:
     def __init__(self, app: Any, rev: Rev, session: str | None, number: int) -> None:
         web = Web(app, rev)
         web.session = session
-        self.scope, self.body = web.prepared(body=rev.request(number, "tools/call", call(f"text {number}")))
-        self.app, self.received, self.left = app, b"", asyncio.Event()
+        scope, body = web.prepared(body=rev.request(number, "tools/call", call(f"text {number}")))
+        self.scope = scope
+        self.body = body
+        self.app = app
+        self.received = b""
+        self.left = asyncio.Event()
         self._has_body = False
 
     async def run(self) -> None:

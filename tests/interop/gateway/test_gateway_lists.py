@@ -183,7 +183,8 @@ async def test_a_client_of_several_servers_lists_the_others(wrong: str, monkeypa
 
 class Page:
     def __init__(self, cursor: str | None, size: int = 10) -> None:
-        self.next_cursor, self._size = cursor, size
+        self.next_cursor = cursor
+        self._size = size
 
     def model_dump_json(self) -> str:
         return "x" * self._size

@@ -41,7 +41,8 @@ class Web:
     """HTTP requests to one gateway from several addresses."""
 
     def __init__(self, rev: Rev, app: Any) -> None:
-        self.rev, self.app = rev, app
+        self.rev = rev
+        self.app = app
 
     async def call(self, address: str, user: str | None = None, *, method: str = "tools/call", **params: Any) -> bool:
         """Open a session, where there are sessions, and request something; return whether it was allowed."""

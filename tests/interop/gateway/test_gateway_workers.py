@@ -53,7 +53,8 @@ class Sessions:
     """Sessions of a gateway, with a connection for each request."""
 
     def __init__(self, url: str, web: httpx2.AsyncClient) -> None:
-        self.url, self._web = url, web
+        self.url = url
+        self._web = web
 
     async def post(self, session: dict[str, str], body: dict[str, Any]) -> httpx2.Response:
         """Send a message in a session."""

@@ -98,7 +98,8 @@ class Program:
         answer = await program.registers(redirect_uris=[redirect], **metadata)
         assert answer.status_code == 201, answer.text
         registration = answer.json()
-        program.id, program.secret = registration["client_id"], registration.get("client_secret")
+        program.id = registration["client_id"]
+        program.secret = registration.get("client_secret")
         return program
 
     async def registers(self, **metadata: Any) -> httpx2.Response:

@@ -24,7 +24,8 @@ class Postgres:
     """A running server, whose only database is `shop`."""
 
     def __init__(self, programs: Path, port: int) -> None:
-        self._programs, self.port = programs, port
+        self._programs = programs
+        self.port = port
 
     def url(self, role: str) -> str:
         return f"postgresql://{role}:{role}@127.0.0.1:{self.port}/shop"

@@ -110,7 +110,8 @@ class Conversation:
     """A server process, and what was said so far."""
 
     def __init__(self, golden: Golden, revision: str, stderr: int, is_fresh: bool) -> None:
-        self._golden, self._revision = golden, revision
+        self._golden = golden
+        self._revision = revision
         only = [revision] if golden.server == "only" else []
         self._server = _started(only, stderr, is_fresh)
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
@@ -182,7 +183,8 @@ class Conversation:
 
     def _write(self) -> None:
         assert self._server.stdin is not None
-        data, self._unsent = memoryview(self._unsent), b""
+        data = memoryview(self._unsent)
+        self._unsent = b""
         try:
             while data:
                 data = data[os.write(self._server.stdin.fileno(), data) :]
@@ -198,7 +200,8 @@ class Conversation:
 
     def _settle_unordered(self) -> None:
         """As many lines as a group has, each the answer to one line of it."""
-        waiting, self._unordered = self._unordered, []
+        waiting = self._unordered
+        self._unordered = []
         while waiting:
             self._at = waiting[0][0]
             received = self._receive()

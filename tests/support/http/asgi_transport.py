@@ -15,7 +15,9 @@ class _Stream(httpx2.AsyncByteStream):
     def __init__(
         self, parts: asyncio.Queue[bytes | None], disconnected: asyncio.Event, task: asyncio.Task[None]
     ) -> None:
-        self._parts, self._disconnected, self._task = parts, disconnected, task
+        self._parts = parts
+        self._disconnected = disconnected
+        self._task = task
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while (part := await self._parts.get()) is not None:

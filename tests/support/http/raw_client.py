@@ -73,7 +73,8 @@ class Socket:
     """One connection, on which requests are written as they are."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
+        self.reader = reader
+        self.writer = writer
 
     @classmethod
     async def to(cls, where: str) -> Socket:

@@ -11,7 +11,8 @@ class Session:
     """A session of a client with an address, or with a user."""
 
     def __init__(self, url: str, revision: str, address: str = "127.0.0.1", user: str | None = None) -> None:
-        self.url, self.revision = url, revision
+        self.url = url
+        self.revision = revision
         headers = {"accept": "application/json, text/event-stream"}
         headers |= {} if user is None else {"authorization": f"Bearer {user}"}
         transport = httpx2.AsyncHTTPTransport(local_address=address)

@@ -86,7 +86,8 @@ class ClockedServer:
     """A server of this event loop, the clock of which can be set forward."""
 
     def __init__(self, port: int) -> None:
-        self.port, self.clock = port, LoopClock()
+        self.port = port
+        self.clock = LoopClock()
 
     async def connect(self, address: str = "127.0.0.1", buffer: int | None = None) -> RawSocket:
         sock = socket.socket()
@@ -115,7 +116,8 @@ class RawSocket:
     """A connection that reads only when it is told to."""
 
     def __init__(self, sock: socket.socket) -> None:
-        self.sock, self.received = sock, b""
+        self.sock = sock
+        self.received = b""
 
     def __enter__(self) -> RawSocket:
         return self

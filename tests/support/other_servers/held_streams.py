@@ -64,13 +64,22 @@ class Listening(RecordedEndpoint):
             return text
 
         super().__init__(app.asgi(path="/mcp", limits=HTTPLimits(keep_alive=keep_alive)), **settings)
-        self.app, self.kind, self.lines = app, kind, lines
+        self.app = app
+        self.kind = kind
+        self.lines = lines
 
     async def __aenter__(self) -> Self:
         self.session = await self.open()
-        self.connection, self.transport, self.state = self.connect(self.kind)
+        self.reconnect()
         await self.listen()
         return self
+
+    def reconnect(self) -> None:
+        """Use a new connection from now on."""
+        connection, transport, state = self.connect(self.kind)
+        self.connection = connection
+        self.transport = transport
+        self.state = state
 
     async def open(self) -> str:
         """Open a session, and return its id."""

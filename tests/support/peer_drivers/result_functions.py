@@ -276,7 +276,8 @@ def add_tools(app: Any, sdk: Sdk) -> None:
     """Add the functions of the table to an app, without those that it refuses."""
     for name, (annotation, value) in table(sdk).items():
         function: Any = value
-        function.__name__, function.__annotations__ = name, {} if annotation is ABSENT else {"return": annotation}
+        function.__name__ = name
+        function.__annotations__ = {} if annotation is ABSENT else {"return": annotation}
         with suppress(Exception):
             app.tool()(function)
 
@@ -335,7 +336,8 @@ async def main() -> None:
     class OfficialSdk:
         types = mcp.types
 
-    OfficialSdk.Image, OfficialSdk.Audio = Image, Audio  # type: ignore[attr-defined]
+    OfficialSdk.Image = Image  # type: ignore[attr-defined]
+    OfficialSdk.Audio = Audio  # type: ignore[attr-defined]
     app = MCPServer("table")
     add_tools(app, OfficialSdk)
     async with official_client(app) as client:

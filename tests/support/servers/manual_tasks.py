@@ -36,7 +36,9 @@ class Tasks(Server):
     def update_task(self, ctx: Context, params: t.UpdateTaskRequestParams) -> t.UpdateTaskResult:
         done = t.CallToolResult(content=[t.TextContent(text="deleted")])
         task = self.held[params.task_id]
-        task.status, task.input_requests, task.result = "completed", None, done.model_dump(by_alias=True)
+        task.status = "completed"
+        task.input_requests = None
+        task.result = done.model_dump(by_alias=True)
         return t.UpdateTaskResult()
 
     def cancel_task(self, ctx: Context, params: t.CancelTaskRequestParams) -> t.CancelTaskResult:

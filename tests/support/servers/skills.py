@@ -34,5 +34,6 @@ class Other(SkillServerMixin, Server):
 
 def other(contents: Callable[[str, str], list[dict[str, Any]]]) -> Other:
     server = Other(name="other", version="1")
-    server.read, server.contents = [], contents
+    server.read = []
+    server.contents = contents
     return server

@@ -55,8 +55,13 @@ class Balanced:
     """Servers of one file, and what distributes requests to them."""
 
     def __init__(self, file: Path, store: str, program: str, folder: Path) -> None:
-        self.file, self.store, self.program, self.folder = file, store, program, folder
-        self.port, *self.ports = lasting_ports(COUNT + 1)
+        self.file = file
+        self.store = store
+        self.program = program
+        self.folder = folder
+        port, *ports = lasting_ports(COUNT + 1)
+        self.port = port
+        self.ports = ports
         self.servers: dict[int, subprocess.Popen[bytes]] = {}
         self.balancer: subprocess.Popen[bytes] | None = None
 

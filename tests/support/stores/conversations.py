@@ -134,7 +134,8 @@ class Talk:
 
     def has_sent(self) -> None:
         """Let happen what shall, before the message can have been read."""
-        happen, self.on_sent = self.on_sent, None
+        happen = self.on_sent
+        self.on_sent = None
         if happen is not None:
             happen()
 

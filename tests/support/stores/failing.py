@@ -21,7 +21,8 @@ class Outage:
         if self.falls_at is not None:
             self.falls_at -= 1
             if self.falls_at < 0:
-                self.is_down, self.falls_at = True, None
+                self.is_down = True
+                self.falls_at = None
         if self.is_down:
             raise StoreUnavailableError("the store is down")
 

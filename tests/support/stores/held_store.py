@@ -24,9 +24,13 @@ class HeldStore:
             setattr(self, name, self._held(getattr(store, name)))
         if isinstance(store, TrackingStore):
             self.tracked = store.tracked
-            self.get_tracked, self.report = self._held(store.get_tracked), self._held(store.report)
-        self.passed, self._at, self._running = 0, -1, 0
-        self.go, self.reached = asyncio.Event(), asyncio.Event()
+            self.get_tracked = self._held(store.get_tracked)
+            self.report = self._held(store.report)
+        self.passed = 0
+        self._at = -1
+        self._running = 0
+        self.go = asyncio.Event()
+        self.reached = asyncio.Event()
 
     async def idle(self) -> None:
         """Wait until no command runs, and what has waited for one has gone on."""
@@ -37,8 +41,10 @@ class HeldStore:
 
     def hold(self, at: int) -> None:
         """Hold the command that passes this point, counted from now on."""
-        self.passed, self._at = 0, at
-        self.go, self.reached = asyncio.Event(), asyncio.Event()
+        self.passed = 0
+        self._at = at
+        self.go = asyncio.Event()
+        self.reached = asyncio.Event()
 
     def _held(self, command: Callable[..., Any]) -> Callable[..., Any]:
         async def run(*arguments: Any, **named: Any) -> Any:
@@ -54,7 +60,8 @@ class HeldStore:
         return run
 
     async def _pass(self) -> None:
-        point, self.passed = self.passed, self.passed + 1
+        point = self.passed
+        self.passed = self.passed + 1
         if point == self._at:
             self.reached.set()
             await self.go.wait()

@@ -37,7 +37,8 @@ class Passing:
     """A store whose time passes with a clock, and that can lose all that it has, or what it had last."""
 
     def __init__(self, place: Any, clock: MovableClock) -> None:
-        self.place, self.clock = place, clock
+        self.place = place
+        self.clock = clock
         self._kept: Any = None
         self.losses = 0
 

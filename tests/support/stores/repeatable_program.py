@@ -101,5 +101,6 @@ if __name__ == "__main__":
     store, workers, place = sys.argv[1:]
     log = Path(place)
     docket_queue._LEASE_SECONDS = LEASE  # type: ignore[misc]
-    worker._TICK, worker._ALIVE_SECONDS = 0.1, LEASE  # type: ignore[misc]
+    worker._TICK = 0.1  # type: ignore[misc]
+    worker._ALIVE_SECONDS = LEASE  # type: ignore[misc]
     app.run("http", port=0, workers=int(workers), store=store, health_path="/healthz", ready_path="/readyz")

@@ -29,7 +29,10 @@ class RepeatableServer:
     """A server of several workers, and what their functions have written."""
 
     def __init__(self, process: subprocess.Popen[str], url: str, store: str, log: Path) -> None:
-        self.process, self.url, self.store, self.log = process, url, store, log
+        self.process = process
+        self.url = url
+        self.store = store
+        self.log = log
 
     async def sent(self, method: str, **params: Any) -> dict[str, Any]:
         """The result or the error of a request, of whichever worker; a worker that is killed has not answered it."""

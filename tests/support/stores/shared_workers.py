@@ -16,7 +16,9 @@ class Workers(Web):
 
     def __init__(self, applications: list[Any], servers: list[Any], rev: Rev) -> None:
         super().__init__(applications[0], rev)
-        self.applications, self.servers, self._next = applications, servers, 0
+        self.applications = applications
+        self.servers = servers
+        self._next = 0
 
     async def open(self, at: int | None = None) -> Answer:
         self._next = self._next if at is None else at

@@ -147,5 +147,7 @@ def long(size: int) -> str:
 if "soon" in sys.argv:
     if sys.platform == "linux":
         from mcp_runtime.aio.workers import selector  # noqa: F401 - It keeps its limits.
-    reading_thread.IDLE_SECONDS, serving.IDLE_SECONDS, serving._CALLS = 0.02, 10.0, 1  # type: ignore[misc]
+    reading_thread.IDLE_SECONDS = 0.02  # type: ignore[misc]
+    serving.IDLE_SECONDS = 10.0  # type: ignore[misc]
+    serving._CALLS = 1  # type: ignore[misc]
 app.run("stdio")

@@ -33,7 +33,10 @@ class Busy:
     """Refuses so many requests before it answers."""
 
     def __init__(self, raw: Raw, refused: bytes, times: int) -> None:
-        self.raw, self.refused, self.times, self.calls = raw, refused, times, 0
+        self.raw = raw
+        self.refused = refused
+        self.times = times
+        self.calls = 0
 
     async def __call__(self, got: Got, write: Write) -> None:
         self.calls += 1

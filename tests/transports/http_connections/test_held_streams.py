@@ -58,7 +58,7 @@ async def test_a_stream_that_waits_has_neither_a_task_nor_a_request() -> None:
     async with Listening() as listening:
         assert not listening.state.tasks and requests() == before
         tasks, first = len(asyncio.all_tasks()), (listening.connection, listening.transport)
-        listening.connection, listening.transport, listening.state = listening.connect()
+        listening.reconnect()
         listening.session = await listening.open()
         await listening.listen()
         assert len(asyncio.all_tasks()) == tasks
@@ -123,7 +123,7 @@ async def test_what_a_lost_client_has_not_got_is_sent_to_its_next_stream(kind: s
         assert not listening.state.tasks and not listening.asgi._keep_alive.waiting_count
         await listening.change()
         assert CHANGED not in listening.transport.written
-        listening.connection, listening.transport, listening.state = listening.connect(kind)
+        listening.reconnect()
         await listening.listen()
         assert listening.transport.written.count(CHANGED) == 1 + is_paused
         listening.leave(listening.connection, listening.transport)
@@ -211,7 +211,7 @@ async def test_an_application_that_wraps_send_has_a_task_for_the_stream() -> Non
 
         listening.config.loaded_app = wrapped
         listening.leave(listening.connection, listening.transport)
-        listening.connection, listening.transport, listening.state = listening.connect()
+        listening.reconnect()
         await listening.listen()
         await listening.change()
         assert listening.state.tasks and seen == ["http.response.start", *["http.response.body"] * 2]
@@ -245,7 +245,7 @@ async def test_not_all_streams_of_a_server_send_at_once(monkeypatch: pytest.Monk
     async with Listening() as listening:
         connections = [(listening.connection, listening.transport)]
         for _ in range(4):
-            listening.connection, listening.transport, listening.state = listening.connect()
+            listening.reconnect()
             listening.session = await listening.open()
             await listening.listen()
             connections.append((listening.connection, listening.transport))

@@ -22,7 +22,8 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def context() -> ssl.SSLContext:
     trusting = ssl.create_default_context()
-    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    trusting.check_hostname = False
+    trusting.verify_mode = ssl.CERT_NONE
     return trusting
 
 

@@ -66,7 +66,10 @@ class Conversation:
     """A conversation over HTTP+SSE."""
 
     def __init__(self, web: Web, stream: Answer, path: str, query: bytes) -> None:
-        self.web, self.stream, self.path, self.query = web, stream, path, query
+        self.web = web
+        self.stream = stream
+        self.path = path
+        self.query = query
 
     @classmethod
     async def of(cls, web: Web, answer: type[Answer] = Answer) -> Conversation:

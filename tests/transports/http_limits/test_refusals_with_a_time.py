@@ -48,7 +48,8 @@ class Refusals:
     """An application whose refusals are noted; with the first of them the reason for it goes."""
 
     def __init__(self, app: Any) -> None:
-        self.app, self.notes = app, list[tuple[int, str | None]]()
+        self.app = app
+        self.notes = list[tuple[int, str | None]]()
         self.on_first: Callable[[], Any] = lambda: None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

@@ -56,8 +56,11 @@ class Request:
     """A request whose body can be read once: `read` counts how often it was read before the response began."""
 
     def __init__(self, body: bytes) -> None:
-        self.body, self.received = body, False
-        self.read, self.status, self.sent = 0, 0, dict[bytes, bytes]()
+        self.body = body
+        self.received = False
+        self.read = 0
+        self.status = 0
+        self.sent = dict[bytes, bytes]()
 
     async def receive(self) -> dict[str, Any]:
         self.read += not self.status
@@ -68,7 +71,8 @@ class Request:
 
     async def send(self, message: Any) -> None:
         if message["type"] == "http.response.start":
-            self.status, self.sent = message["status"], dict(message["headers"])
+            self.status = message["status"]
+            self.sent = dict(message["headers"])
 
 
 async def served(asgi: Any, method: str, fields: Fields, session: str = "") -> Request:

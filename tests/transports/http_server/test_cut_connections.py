@@ -73,11 +73,13 @@ async def test_the_standing_stream_is_cut_and_nothing_is_lost_or_doubled(rev: Re
                 # Before an event has come, nobody could say after which one a stream is to go on.
                 await server.notify_resource_updated(uri=uris[0])
                 await first.wait()
-                proxy.allowed, proxy.idle = lambda: chance.randrange(FIRST, 3000), 0.2
+                proxy.allowed = lambda: chance.randrange(FIRST, 3000)
+                proxy.idle = 0.2
                 proxy.cut()
                 for uri in uris[1:]:
                     await server.notify_resource_updated(uri=uri)
                     await asyncio.sleep(0)
                 await enough.wait()
-                proxy.allowed, proxy.idle = lambda: None, None
+                proxy.allowed = lambda: None
+                proxy.idle = None
         assert received == uris and proxy.cuts

@@ -23,7 +23,8 @@ class Handler:
 
     def __init__(self, rev: Rev) -> None:
         self.rev = rev
-        self.started, self.go = asyncio.Event(), asyncio.Event()
+        self.started = asyncio.Event()
+        self.go = asyncio.Event()
         self.outcomes: list[str] = []
         self.tasks: list[asyncio.Task[Any] | None] = []
 

@@ -22,7 +22,9 @@ class Broken:
     """An ASGI application whose stream ends after so many events without an answer, and lasts after so many times."""
 
     def __init__(self, breaks: int, then: Callable[[], tuple[int, Any]] | None = None) -> None:
-        self.breaks, self.then, self.listens = breaks, then, 0
+        self.breaks = breaks
+        self.then = then
+        self.listens = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         message = json.loads((await receive())["body"])

@@ -62,7 +62,8 @@ async def test_many_streams_that_open_at_once_read_the_log_a_few_times() -> None
     store = SlowStore()
     log = await opened(store, 3)
     last = log.last
-    store.reads, readers = 0, [Reader(last) for _ in range(100)]
+    store.reads = 0
+    readers = [Reader(last) for _ in range(100)]
     await asyncio.gather(*(log.attach(reader, last) for reader in readers))
     assert 1 <= store.reads <= 3
     await log.announce("changed", {})

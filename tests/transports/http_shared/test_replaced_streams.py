@@ -52,7 +52,9 @@ class Conversation:
     """A session at three workers with slow stores: its streams, and what they have to have together."""
 
     def __init__(self, client: Workers, stores: HeldStores, talkers: Talkers) -> None:
-        self.client, self.stores, self._talkers = client, stores, talkers
+        self.client = client
+        self.stores = stores
+        self._talkers = talkers
         self.answers: list[Answer] = []
         self.expected: Counter[str] = Counter()
         self._id = 0
@@ -62,7 +64,8 @@ class Conversation:
         """Open another session, whose first stream at worker 0 has had a message and a change."""
         self.client.session = None
         await self.client.open(at=ANNOUNCER)  # Another worker may not have read yet what was announced before.
-        self.answers, self.expected = [], Counter()
+        self.answers = []
+        self.expected = Counter()
         await self.listen(at=0)
         await self.announce(at=1)
         await self.complete()

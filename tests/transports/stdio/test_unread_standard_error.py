@@ -66,7 +66,8 @@ class Unread:
     def __init__(self, rev: Rev) -> None:
         command = [sys.executable, "-c", SERVER]
         pipe = subprocess.PIPE
-        self.rev, self.process = rev, subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
+        self.rev = rev
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
 
     def say(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None

@@ -19,15 +19,21 @@ class Connection:
     """A connection that counts who uses it."""
 
     def __init__(self, key: str) -> None:
-        self.key, self.is_open, self.users = key, True, 0
+        self.key = key
+        self.is_open = True
+        self.users = 0
 
 
 class Pool:
     """A pool of connections that take some steps to open and to close."""
 
     def __init__(self, limit: int, opening: int = 2, closing: int = 2) -> None:
-        self.limit, self.opening, self.closing = limit, opening, closing
-        self.opened, self.most, self.alive = 0, 0, 0
+        self.limit = limit
+        self.opening = opening
+        self.closing = closing
+        self.opened = 0
+        self.most = 0
+        self.alive = 0
         self.errors: list[Exception] = []
         self.pool: ClientConnections[Connection] = ClientConnections(limit, self.close, lambda item: item.is_open)
 

@@ -16,7 +16,8 @@ class Silent:
     """Notes when it is told that nothing was sent; it may wait again."""
 
     def __init__(self, timer: KeepAliveTimer, again: int = 0) -> None:
-        self.timer, self.again = timer, again
+        self.timer = timer
+        self.again = again
         self.called: list[float] = []
         self.began: list[float] = []
 

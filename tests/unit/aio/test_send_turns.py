@@ -16,7 +16,9 @@ class Peer:
     """A peer that reads one message in some steps."""
 
     def __init__(self) -> None:
-        self.turns, self.sent, self.unread = SendTurns(), list[str](), 0
+        self.turns = SendTurns()
+        self.sent = list[str]()
+        self.unread = 0
         self.room = asyncio.Event()
         self.room.set()
 

@@ -24,8 +24,10 @@ class Pipes:
     """A transport, and the other ends of its pipes."""
 
     def __init__(self, kind: Kind) -> None:
-        incoming, self.into = os.pipe()
-        self.out, outgoing = os.pipe()
+        incoming, into = os.pipe()
+        out, outgoing = os.pipe()
+        self.into = into
+        self.out = out
         self.transport = kind(incoming, outgoing)
 
     async def read(self, size: int) -> bytes:

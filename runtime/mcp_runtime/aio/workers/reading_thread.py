@@ -45,7 +45,8 @@ class ReadingThread:
         """Start a thread for an event loop. The functions are called when that takes over the call of a function, and
         when this function ends."""
         self.state = LoopState(loop)
-        self._begin_late, self._end_late = begin_late, end_late
+        self._begin_late = begin_late
+        self._end_late = end_late
         self._idle = new_idle_thread()
         self._guard = threading.Lock()  # Held to begin and end functions, and to take them over.
         self._signal = threading.Lock()  # The event loop acquires this to wait, and the thread releases it.
@@ -78,14 +79,16 @@ class ReadingThread:
             try:
                 is_woken = self._signal.acquire(timeout=_TICK_SECONDS)
             except BaseException as error:  # Of a signal handler: the thread stops after its message.
-                raised, self._until = error, 0.0
+                raised = error
+                self._until = 0.0
                 continue
             if self._serve is None:
                 break
             before, count = count, self._count
             if count % 2 and (is_woken or count == before) and self._take_over(count):
                 break
-        handover, self._handover = self._handover, nothing
+        handover = self._handover
+        self._handover = nothing
         try:
             handover()
         except Exception:
@@ -123,7 +126,8 @@ class ReadingThread:
                 handover = _raises(error)
             if self._has_ended:
                 break
-            self._handover, self._serve = handover, None
+            self._handover = handover
+            self._serve = None
             with suppress(RuntimeError):  # The event loop has been woken before.
                 self._signal.release()
         self._idle.close()
@@ -165,7 +169,8 @@ class ReadingThread:
 
     def _run_function(self, work: ThreadedCall, adopt: Callable[[Any], None]) -> bool:
         """Run a function. Return False if the event loop has taken over its call meanwhile."""
-        self._function, self._adopt = work, adopt
+        self._function = work
+        self._adopt = adopt
         self._count += 1
         work.run()
         with self._guard:

@@ -61,7 +61,8 @@ class InlineSelector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Run the callbacks of readable descriptors, and return the other events for the event loop."""
         if self._serve is not None and (timeout is None or timeout > IDLE_SECONDS):
-            serve, self._serve = self._serve, None
+            serve = self._serve
+            self._serve = None
             while self._thread is None or not self._thread.lend(serve, timeout):
                 from .threads import WORKER_THREADS
 

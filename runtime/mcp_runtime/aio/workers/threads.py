@@ -110,7 +110,8 @@ class WorkerThreads:
 
     def _count(self, work: ThreadedCall) -> None:
         """Count a function that an event loop waits for no longer."""
-        work.client, work.is_counted = _client(), True
+        work.client = _client()
+        work.is_counted = True
         with self._lock:
             self._shares[work.client] = self._shares.get(work.client, 0) + 1
             self._total += 1
@@ -118,7 +119,8 @@ class WorkerThreads:
     def _enqueue(self, work: ThreadedCall, is_quick: bool) -> bool:
         """Add a function to the queue. Return whether to watch the queue."""
         state, client = work.loop, _client()
-        work.client, work.is_counted = client, True
+        work.client = client
+        work.is_counted = True
         work.future = state.loop.create_future()
         with self._lock:
             share = self._shares.get(client, 0)
@@ -210,7 +212,8 @@ class WorkerThreads:
         queue, thread = self._queue, new_idle_thread()
         signal: threading.Lock | None = None  # What an event loop waits for.
         while True:
-            work, thread.work = thread.work, None
+            work = thread.work
+            thread.work = None
             if work is None:
                 try:
                     work = queue.popleft() if queue else None

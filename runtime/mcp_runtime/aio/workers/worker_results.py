@@ -41,7 +41,9 @@ class ThreadedCall:
     )
 
     def __init__(self, function: Callable[..., Any], arguments: Any, loop: LoopState) -> None:
-        self.function, self.arguments, self.loop = function, arguments, loop
+        self.function = function
+        self.arguments = arguments
+        self.loop = loop
         self.client: Hashable = None
         self.is_counted = False
         self.future: asyncio.Future[Any] | None = None
@@ -156,7 +158,8 @@ class LoopState:
         self._was_single = True  # False if another one has come after it.
         self._singles = 0  # Iterations in a row with one function, as far as they were looked at.
         self._unwatched = 0  # Functions that are taken as the first ones of their iterations without a look.
-        self._pause, self.paused_until = 0.0, 0.0 if fast_paths.ENABLED else float("inf")
+        self._pause = 0.0
+        self.paused_until = 0.0 if fast_paths.ENABLED else float("inf")
 
     def is_first(self) -> bool:
         """Return True for the first function of an iteration of the event loop.
@@ -167,7 +170,8 @@ class LoopState:
         if self._unwatched:
             self._unwatched -= 1
             return True
-        first, self._is_first = self._is_first, False
+        first = self._is_first
+        self._is_first = False
         if first:
             self.loop.call_soon(self._begin_iteration)
         else:
@@ -189,7 +193,8 @@ class LoopState:
         finally:  # Also for an exception of a signal handler.
             if not ended:
                 with self._lock:
-                    late, self.awaited = self.awaited is None, None
+                    late = self.awaited is None
+                    self.awaited = None
                     if not late:
                         work.future = self.loop.create_future()
                         count(work)
@@ -211,8 +216,10 @@ class LoopState:
                     break
         finally:
             with self._lock:
-                late, self._awaits_all = not self._awaits_all, False
-                results, self._ended = self._ended, []
+                late = not self._awaits_all
+                self._awaits_all = False
+                results = self._ended
+                self._ended = []
             if late and not ended:
                 self._signal.acquire()
             settle(results)
@@ -251,7 +258,8 @@ class LoopState:
     def schedule(self) -> None:
         """Let the event loop take the results that there are now, after all callbacks that it has got before them."""
         with self._lock:
-            ended, self._ended = self._ended, []
+            ended = self._ended
+            self._ended = []
         if ended and not self.loop.is_closed():
             with suppress(RuntimeError):  # Closed meanwhile.
                 self.loop.call_soon_threadsafe(settle, ended)

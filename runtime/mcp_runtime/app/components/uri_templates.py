@@ -76,9 +76,11 @@ class URITemplate:
         if "\0" in text:
             raise LocalError(f"resource(): {text!r} is not a resource URI: it has a NUL character; remove it")
         parsed = _Parser(text)
-        self._before, self._places = parsed.before, parsed.places
+        self._before = parsed.before
+        self._places = parsed.places
         self._path_parameters = parsed.path_parameters
-        self._query, self._fixed = parsed.query, parsed.fixed
+        self._query = parsed.query
+        self._fixed = parsed.fixed
         self._fragment: _Variable | str | None = parsed.fragment
         self.names: tuple[str, ...] = tuple(parsed.names)
         """The names of the variables, in the order of the template."""
@@ -93,7 +95,8 @@ class URITemplate:
 
     def read_as(self, *, lists: Collection[str], paths: Collection[str]) -> None:
         """Read some variables as lists, and check some as paths of files, wherever they stand."""
-        self._lists, self._paths = lists, paths
+        self._lists = lists
+        self._paths = paths
 
     def match(self, uri: str) -> dict[str, Value] | None:
         """Return the decoded values of the variables, None if the URI does not match.
@@ -310,15 +313,18 @@ class _Parser:
             text, mark, rest = _cut(text)
             self._add_literal(text)
             if mark == "?":
-                self._section, self.has_query = "query", True
+                self._section = "query"
+                self.has_query = True
                 text = rest
             elif mark == "#":
-                self._section, text = "fragment", f"#{rest}"
+                self._section = "fragment"
+                text = f"#{rest}"
         if self._section == "query":
             query, mark, rest = text.partition("#")
             self._query_text += query
             if mark:
-                self._section, text = "fragment", f"#{rest}"
+                self._section = "fragment"
+                text = f"#{rest}"
         if self._section == "fragment" and text:
             if self.fragment is not None or not text.startswith("#"):
                 raise self._error("the fragment is one text, or one variable at the end")
@@ -359,7 +365,8 @@ class _Parser:
                 self.optional += (variable.name for variable in variables)
                 self.path_parameters |= {variable.name: variable for variable in variables}
             case "#" if self.fragment is None:
-                self._section, self.fragment = "fragment", variables[0]
+                self._section = "fragment"
+                self.fragment = variables[0]
                 self.optional.append(variables[0].name)
             case "" | "+" if self._section == "fragment" and self.fragment == "" and len(variables) == 1:
                 self.fragment = variables[0]
@@ -376,7 +383,8 @@ class _Parser:
             raise self._error("a query begins with one ?, and goes on with {&…}: write {?x,y}, or ?x=1{&y}")
         if operator == "&" and not self._query_text:
             raise self._error("without the variables before it there is no ?: write one {?x,y}")
-        self._section, self.has_query = "query", True
+        self._section = "query"
+        self.has_query = True
         self.optional += (variable.name for variable in variables)
         self.query |= {variable.name: variable for variable in variables}
 

@@ -51,13 +51,16 @@ class Form:
             raise TypeError("elicit() needs the type of the data: elicit(message, bool) lets the user confirm")
         if _is_json_schema(shape):
             self._require_plain(title, description)
-            self.schema, self._read = dict(shape), dict
+            self.schema = dict(shape)
+            self._read = dict
             return
         if _is_record(shape):
             self._require_plain(title, description)
-            model, self._read = self._record(shape)
+            model, read = self._record(shape)
+            self._read = read
         else:
-            shape, self._titles = _with_titles(shape)
+            shape, titles = _with_titles(shape)
+            self._titles = titles
             field: Any = Field(title=title, description=description)
             model = TypeAdapter(self._model({_VALUE: (shape, field)}))
             self._read = lambda content: getattr(model.validate_python(content), _VALUE)

@@ -40,7 +40,8 @@ class OwnContext(InputContext):
     def nested(self) -> Self:
         """Return a context for a request of this function to its own app."""
         nested = type(self)(self._connection_state, self._channel, self._message)
-        nested._mrtr, nested.request_values = self._mrtr, self.request_values
+        nested._mrtr = self._mrtr
+        nested.request_values = self.request_values
         return nested
 
     async def read_resource(self, uri: Any) -> ResourceContentList:

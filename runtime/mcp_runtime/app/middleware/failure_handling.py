@@ -112,7 +112,9 @@ class RetryMiddleware(Middleware):
         """
         if max_retries < 0 or base_delay < 0 or max_delay < 0 or backoff_multiplier < 0:
             raise LocalError("RetryMiddleware(): max_retries, delays and backoff_multiplier must be 0 or more")
-        self.max_retries, self.base_delay, self.max_delay = max_retries, base_delay, max_delay
+        self.max_retries = max_retries
+        self.base_delay = base_delay
+        self.max_delay = max_delay
         self.backoff_multiplier = backoff_multiplier
         self.retry_exceptions = retry_exceptions
         self.logger = logger or _log

@@ -48,7 +48,8 @@ class LoggingMiddleware(Middleware):
         """
         self.logger = logger or _log
         self.log_level = log_level
-        self.include_payloads, self.include_payload_length = include_payloads, include_payload_length
+        self.include_payloads = include_payloads
+        self.include_payload_length = include_payload_length
         self.max_payload_length = max_payload_length
         self.methods = methods
         self.payload_serializer = payload_serializer or _serialize

@@ -94,7 +94,9 @@ class SlidingWindow:
     """The times of the uses in the last seconds."""
 
     def __init__(self, limit: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._limit, self._seconds, self._clock = limit, seconds, clock
+        self._limit = limit
+        self._seconds = seconds
+        self._clock = clock
         self._uses: deque[float] = deque()
 
     def acquire(self) -> float:

@@ -86,7 +86,8 @@ class ResponseCachingMiddleware(Middleware):
         }
         for name, settings in self._settings.items():
             _check(name, settings)
-        self.max_item_size, self.max_items = max_item_size, max_items
+        self.max_item_size = max_item_size
+        self.max_items = max_items
         self._clock = clock
         self._results: OrderedDict[bytes, tuple[float, Any]] = OrderedDict()
         self._watched: set[int] = set()

@@ -40,7 +40,8 @@ class ResponseLimitingMiddleware(Middleware):
         self._room = max_size - _FRAME - len(to_json(truncation_suffix))
         if self._room < 0:
             raise LocalError(f"ResponseLimitingMiddleware(): max_size={max_size!r} has no room for the suffix")
-        self.max_size, self.truncation_suffix = max_size, truncation_suffix
+        self.max_size = max_size
+        self.truncation_suffix = truncation_suffix
         self.tools = None if tools is None else text_set("ResponseLimitingMiddleware()", "tools", tools)
 
     async def on_list_tools(self, context: MiddlewareContext, call_next: CallNext) -> Any:

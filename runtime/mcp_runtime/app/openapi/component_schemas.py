@@ -81,7 +81,10 @@ class _Conversion:
     """The conversion of one schema. Components are converted when they are first referred to."""
 
     def __init__(self, document: OpenAPIDocument, components: _Components, drop: str, max_bytes: int) -> None:
-        self._document, self._components, self._drop, self._max_bytes = document, components, drop, max_bytes
+        self._document = document
+        self._components = components
+        self._drop = drop
+        self._max_bytes = max_bytes
         self._names: dict[str, str] = {}
         self._used_names: set[str] = set()
         self._waiting: deque[str] = deque()

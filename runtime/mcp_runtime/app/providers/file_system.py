@@ -48,7 +48,8 @@ class FileSystemProvider(Provider):
             raise LocalError(f"FileSystemProvider(): there is no folder {str(root)!r}: create it, or pass another one")
         if not poll_interval > 0:
             raise LocalError(f"FileSystemProvider(): poll_interval must be above 0 seconds; {poll_interval!r} is not")
-        self._reload, self._poll_interval = reload, poll_interval
+        self._reload = reload
+        self._poll_interval = poll_interval
 
     def attach(self, app: Any, prefix: str) -> None:
         """Load the files, and mount an app with their functions."""

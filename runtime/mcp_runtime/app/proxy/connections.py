@@ -41,7 +41,8 @@ class Connections:
             places: Those of sessions, which clients share. Default None: no limit.
         """
         self.suspended = SuspendedCalls(proxy)
-        self._proxy, self._factory = proxy, factory
+        self._proxy = proxy
+        self._factory = factory
         self._of_sessions: WeakKeyDictionary[ConnectionState | _NoSession, asyncio.Task[Upstream]] = WeakKeyDictionary()
         self._no_session = _NoSession()
         self._places = places

@@ -25,7 +25,8 @@ class _PendingInput:
     """A request of the target that waits for the next round of its client."""
 
     def __init__(self, row: InputRequest[Any], params: Any) -> None:
-        self.row, self.params = row, params
+        self.row = row
+        self.params = params
         self.result: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
 
@@ -129,7 +130,8 @@ class SuspendedCalls:
             reason = str(error) or None
             raise
         except InputRequired:
-            call.ctx, is_suspended = None, True
+            call.ctx = None
+            is_suspended = True
             id = request.values[key] = id or uuid4().hex
             self._suspend(id, call)
             raise

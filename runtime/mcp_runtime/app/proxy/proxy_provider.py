@@ -37,7 +37,9 @@ class ProxyProvider(Provider):
             factory: Makes the clients that connect to the target.
             revision: The protocol version of the app.
         """
-        self._name, self._factory, self._revision = name, factory, revision
+        self._name = name
+        self._factory = factory
+        self._revision = revision
         self._rows = {row.name: row for row in revision.rows if isinstance(row, Request)}
 
     def __repr__(self) -> str:

@@ -49,7 +49,8 @@ class ResourceWatches:
             proxy: The name of the proxy, for messages.
             changed: Tells clients that a resource has changed; it gets the URI that they have.
         """
-        self._proxy, self._changed = proxy, changed
+        self._proxy = proxy
+        self._changed = changed
         self._watches: dict[str, _Watch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -83,7 +84,8 @@ class ResourceWatches:
 
     def clear(self) -> None:
         """Begin to end all."""
-        watches, self._watches = self._watches, {}
+        watches = self._watches
+        self._watches = {}
         for watch in watches.values():
             watch.end()
 

@@ -59,7 +59,9 @@ class Upstream:
             front: The session that gets messages of the target that belong to no request; None for a connection of one
                 request.
         """
-        self._proxy, self._factory, self._front = proxy, factory, front
+        self._proxy = proxy
+        self._factory = factory
+        self._front = front
         self._client: BaseClient | None = None
         self._calls: dict[ForwardedCall, None] = {}
         self._watching: list[asyncio.Task[None]] = []
@@ -113,8 +115,10 @@ class Upstream:
 
     async def close(self) -> None:
         """End the connection, and all that waits for it."""
-        client, self._client = self._client, None
-        tasks, self._watching = self._watching, []
+        client = self._client
+        self._client = None
+        tasks = self._watching
+        self._watching = []
         for task in tasks:
             task.cancel()
         if tasks:

@@ -30,7 +30,8 @@ class TargetLevel:
             proxy: The name of the proxy, for messages.
             send: Sends a level to the target, and waits for its answer. Raises JSONRPCError, or MCPError.
         """
-        self._proxy, self._send = proxy, send
+        self._proxy = proxy
+        self._send = send
         self._known: str | None = None
         self._failed: str | None = None  # The level that was sent last, if that has failed.
         self._setting: SharedWorks[str, None] = SharedWorks("setting the level of log messages")

@@ -56,7 +56,9 @@ class ClientFactory:
             revisions: The protocol versions that may be negotiated with the target.
             settings: The keywords of `Client.http` or `Client.stdio`.
         """
-        self._client_class, self._revisions, self._settings = client_class, revisions, dict(settings)
+        self._client_class = client_class
+        self._revisions = revisions
+        self._settings = dict(settings)
         self._target: Any = target if isinstance(target, (BaseClient, Mapping)) else _words_of_file(target)
         self.connected: BaseClient | None = None
         """A client that is connected already; all connections share it."""

@@ -58,7 +58,9 @@ class Serving(Generic[ServerT]):
 
     def _set_up_serving(self, name: str, version: str, instructions: str | None, keywords: AppKeywords) -> None:
         """Set the identity and the settings of the app."""
-        self.name, self.version, self.instructions = name, version, instructions
+        self.name = name
+        self.version = version
+        self.instructions = instructions
         values: dict[str, Any] = dict(keywords)
         self._names_memory = values.get("store") == "memory"
         self.settings = ServerSettings(**take_settings(values))

@@ -43,7 +43,8 @@ class ToolSearch(Transform):
             raise LocalError(
                 f"{type(self).__name__}(): always_visible must be a list of names; write [{always_visible!r}]"
             )
-        self._max_results, self._visible = max_results, frozenset(always_visible)
+        self._max_results = max_results
+        self._visible = frozenset(always_visible)
 
     async def list_tools(self, tools: Sequence[Any], ctx: ServerContext) -> Sequence[Any]:
         """Return the tools that stay in the list."""

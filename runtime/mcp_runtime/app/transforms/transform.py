@@ -84,7 +84,8 @@ class TransformAdapter:
 
     def __init__(self, transform: Transform, app: Any) -> None:
         """Adapt a transform to an app. Raises LocalError for a function that cannot be a tool."""
-        self._transform, self._app = transform, app
+        self._transform = transform
+        self._app = app
         self._tools: dict[str, Any] = {}
         for function in transform.functions():
             tool = app.make_tool(function)

@@ -51,7 +51,8 @@ class RegistrationQuota:
         """Count a registration from an address. Return False if a quota is used up."""
         hour = int(self._clock() // _HOUR)
         if hour != self._hour:
-            self._hour, self._counts = hour, {}
+            self._hour = hour
+            self._counts = {}
         networks = _networks(address)
         if any(self._counts.get(network, 0) >= shares * self._max_per_hour for network, shares in networks):
             return False  # Nothing is stored of those who are refused.

@@ -76,7 +76,8 @@ class LoopbackBrowser:
                 writer.close()
                 connections.discard(writer)
 
-        listener, self._socket = self._socket or _bind(self._port), None
+        listener = self._socket or _bind(self._port)
+        self._socket = None
         async with await asyncio.start_server(serve, sock=listener):
             try:
                 await asyncio.to_thread(self._open, url)

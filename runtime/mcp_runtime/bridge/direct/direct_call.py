@@ -44,15 +44,17 @@ class DirectCall(Call):
         reply: Reply,
         channel: Channel,
     ) -> None:
-        self.channel, self.id, self.method, self.exchange, self.holds = (
-            channel,
-            request.id,
-            request.row.method,
-            None,
-            False,
-        )
+        self.channel = channel
+        self.id = request.id
+        self.method = request.row.method
+        self.exchange = None
+        self.holds = False
         self.token = None
-        self.session, self.link, self.request, self.name, self.reply = session, link, request, name, reply
+        self.session = session
+        self.link = link
+        self.request = request
+        self.name = name
+        self.reply = reply
         self.number = 0
 
     def send(self, row: RawRequest, params: bytes, parsed: Any) -> None:

@@ -58,8 +58,12 @@ class BridgeSettings(Record):
         connections: int = MAX_LINKS,
         session_connections: int | None = None,
     ) -> None:
-        self.timeout, self.shared, self.idle, self.is_single = timeout, shared, idle, is_single
-        self.connections, self.session_connections = connections, session_connections
+        self.timeout = timeout
+        self.shared = shared
+        self.idle = idle
+        self.is_single = is_single
+        self.connections = connections
+        self.session_connections = session_connections
 
 
 class BridgeState:

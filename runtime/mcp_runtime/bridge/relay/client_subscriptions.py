@@ -22,7 +22,9 @@ class Listener:
 
     def __init__(self, link: Link, call: Call, requested: Any) -> None:
         """Create a listener with the part of the requested filter that the upstream supports. Raises JSONRPCError."""
-        self._link, self._channel, self._meta = link, call.channel, {SUBSCRIPTION: call.id}
+        self._link = link
+        self._channel = call.channel
+        self._meta = {SUBSCRIPTION: call.id}
         self.owner = link.owner
         if not is_object(requested):
             raise JSONRPCError(INVALID_PARAMS, "notifications has to be an object")

@@ -21,7 +21,8 @@ class Exchange:
 
     def __init__(self, owner: object, call: Call) -> None:
         """Create an exchange of a client; only requests of `owner`, its user, go on with it."""
-        self.owner, self.call = owner, call
+        self.owner = owner
+        self.call = call
         self.state = ""
         self.task: asyncio.Task[Any]
         self._requests: dict[str, tuple[dict[str, Any], asyncio.Future[Any]]] = {}

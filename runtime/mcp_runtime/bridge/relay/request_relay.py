@@ -77,7 +77,8 @@ class RequestRelay(RelayBase):
         meta = self._checked_meta(params)
         exchange = self._suspended.take(params.get("requestState"), _owner(channel))
         if exchange is not None:
-            exchange.call.channel, exchange.call.id = channel, id
+            exchange.call.channel = channel
+            exchange.call.id = id
             exchange.call.token = meta.get("progressToken")
             exchange.answer(params.get("inputResponses"))
             return await self._result_of(exchange, method)

@@ -91,7 +91,8 @@ class SessionRelay(RelayBase):
         if self._subscriptions is not None:
             self._subscriptions.close()
         self._opening.cancel()
-        link, self._link = self._link, None
+        link = self._link
+        self._link = None
         if self.state.shared is not None:
             self.state.shared.leave(self)
         elif link is not None:

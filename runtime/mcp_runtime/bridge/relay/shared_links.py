@@ -108,5 +108,6 @@ class SessionView(Link):
     def __init__(self, shared: Link, session: SessionRelay, translation: Translation) -> None:
         """Create the view of a session."""
         super().__init__(session)
-        self.upstream, self.translation = shared.upstream, translation
+        self.upstream = shared.upstream
+        self.translation = translation
         self.share_calls_of(shared)

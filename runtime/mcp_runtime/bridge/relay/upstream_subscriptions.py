@@ -27,7 +27,9 @@ class SubscriptionChannel:
 
     def __init__(self, link: Link, session: Any, acknowledged: str) -> None:
         """Create the channel; `acknowledged` is the method of the acknowledgement, which is not passed."""
-        self._link, self._session, self._acknowledged = link, session, acknowledged
+        self._link = link
+        self._session = session
+        self._acknowledged = acknowledged
         self.ready = asyncio.Event()
 
     @property
@@ -58,7 +60,8 @@ class UpstreamSubscriptions:
 
     def __init__(self, link: Link, session: Any) -> None:
         """Create subscriptions that are not open."""
-        self._link, self._session = link, session
+        self._link = link
+        self._session = session
         self._uris: dict[str, str] = {}
         self._task: asyncio.Task[Any] | None = None
 

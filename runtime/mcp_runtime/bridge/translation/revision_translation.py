@@ -25,7 +25,9 @@ class Translation:
 
     def __init__(self, down: Revision, up: Revision, losses: LossCounter) -> None:
         """Create the conversion; `losses` counts what the other revision cannot represent."""
-        self.down, self.up, self.losses = down, up, losses
+        self.down = down
+        self.up = up
+        self.losses = losses
         self.is_same = down.id == up.id
         self._to_up = chain_of(down.package, down.id, up.id)
         self._to_down = chain_of(down.package, up.id, down.id)

@@ -42,7 +42,11 @@ class Call:
     __slots__ = ("channel", "id", "method", "exchange", "holds", "token")
 
     def __init__(self, channel: Channel, id: Id, method: str, exchange: Any = None, holds: bool = False) -> None:
-        self.channel, self.id, self.method, self.exchange, self.holds = channel, id, method, exchange, holds
+        self.channel = channel
+        self.id = id
+        self.method = method
+        self.exchange = exchange
+        self.holds = holds
         self.token: Any = None
 
 
@@ -67,7 +71,8 @@ class Link:
 
     def __init__(self, events: LinkEvents, owner: str = "") -> None:
         """Create a link of a user that is not open; `use` gives it the connection."""
-        self.events, self.owner = events, owner
+        self.events = events
+        self.owner = owner
         self.running: OrderedDict[Id, Call] = OrderedDict()
         self.users = 0
         self.listeners = 0
@@ -85,13 +90,16 @@ class Link:
 
     def use(self, upstream: OpenUpstream, translation: Translation) -> None:
         """Set the open connection."""
-        self.upstream, self.translation = upstream, translation
+        self.upstream = upstream
+        self.translation = translation
         self.is_http = isinstance(upstream.session.transport, RequestTransport)
         upstream.session.closed.add_done_callback(lambda _: self.events.ended(self))
 
     def share_calls_of(self, link: Link) -> None:
         """Use the same table of calls as another link over the same connection."""
-        self.running, self._tokens, self._turns = link.running, link._tokens, link._turns
+        self.running = link.running
+        self._tokens = link._tokens
+        self._turns = link._turns
         self.fan_out = link.fan_out
 
     @property

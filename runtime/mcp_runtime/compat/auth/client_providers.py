@@ -47,7 +47,8 @@ class StorageAdapter(InMemoryTokenStorage):
 
     def __init__(self, storage: OfficialTokenStorage, metadata: OAuthClientMetadata) -> None:
         super().__init__()
-        self._storage, self._metadata = storage, metadata
+        self._storage = storage
+        self._metadata = metadata
         self._is_deleted = False
 
     async def load(self, server: str) -> StoredCredentials | None:

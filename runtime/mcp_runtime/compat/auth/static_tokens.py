@@ -22,7 +22,8 @@ class StaticTokenVerifier:
         for token, claims in tokens.items():
             if not claims.get("client_id"):
                 raise LocalError(f"StaticTokenVerifier(): the token {token[:4] + '…'!r} needs a client_id")
-        self.tokens, self.required_scopes = tokens, required_scopes or []
+        self.tokens = tokens
+        self.required_scopes = required_scopes or []
 
     async def verify_token(self, token: str) -> OfficialAccessToken | None:
         """Return the token's data; None if it is unknown or has not the scopes."""

@@ -39,7 +39,9 @@ class TokenVerifierAdapter:
             issuer: Issuer identifier of the authorization server.
             resource: The resource that a token has to be for; None if the verifier checks it.
         """
-        self._verifier, self._issuer, self._resource = verifier, issuer, resource
+        self._verifier = verifier
+        self._issuer = issuer
+        self._resource = resource
 
     async def verify(self, token: str) -> AuthenticatedUser | None:
         """Return the user of a token; None if it is not valid, has expired, or is for another resource."""

@@ -29,7 +29,8 @@ class FastMCPProvider(Provider):
         """Create a provider. Raises LocalError for something that is no server."""
         if not hasattr(server, "_registry"):
             raise LocalError(f"FastMCPProvider() needs a FastMCP object, not {shown(server)}")
-        self.server, self._prefix = server, ""
+        self.server = server
+        self._prefix = ""
 
     def add_transform(self, transform: Any) -> None:
         """Add a `Namespace`. Raises LocalError for other transforms, which an app has."""

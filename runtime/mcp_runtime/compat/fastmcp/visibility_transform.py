@@ -29,7 +29,8 @@ class Visibility(Transform):
 
     def __init__(self, enabled: bool, **criteria: Unpack[VisibilityKeywords]) -> None:
         """Create the transform; the keywords are those of `FastMCP.enable`, which checks them."""
-        self._enabled, self._criteria = enabled, criteria
+        self._enabled = enabled
+        self._criteria = criteria
 
     def adapter(self, app: Any) -> TransformAdapter:
         """Add the rule to an app."""

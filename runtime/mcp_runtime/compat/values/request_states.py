@@ -36,7 +36,8 @@ class RequestStateSecurity:
         secrets = [key.encode() if isinstance(key, str) else bytes(key) for key in keys]
         if short := [key for key in secrets if len(key) < 32]:
             raise LocalError(f"RequestStateSecurity: a key has {len(short[0])} bytes; pass keys of 32 bytes or more")
-        self._keys, self._ttl = secrets, ttl
+        self._keys = secrets
+        self._ttl = ttl
 
     @classmethod
     def ephemeral(cls, *, ttl: float = 600.0, audience: str | None = None) -> Self:

@@ -51,7 +51,8 @@ class DeferrableCall(ChannelProxy):
         self._is_possible = self._refusal is None and isinstance(channel, MultiRoundTripRequest)
         if ctx._task_request is not None:  # pyright: ignore[reportPrivateUsage]
             self._is_possible = True
-        self._create_task, self._hand_over = create_task, hand_over
+        self._create_task = create_task
+        self._hand_over = hand_over
         self._task: TaskExecution | None = None
         self._work: asyncio.Future[Any] | None = None
         self._created: asyncio.Future[BaseModel] = asyncio.get_running_loop().create_future()
@@ -102,7 +103,8 @@ class DeferrableCall(ChannelProxy):
             if options.repeatable and (created := await self._hand_over(options)) is not None:
                 self._created.set_result(created)
                 raise _HandedOver("another worker may run this call")
-            self._task, created = await self._create_task(options, self._work)
+            task, created = await self._create_task(options, self._work)
+            self._task = task
             self._created.set_result(created)
         return self._is_possible
 

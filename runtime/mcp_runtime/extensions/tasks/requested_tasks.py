@@ -53,7 +53,9 @@ class RequestedTasks:
     def __init__(self, server: Any, converter: MessageConverter, call: Any) -> None:
         """Create the handlers of a server, a `TaskServerMixin`; `call` is the row of the request that may become a
         task."""
-        self._server, self._converter, self._call = server, converter, call
+        self._server = server
+        self._converter = converter
+        self._call = call
         self._rows = {row.name: row for row in converter.wire_revision.table(converter.receives).values()}
 
     @property

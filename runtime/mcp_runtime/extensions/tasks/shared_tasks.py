@@ -229,7 +229,8 @@ class RemoteExecution:
     """A task whose handler runs at another worker."""
 
     def __init__(self, tasks: SharedTasks, task: StoredTask) -> None:
-        self._tasks, self._task = tasks, task
+        self._tasks = tasks
+        self._task = task
 
     async def resolve_inputs(self, responses: Mapping[str, Any]) -> None:
         """Pass responses of the client to the worker; see `TaskExecution.resolve_inputs`."""

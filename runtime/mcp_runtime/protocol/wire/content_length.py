@@ -50,7 +50,8 @@ class ContentLengthDecoder:
                 beginning = self._data[: min(self._length, _MAX_HEADER)]
                 messages.append(OversizedMessage(bytes(beginning), self._limit))
                 del self._data[: len(beginning)]
-                self._skipped, self._length = self._length - len(beginning), None
+                self._skipped = self._length - len(beginning)
+                self._length = None
             elif len(self._data) >= self._length:
                 messages.append(bytes(self._data[: self._length]))
                 del self._data[: self._length]

@@ -222,7 +222,8 @@ class _Table:
     """The records of a protocol version, which are made when they are first used."""
 
     def __init__(self, package: str, entries: Mapping[str, Any]) -> None:
-        self._package, self._entries = package, entries
+        self._package = package
+        self._entries = entries
         self._records: dict[str, type[CoreRecord]] = {}
 
     def record(self, name: str) -> type[CoreRecord] | None:

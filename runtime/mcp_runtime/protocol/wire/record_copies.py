@@ -20,7 +20,8 @@ def with_values(record: CoreRecord, values: Mapping[str, Any]) -> CoreRecord:
     """Return a copy with further attributes, where its own take precedence: both must have all of them."""
     copy = type(record).__new__(type(record))
     copy.__dict__ = {**values, **vars(record)}
-    copy.__pydantic_extra__, copy.__pydantic_fields_set__ = {}, record.__pydantic_fields_set__
+    copy.__pydantic_extra__ = {}
+    copy.__pydantic_fields_set__ = record.__pydantic_fields_set__
     return copy
 
 

@@ -115,7 +115,8 @@ class ClientLogHandler(logging.Handler):
             if request.unfinished is not None:
                 request.dropped += 1
                 return
-            dropped, request.dropped = request.dropped, 0
+            dropped = request.dropped
+            request.dropped = 0
         ctx: ServerContext = request.context()
         if dropped:
             self._start(request, ServerContext.log(ctx, "warning", f"{dropped} log messages were dropped", logger))

@@ -31,7 +31,8 @@ class _ChangeMessage:
     """A change in one version. Its message is the same for all clients, and is serialized for the first one only."""
 
     def __init__(self, row: Notification, params: Mapping[str, Any]) -> None:
-        self.row, self.params = row, params
+        self.row = row
+        self.params = params
         self._message: bytes | None = None
 
     def of(self, connection: Connection) -> bytes:
@@ -82,7 +83,8 @@ class ServerSharing:
             return False
         core._server = server = matching[0].get()
         core.client_info = shared_object(state["client"])
-        connection.local_capabilities, connection.phase = server.capabilities, Phase[state["phase"]]
+        connection.local_capabilities = server.capabilities
+        connection.phase = Phase[state["phase"]]
         connection.negotiated(server.revision, state["capabilities"])
         self.update(dispatcher, connection, state)
         return True
@@ -113,7 +115,8 @@ class ServerSharing:
         """Return the message of a change for the client of a session; None if the client does not want it."""
         core = _core(dispatcher)
         if self._change[0] != method or self._change[1] is not params:
-            self._change, self._messages = (method, params), {}
+            self._change = (method, params)
+            self._messages = {}
         key = id(core._server)
         if key not in self._messages:
             row = self._rows.get(method)
@@ -190,7 +193,8 @@ class ServerSharing:
         origin._shared_store = store
         if origin.keys is None or origin._shares_keys:
             try:
-                origin.keys, origin._shares_keys = KeyRing(*keys), True
+                origin.keys = KeyRing(*keys)
+                origin._shares_keys = True
             except LocalError as error:
                 _log.warning("workers cannot read the requestState of others: %s", error)
 

@@ -14,7 +14,8 @@ class StoredStates:
 
     def __init__(self, store: Store, namespace: str) -> None:
         """Use a store; `namespace` is the name of the server."""
-        self._store, self._namespace = store, namespace
+        self._store = store
+        self._namespace = namespace
 
     async def get(self, session: str, key: str) -> bytes | None:
         """Return the JSON of a value; None if there is none."""

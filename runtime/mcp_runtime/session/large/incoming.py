@@ -40,7 +40,9 @@ class LargeMessages:
             push: The transport that delivers the messages, if it can be paused.
             handle: Handles the event of a message of so many bytes; called with None when no message waits any more.
         """
-        self._connection, self._push, self._handle = connection, push, handle
+        self._connection = connection
+        self._push = push
+        self._handle = handle
         self._waiting: deque[bytes] = deque()
         self._task: asyncio.Task[None] | None = None
 

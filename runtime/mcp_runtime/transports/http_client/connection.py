@@ -254,7 +254,8 @@ class HTTPConnection:
         """Return a decoder for a new stream, or for the continuation of the stream of another decoder."""
         events = SSEDecoder(self.options.max_bytes)
         if previous is not None:
-            events.last_id, events.retry = previous.last_id, previous.retry
+            events.last_id = previous.last_id
+            events.retry = previous.retry
         return events
 
     def check_stream(self, response: httpx2.Response) -> None:

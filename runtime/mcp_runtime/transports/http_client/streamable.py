@@ -95,7 +95,8 @@ class StreamableHTTPClient:
         """Send a request, and deliver its response and the messages that come with it. Raises MCPError."""
         opens = is_initialize(request, self.revision)
         if opens:
-            self._initialize_request, self.session = request, None
+            self._initialize_request = request
+            self.session = None
         response = await self._post(request, data, opens=opens)
         if response.status_code >= 300:
             error = await self._read_error(response, request)
@@ -358,7 +359,8 @@ class StreamableHTTPClient:
         """Send DELETE to end the session; the server need not support it."""
         await self._reopening.close()
         if self.session is not None:
-            headers, self.session = self._headers(), None
+            headers = self._headers()
+            self.session = None
             response = await self._http.send("DELETE", headers, wait_for_response=False)
             await response.aclose()
 

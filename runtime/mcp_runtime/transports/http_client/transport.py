@@ -111,7 +111,8 @@ class HTTPClientTransport:
     def _ended(self) -> None:
         self._end.set()
         if self._deliver is not None:
-            deliver, self._deliver = self._deliver, None
+            deliver = self._deliver
+            self._deliver = None
             deliver(None)
 
     # ---- sending ----------------------------------------------------------------------------------------------------

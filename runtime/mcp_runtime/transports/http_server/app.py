@@ -114,14 +114,19 @@ class MCPASGIApp:
         """
         if path is None:
             serve_mount_path(MCPASGIApp)
-        self._path, self._owner, self._limits, self._shared = path, owner, limits, shared
+        self._path = path
+        self._owner = owner
+        self._limits = limits
+        self._shared = shared
         self._set_revisions(servers, auth, stateless_http)
         self._set_policies(hosts, [*(origins or ())], routes)
         self._probes = {health_path: False, ready_path: True} if health_path or ready_path else None
         self._create_handlers(servers, event_store, legacy_sse, json_response)
         self._is_open = auth is None and not legacy_sse and owner is user_of
         self._is_extended = (self._routes, self._probes, self._cors) != (None, None, None)
-        self._closing, self._is_leaving, self._is_starting = False, False, shared is not None
+        self._closing = False
+        self._is_leaving = False
+        self._is_starting = shared is not None
 
     def _set_revisions(self, servers: Sequence[Service], auth: ResourceServer | None, stateless_http: bool) -> None:
         if not servers:

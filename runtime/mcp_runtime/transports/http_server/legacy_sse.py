@@ -47,7 +47,8 @@ class LegacySSETransport:
         self.is_closed = False
         self._incoming: deque[bytes] = deque()
         self._size = 0  # Bytes of the unread messages, and of those whose POSTs wait.
-        self._arrived, self._room = asyncio.Event(), asyncio.Event()
+        self._arrived = asyncio.Event()
+        self._room = asyncio.Event()
 
     async def post(self, message: bytes) -> HTTPError | None:
         """Add a posted message, as soon as there is room. Return the error of a POST that is refused."""

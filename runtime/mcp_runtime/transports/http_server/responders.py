@@ -55,7 +55,8 @@ class PostResponder:
         if self.on_done is not None:
             self.on_done()
         if self.stream is None:
-            self.response, self.code = response, code
+            self.response = response
+            self.code = code
         else:
             if response is not None:
                 self.stream.put(response)

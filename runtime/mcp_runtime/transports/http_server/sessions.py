@@ -48,12 +48,14 @@ class HTTPSession:
         self, owner: object, events: EventStore, retry: int = RETRY, client: ClientKey = ("address", None)
     ) -> None:
         self.id = secrets.token_urlsafe(24)
-        self.owner, self.client = owner, client
+        self.owner = owner
+        self.client = client
         self.is_half_open = True  # Until the first request after `initialize`.
         self.session: Session | None = None
         self.on_end: Callable[[], None] | None = None
         self.last_used = float("-inf")
-        self._events, self._retry = events, retry
+        self._events = events
+        self._retry = retry
         self._standalone_streams: tuple[SSEStream, ...] = ()  # In the order of their last connection.
         self._streams: dict[str, SSEStream] | None = None
 
@@ -155,7 +157,8 @@ class SessionStore:
         self.events = events
         self._retry = retry
         self._max_sessions = max_sessions
-        self._idle, self._handshake = idle, handshake
+        self._idle = idle
+        self._handshake = handshake
         self._precision = idle / 1000  # Seconds: a use this soon after the last one is not recorded, to save time.
         self._open: OrderedDict[str, HTTPSession] = OrderedDict()
         self._half_open: OrderedDict[str, HTTPSession] = OrderedDict()  # In the order in which they were opened.

@@ -100,7 +100,9 @@ class HeldStream:
 
     def __init__(self, stream: SSEStream, keep_alive: KeepAliveTimer, cursor: int) -> None:
         """Go on with a stream after the message of this number."""
-        self._stream, self._keep_alive, self._cursor = stream, keep_alive, cursor
+        self._stream = stream
+        self._keep_alive = keep_alive
+        self._cursor = cursor
         self._response: HeldResponse | None = None  # None while it is sent, and at the end.
 
     def wait(self, response: HeldResponse) -> None:

@@ -42,7 +42,8 @@ class ChangeLog:
     """The changes of one server, as this worker has read them."""
 
     def __init__(self, worker: Worker, sharing: SessionSharing) -> None:
-        self._worker, self._sharing = worker, sharing
+        self._worker = worker
+        self._sharing = sharing
         self._readers: dict[ChangeReader, None] = {}
         self._reading = asyncio.Lock()
         self._next: asyncio.Task[None] | None = None  # A call of `read` that has not begun to read.
@@ -114,7 +115,8 @@ class ChangeLog:
                     await self._deliver(change)
 
     async def _deliver(self, change: Change) -> None:
-        is_behind, self._highest = change[0] < self._highest, change[0]
+        is_behind = change[0] < self._highest
+        self._highest = change[0]
         for reader in list(self._readers):
             if is_behind:
                 reader.begin_before(change[0])

@@ -27,7 +27,8 @@ class MessageForwarding:
     """Pass messages to the worker whose handler waits for them. The ids of requests to clients name their worker."""
 
     def __init__(self, worker: Worker, replicas: Replicas) -> None:
-        self._worker, self._replicas = worker, replicas
+        self._worker = worker
+        self._replicas = replicas
         worker.on("message", self._on_message)
         worker.on("cancel", self._on_cancel)
         worker.on("stream", self._on_stream)

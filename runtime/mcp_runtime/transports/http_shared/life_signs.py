@@ -33,7 +33,9 @@ class LifeSigns:
             key: Returns the key of a record from its kind and its name.
             seconds: Seconds after its last sign at which a worker counts as ended.
         """
-        self._store, self._key, self._seconds = store, key, seconds
+        self._store = store
+        self._key = key
+        self._seconds = seconds
         self._own = key("alive", id)
         self._looking = asyncio.Lock()
         self._number = 0  # Of the last sign.

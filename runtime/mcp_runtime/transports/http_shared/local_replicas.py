@@ -20,7 +20,9 @@ class Replicas:
     """The sessions that this worker has used last."""
 
     def __init__(self, worker: Worker, ttl: float, end: Callable[[SessionReplica], None]) -> None:
-        self._worker, self._ttl, self._end = worker, ttl, end
+        self._worker = worker
+        self._ttl = ttl
+        self._end = end
         self._open: dict[str, SessionReplica] = {}
         self._timer: asyncio.TimerHandle | None = None
 

@@ -36,8 +36,11 @@ class Mailbox:
             key: Returns the key of a stream from its kind and its name.
             receive: Called with the fields of each message.
         """
-        self._store, self._key, self._receive = store, key, receive
-        self._own, self._all = key("mail", id), key("mail", "")
+        self._store = store
+        self._key = key
+        self._receive = receive
+        self._own = key("mail", id)
+        self._all = key("mail", "")
         self._last = {self._own: 0, self._all: 0}  # The numbers of the last messages that were read.
         self._reading = asyncio.Lock()
         self._tokens: dict[str, None] = {}  # Those of the messages that were read last.

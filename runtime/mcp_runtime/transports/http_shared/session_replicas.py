@@ -118,7 +118,10 @@ class SessionReplica(HTTPSession):
             retry: Milliseconds after which clients reconnect.
         """
         super().__init__(owner, _NO_EVENTS, retry, client)
-        self.id, self._worker, self._ttl, self.handshake_ttl = id, worker, ttl, handshake_ttl
+        self.id = id
+        self._worker = worker
+        self._ttl = ttl
+        self.handshake_ttl = handshake_ttl
         self._owner_digest = owner_digest(owner)
         self.owner = _UNKNOWN  # Until a request has shown the owner that the record has.
         self._touched = float("-inf")
@@ -132,7 +135,8 @@ class SessionReplica(HTTPSession):
 
     def connect(self, sharing: SessionSharing, dispatcher: Dispatcher, session: ReplicatedSession) -> None:
         """Set what handles the messages of the session, and is detached when it ends."""
-        self.session, self.dispatcher = session, dispatcher
+        self.session = session
+        self.dispatcher = dispatcher
         self._sharing = sharing
 
     @property

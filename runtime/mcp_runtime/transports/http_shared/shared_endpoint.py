@@ -43,7 +43,8 @@ class SharedEndpoint:
             queue: The tasks of the server that may run at any worker. Default None: there are none.
         """
         self.worker = Worker(store, name)
-        self._sharing, self._queue = sharing, queue
+        self._sharing = sharing
+        self._queue = queue
         self._lifespan: SharedLifespan
         self._changes = ChangeLog(self.worker, sharing)
         self._keys = SharedKeys(self.worker)

@@ -63,8 +63,12 @@ class SharedStatefulHandler(StatefulHandler):
     ) -> None:
         """Create the handler; `idle` and `handshake` are the times to live of sessions, in seconds."""
         super().__init__(servers, lifespans, sessions, keep_alive, responder_class)
-        self._worker, self._sharing, self._changes = worker, sharing, changes
-        self._idle, self._handshake, self._retry = idle, handshake, retry
+        self._worker = worker
+        self._sharing = sharing
+        self._changes = changes
+        self._idle = idle
+        self._handshake = handshake
+        self._retry = retry
         self._replicas = Replicas(worker, idle, self._forget)
         self._forwarding = MessageForwarding(worker, self._replicas)
         worker.on("end", self._on_end)

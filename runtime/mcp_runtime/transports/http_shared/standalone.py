@@ -58,7 +58,9 @@ class StandaloneListener(StreamClaim):
             ttl: The time to live of the record of who sends the stream, in seconds.
         """
         super().__init__(worker, stream.id, ttl)
-        self._stream, self._log, self._client = stream, log, client
+        self._stream = stream
+        self._log = log
+        self._client = client
         self.number = 0  # Of the last message that was sent before.
         self.change = self._seen = 0  # The last change that the client has got, and the last one of the log.
         self.queue = _NOTHING
@@ -68,7 +70,8 @@ class StandaloneListener(StreamClaim):
         number, change = position or (None, 0)
         before, now = await self.take(number, change, self._stream.known_position)
         await self._stream.replaced(before.token)
-        self.number, self.change = min(now.number, self._stream.last), max(now.change, first_change)
+        self.number = min(now.number, self._stream.last)
+        self.change = max(now.change, first_change)
         self._seen = self.change
 
     async def read_log(self) -> None:
@@ -286,7 +289,8 @@ class StandaloneStream(StoredStream):
         entries: list[tuple[int, bytes]],
     ) -> int:
         """Send messages and the changes that wait, if no other connection has the stream."""
-        changes, listener.queue = listener.queue, _NOTHING
+        changes = listener.queue
+        listener.queue = _NOTHING
         number = entries[-1][0] if entries else cursor
         if not await listener.advance(number, changes[-1][0] if changes else listener.change):
             if self._attached is connection:
@@ -303,7 +307,8 @@ class StandaloneStream(StoredStream):
             listener.change = max(listener.change, change)
         await response.flush()
         if self._attached is connection:
-            self._delivered, self._delivered_size = number, self.size
+            self._delivered = number
+            self._delivered_size = self.size
             if self._written and self._written[-1].number <= number:
                 self._written = None
             self._make_room()

@@ -80,7 +80,8 @@ class StoredStream(StoringStream):
 
     def detach(self) -> None:
         """Detach the connection: another worker has one."""
-        self._attached, self._was_attached = None, True
+        self._attached = None
+        self._was_attached = True
         self._worker.leave(self, self._owner is None)
         self._recent = ()
         self._make_room()
@@ -147,7 +148,8 @@ class StoredStream(StoringStream):
 
     def _take_recent(self, cursor: int) -> Sequence[NumberedEntry] | None:
         """Return the next messages, if this worker has just stored them."""
-        recent, self._recent = self._recent, ()
+        recent = self._recent
+        self._recent = ()
         if recent and recent[0][0] <= cursor:
             recent = [entry for entry in recent if entry[0] > cursor]
         return recent if recent and recent[0][0] == cursor + 1 else None

@@ -77,8 +77,11 @@ class StoringStream(SSEStream):
             owner: The session of the stream. Default None: this worker only reads.
         """
         super().__init__(_NO_EVENTS, retry=retry, id=id)
-        self._worker, self._ttl, self._owner = worker, ttl, owner
-        self._unstored, self._stored = _NOTHING, 0
+        self._worker = worker
+        self._ttl = ttl
+        self._owner = owner
+        self._unstored = _NOTHING
+        self._stored = 0
         self._recent: Sequence[tuple[int, bytes]] = ()  # Stored messages that the attached connection still gets.
         self._storing: object | None = None  # The task or the connection that stores messages.
         self._scheduled: asyncio.Handle | None = None  # Begins to store, unless the connection does so before.
@@ -119,7 +122,8 @@ class StoringStream(SSEStream):
 
     def _end_here(self) -> None:
         self._ending = self._dropped = self.finished = True
-        self._unstored, self._attached = _NOTHING, None
+        self._unstored = _NOTHING
+        self._attached = None
         self._worker.leave(self, self._owner is None)
         self._notify()
 
@@ -155,7 +159,8 @@ class StoringStream(SSEStream):
             self._store_in_task()
 
     def _store_in_task(self) -> None:
-        self._scheduled, self._storing = None, self._worker.spawn(self._store_all())
+        self._scheduled = None
+        self._storing = self._worker.spawn(self._store_all())
 
     async def _store_all(self) -> None:
         try:
@@ -169,7 +174,9 @@ class StoringStream(SSEStream):
         """Store the messages in the task of a connection, which waits for them; if it is cancelled, in another."""
         if self._scheduled is not None:
             self._scheduled.cancel()
-        self._scheduled, self._storing, batch = None, connection, self._unstored
+        self._scheduled = None
+        self._storing = connection
+        batch = self._unstored
         try:
             await self._store_next()
         except asyncio.CancelledError:
@@ -184,7 +191,8 @@ class StoringStream(SSEStream):
 
     async def _store_next(self) -> None:
         """Store the messages that wait, and let them be sent."""
-        batch, self._unstored = self._unstored, _NOTHING
+        batch = self._unstored
+        self._unstored = _NOTHING
         self._add_registration(batch)
         try:
             try:
@@ -246,7 +254,8 @@ class StoringStream(SSEStream):
             return False
         if self._scheduled is not None:
             self._scheduled.cancel()
-        self._scheduled, self._unstored = None, _NOTHING
+        self._scheduled = None
+        self._unstored = _NOTHING
         worker.unstored.discard(self)
         self._add_stored(batch, last)
         if self._room is not None:

@@ -73,7 +73,9 @@ class StreamClaim:
 
     def __init__(self, worker: Worker, stream: str, ttl: float) -> None:
         """Create a claim on the stream of an id; `ttl` is the time to live of its record, in seconds."""
-        self._worker, self._id, self._ttl = worker, stream, ttl
+        self._worker = worker
+        self._id = stream
+        self._ttl = ttl
         self._record = self._former = to_json(Position(worker.new_token()))
 
     @property
@@ -110,7 +112,8 @@ class StreamClaim:
         """Store how far the connection sends. Return False if another one has taken the stream over."""
         key, store = self._worker.key("holder", self._id), self._worker.store
         record = to_json((self.token, number, change))
-        self._former, former = self._record, self._record
+        self._former = self._record
+        former = self._record
         try:
             is_stored = await store.put(key, record, self._ttl, expected=former)
             if not is_stored and await store.get(key) is None:  # The record has expired.

@@ -415,7 +415,8 @@ class Worker:
     def drop_now(self) -> None:
         """Delete the streams that wait for it."""
         if self._dropped:
-            names, self._dropped = [self.stream_prefix + stream for stream in self._dropped], []
+            names = [self.stream_prefix + stream for stream in self._dropped]
+            self._dropped = []
             self.spawn(self.retry(lambda: self.store.drop(*names)))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

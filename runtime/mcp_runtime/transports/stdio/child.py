@@ -129,9 +129,11 @@ class SubprocessTransport(LineTransport):
 
     def _receive_stderr(self, data: bytes) -> None:
         """Call the function of the user with each line; no data is the end."""
-        *lines, self._part = (self._part + data).split(b"\n")
+        *lines, part = (self._part + data).split(b"\n")
+        self._part = part
         if not data or len(self._part) > _MAX_PART:
-            lines, self._part = [*lines, self._part], b""
+            lines = [*lines, self._part]
+            self._part = b""
         for line in filter(None, lines):
             text = line.decode(errors="replace").rstrip("\r")
             self._tail.append(plain(text[:_MAX_LINE]))

@@ -47,7 +47,8 @@ class ReaderThread:
         """
         self._descriptor = descriptor
         self._receive = receive
-        self._on_end, self._at_end = on_end, at_end
+        self._on_end = on_end
+        self._at_end = at_end
         self._loop = asyncio.get_running_loop()
         self._chunks: deque[bytes] = deque()
         # The thread adds to the first number, and the event loop to the second, so that they need no lock.
@@ -131,7 +132,8 @@ class WriterThread:
     ) -> None:
         self._descriptor = descriptor
         self._high_water = high_water
-        self._on_room, self._on_error = on_room, on_error
+        self._on_room = on_room
+        self._on_error = on_error
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[bytes | bytearray | None] = SimpleQueue()
         # The event loop adds to the first number, and the thread to the second, so that they need no lock.

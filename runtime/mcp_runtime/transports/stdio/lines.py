@@ -46,7 +46,8 @@ class LineTransport(ABC):
 
     def __init__(self, incoming: int, outgoing: int, limit: SizeLimit = DEFAULT_LIMIT) -> None:
         self._loop = asyncio.get_running_loop()
-        self._incoming, self._outgoing = incoming, outgoing
+        self._incoming = incoming
+        self._outgoing = outgoing
         self._lines: MessageDecoder = LineDecoder(limit)
         self._ready: deque[bytes] = deque()
         self._deliver: Callable[[bytes | None], None] | None = None
@@ -105,7 +106,8 @@ class LineTransport(ABC):
             if (self._ready or self._ended) and self._wake is not None and not self._wake.done():
                 self._wake.set_result(None)
             return
-        outermost, self._delivering = not self._delivering, True
+        outermost = not self._delivering
+        self._delivering = True
         try:
             while self._ready and not self._paused and (self._has_room or self._reads_on or self._ended):
                 self._deliver(self._ready.popleft())
@@ -116,7 +118,8 @@ class LineTransport(ABC):
         if outermost and self._unsent and not self._flushing and not self._scheduled:
             self._flush()
         if self._ended and not self._ready:
-            deliver, self._deliver = self._deliver, _nothing
+            deliver = self._deliver
+            self._deliver = _nothing
             self._deliver_end(deliver)
 
     def _deliver_end(self, deliver: Callable[[bytes | None], None]) -> None:

@@ -30,7 +30,8 @@ class ThreadedTransport(LineTransport):
         self._scheduled = False
         if self._closed or self._broken or not self._unsent:
             return
-        unsent, self._unsent = self._unsent, bytearray()
+        unsent = self._unsent
+        self._unsent = bytearray()
         if not self._writer.write(unsent):
             self._set_room(False)
 

@@ -55,9 +55,10 @@ def recording_servers() -> Iterator[tuple[type[Recording], type[Recording]]]:
     running: list[ThreadingHTTPServer] = []
     handlers = [type(name, (Recording,), {"heads": []}) for name in ("Upstream", "Other")]
     for handler in handlers:
-        running.append(ThreadingHTTPServer(("127.0.0.1", 0), handler))
-        threading.Thread(target=running[-1].serve_forever, daemon=True).start()
-    handlers[0].url, handlers[1].url = (f"http://127.0.0.1:{server.server_address[1]}/mcp" for server in running)
+        server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        running.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        handler.url = f"http://127.0.0.1:{server.server_address[1]}/mcp"
     handlers[0].elsewhere = handlers[1].url
     try:
         yield handlers[0], handlers[1]

@@ -97,7 +97,8 @@ async def test_a_session_is_not_opened_while_the_store_is_down() -> None:
     store = FailingStore()
     async with workers(NEWEST, Server().make, store) as client:
         hello = {"protocolVersion": NEWEST.id, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-        client.session, before = None, client.session
+        before = client.session
+        client.session = None
         store.outage.is_down = True
         refused = await client.answered(body=NEWEST.request(0, "initialize", hello), at=0)
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
@@ -247,7 +248,8 @@ async def fail_with_an_outage_after(commands: int) -> None:
         await answer.messages(1)
         await answer.leave()
         client.applications[0]._shared.worker._ticking.cancel()
-        last, store.outage.falls_at = {"last-event-id": answer.events[-1].id}, commands
+        last = {"last-event-id": answer.events[-1].id}
+        store.outage.falls_at = commands
         resumed = client.request("GET", at=1, headers=last)
         async with asyncio.timeout(10):
             while not store.outage.is_down:

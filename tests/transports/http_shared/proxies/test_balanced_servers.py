@@ -119,7 +119,8 @@ class Caller:
         self.url = f"{running.origin}/mcp"
         self.web = httpx2.AsyncClient(timeout=30)
         self.session: dict[str, str] = {}
-        self.last, self.pids = 0, set[int]()
+        self.last = 0
+        self.pids = set[int]()
 
     async def post(self, body: dict[str, Any]) -> httpx2.Response:
         return await self.web.post(self.url, json={"jsonrpc": "2.0", **body}, headers={**ACCEPT, **self.session})

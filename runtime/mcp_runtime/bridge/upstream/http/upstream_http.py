@@ -31,7 +31,11 @@ class PlainRequest:
     def __init__(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes, seconds: float | None
     ) -> None:
-        self.method, self.url, self.headers, self.content, self.seconds = method, url, headers, content, seconds
+        self.method = method
+        self.url = url
+        self.headers = headers
+        self.content = content
+        self.seconds = seconds
         self.extensions: dict[str, Any] = {}
 
 
@@ -43,9 +47,12 @@ class PlainHTTPClient:
 
     def __init__(self, client: httpx2.AsyncClient, url: str, options: HTTPOptions) -> None:
         """Create a client for the requests to a URL, before another one."""
-        self._client, self._url, self._options = client, url, options
+        self._client = client
+        self._url = url
+        self._options = options
         parsed = httpx2.URL(url)
-        self._host, self._port = parsed.raw_host.decode("ascii"), parsed.port
+        self._host = parsed.raw_host.decode("ascii")
+        self._port = parsed.port
         self._is_secure = parsed.scheme == "https"
         agent = client.headers.get("user-agent", "")
         target, authority = parsed.raw_path.decode("ascii"), parsed.netloc.decode("ascii")

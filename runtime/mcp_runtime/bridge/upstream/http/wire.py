@@ -47,7 +47,10 @@ class WireResponse:
     def __init__(
         self, status: int, raw: list[tuple[bytes, bytes]], request: SentRequest, connection: WireConnection
     ) -> None:
-        self.status_code, self.raw, self.request, self._connection = status, raw, request, connection
+        self.status_code = status
+        self.raw = raw
+        self.request = request
+        self._connection = connection
         self.headers: dict[str, str] = {}
         for name, value in raw:
             key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip()
@@ -69,7 +72,8 @@ class WireResponse:
     def end(self, error: str = "") -> None:
         """End the body; with an error, it was cut off."""
         if not self._ended:
-            self._ended, self._error = True, error
+            self._ended = True
+            self._error = error
             self._wake_up()
 
     def _wake_up(self) -> None:
@@ -186,7 +190,8 @@ class WireConnection(asyncio.Protocol):
         if self._response is None:
             self._raw = []
         elif not self._is_complete:
-            self._is_complete, self._keeps_alive = True, self._parser.should_keep_alive()
+            self._is_complete = True
+            self._keeps_alive = self._parser.should_keep_alive()
             self._response.end()
 
     # ---- of requests -------------------------------------------------------------------------------------------------

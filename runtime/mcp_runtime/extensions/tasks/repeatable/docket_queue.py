@@ -49,7 +49,8 @@ class DocketQueue:
         name = f"mcp-tasks:{quote(name, safe='')}"  # docket uses it in a pattern, too.
         self._queue: Any = self._docket.Docket(name=name, url=url, execution_ttl=timedelta(0))
         logging.getLogger("docket.dependencies").addFilter(_is_of_others)  # A second time changes nothing.
-        self._run, self._leave = run, leave
+        self._run = run
+        self._leave = leave
         self._ending = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
 

@@ -66,7 +66,8 @@ class RepeatableCall:
             fields: dict[str, Any] = {**self.user, "scopes": frozenset(self.user["scopes"])}
             user = AuthenticatedUser(**fields)
         auth = _StoredAuth(user)
-        auth.stored_key, auth.checked_scopes = record.owner, frozenset(record.scopes)
+        auth.stored_key = record.owner
+        auth.checked_scopes = frozenset(record.scopes)
         return auth
 
 
@@ -88,7 +89,8 @@ class JobChannel:
 
     def __init__(self, connection: Connection, auth: RequestAuth) -> None:
         """Create the channel of one run; `execution` is set before the function begins."""
-        self.connection, self.auth = connection, auth
+        self.connection = connection
+        self.auth = auth
         self.execution: TaskExecution | None = None
 
     def _running(self) -> TaskExecution:

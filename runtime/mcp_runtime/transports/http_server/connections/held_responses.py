@@ -56,7 +56,8 @@ class ConnectionResponse:
 
     def __init__(self, connection: HoldingConnection, client: ResponseClient, keep_alive: bool) -> None:
         """Create the rest of a response; with `keep_alive`, the connection stays open after it."""
-        self._connection, self.keep_alive = connection, keep_alive
+        self._connection = connection
+        self.keep_alive = keep_alive
         self._client: ResponseClient | None = client
         self.disconnected = False
 
@@ -105,6 +106,8 @@ class ConnectionResponse:
 
     def set_result(self, result: None) -> None:
         """Note that the client has disconnected, for what sends the response."""
-        client, self._client, self.disconnected = self._client, None, True
+        client = self._client
+        self._client = None
+        self.disconnected = True
         if client is not None:
             client.on_disconnect()

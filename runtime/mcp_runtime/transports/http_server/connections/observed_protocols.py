@@ -39,7 +39,9 @@ class ObservedProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count the connection, and refuse it if there are too many."""
         super().connection_made(transport)
-        self.client_key, self.is_local = key_of_peer(transport.get_extra_info("peername"))
+        key, is_local = key_of_peer(transport.get_extra_info("peername"))
+        self.client_key = key
+        self.is_local = is_local
         self._progress_at = asyncio.get_running_loop().time()  # Seconds; when the client last did what is waited for.
         self._waits_for: object = None
         self._unsent = 0  # Bytes, when they were last looked at.
@@ -74,7 +76,8 @@ class ObservedProtocol(asyncio.Protocol):
             is_progress = not self._unsent or unsent < self._unsent
             self._unsent = unsent
             if is_progress and unsent:
-                self._progress_at, self._waits_for = now, None
+                self._progress_at = now
+                self._waits_for = None
             elif now - self._progress_at >= limits.write_timeout:
                 self.abort()
             return
@@ -202,7 +205,8 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the first head."""
         super().connection_made(transport)
-        self.flow, self.pipeline = SmallFlowControl(self.transport), SmallPipeline()
+        self.flow = SmallFlowControl(self.transport)
+        self.pipeline = SmallPipeline()
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request, and serve it if it is complete."""
@@ -246,7 +250,9 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
             return None
         cycle.response_complete = True  # uvicorn has nothing more to do when the application returns.
         self.cycle = self.disconnection = held = ConnectionResponse(self, client, cycle.keep_alive)
-        self.scope, self.headers, self.url = held.scope, None, b""
+        self.scope = held.scope
+        self.headers = None
+        self.url = b""
         return held
 
     def let_go(self, response: ConnectionResponse) -> None:
@@ -299,7 +305,8 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
 
     def _start_unstarted(self) -> None:
         if self._unstarted is not None:
-            unstarted, self._unstarted = self._unstarted, None
+            unstarted = self._unstarted
+            self._unstarted = None
             cast(Any, super())._start_asgi_task(*unstarted)
 
 

@@ -40,7 +40,8 @@ class _LastHeaders:
     def lines(self, headers: Raw) -> bytes | None:
         """Return the lines of these headers; None if uvicorn has to look at them."""
         if headers is not self._headers:
-            self._headers, self._lines = headers, _lines(headers)
+            self._headers = headers
+            self._lines = _lines(headers)
         return self._lines
 
 

@@ -76,7 +76,9 @@ class OtherServer:
             is_shared: Whether other workers can go on with streams.
             drain: Seconds for requests to complete after a signal.
         """
-        self._application, self._is_shared, self._drain = application, is_shared, drain
+        self._application = application
+        self._is_shared = is_shared
+        self._drain = drain
         self._serve = _server(name)
         self._signal: int | None = None
         self._ended = asyncio.Event()

@@ -38,9 +38,10 @@ class _Child:
     """A worker process, and the line to it: it sends a byte when it serves, and ends when the line is closed."""
 
     def __init__(self, listener: socket.socket, store: str) -> None:
-        self.line, line = socket.socketpair()
-        with line:
-            fds = (listener.fileno(), line.fileno())
+        own_end, its_end = socket.socketpair()
+        self.line = own_end
+        with its_end:
+            fds = (listener.fileno(), its_end.fileno())
             env = {**os.environ, ENVIRONMENT: f"{fds[0]} {fds[1]} {store}"}
             command = [sys.executable, *sys.orig_argv[1:]]
             # A session of its own: Ctrl-C reaches the supervisor, which ends the workers in order.
@@ -72,7 +73,10 @@ class Supervisor:
             store: The URL of their store.
             grace: Seconds after SIGTERM at which a worker that has not ended is killed.
         """
-        self._listener, self._workers, self._store, self._grace = listener, workers, store, grace
+        self._listener = listener
+        self._workers = workers
+        self._store = store
+        self._grace = grace
         self._children: list[_Child] = []
         self._leaving: list[tuple[_Child, float]] = []  # Workers that end, and when they are killed.
         self._old: list[_Child] = []  # Workers that are still to be replaced.

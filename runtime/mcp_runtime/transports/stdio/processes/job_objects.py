@@ -106,5 +106,6 @@ def _kernel32() -> Any:
     }
     for name, (result, arguments) in functions.items():
         function = getattr(kernel32, name)
-        function.restype, function.argtypes = result, arguments
+        function.restype = result
+        function.argtypes = arguments
     return kernel32

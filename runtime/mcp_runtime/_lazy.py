@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -91,17 +90,11 @@ class LazyModule(ModuleType):
 
 
 def load(module: str) -> ModuleType:
-    """Import a module with the garbage collector disabled: imports create no garbage, and collections take a tenth of
-    the import time. Raises LocalError for a module of a distribution that is not installed."""
-    collects = gc.isenabled()
-    gc.disable()
+    """Import a module. Raises LocalError for a module of a distribution that is not installed."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         raise missing(error) from None
-    finally:
-        if collects:
-            gc.enable()
 
 
 def missing(error: ModuleNotFoundError) -> Exception:

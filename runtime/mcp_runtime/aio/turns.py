@@ -73,14 +73,6 @@ class Turns:
             del self._bytes[client]
 
 
-def freeze_modules() -> None:
-    """Exclude what is loaded from garbage collection: modules live until the process exits."""
-    is_own = not gc.get_freeze_count()
-    gc.freeze()
-    if is_own:
-        _frozen[:] = [gc.get_freeze_count()]
-
-
 @contextmanager
 def without_collection() -> Generator[None, None, None]:
     """Make many objects without garbage collections: each would visit all of them, which takes most of the time.
@@ -94,13 +86,12 @@ def without_collection() -> Generator[None, None, None]:
         yield
     finally:
         if enabled:
-            if gc.get_count()[0] > _MANY and gc.get_freeze_count() in (0, *_frozen):
+            if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
 
 
-_frozen: Final[list[int]] = []  # How many objects `freeze_modules` has frozen.
 _MANY: Final = 20_000  # Objects that take about two milliseconds to visit.
 _TURNS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, Turns]] = WeakKeyDictionary()
 

@@ -16,7 +16,7 @@ from support.endpoints import Rev, client_of, raw_server
 from support.http.raw_server import Got, Raw, Write, reply, result, serving
 
 from mcp_generated import v2026_07_28
-from mcp_runtime.aio.turns import freeze_modules, without_collection
+from mcp_runtime.aio.turns import without_collection
 
 NUMBER, PIECE = 5500, 1000
 TOOLS = [{"name": f"tool{index}", "inputSchema": {"type": "object"}} for index in range(NUMBER)]
@@ -113,16 +113,13 @@ def are_old(items: list[Any]) -> bool:
 def test_what_was_made_without_collections_is_visited_by_none_of_young_objects() -> None:
     assert are_old(created(30_000))
     assert gc.get_freeze_count() == 0
-    freeze_modules()
-    assert are_old(created(30_000)) and gc.get_freeze_count() == 0
 
 
 @pytest.mark.usefixtures("unfrozen")
 def test_what_a_program_has_frozen_stays_frozen() -> None:
     gc.freeze()
     frozen = 0.99 * gc.get_freeze_count()  # What other threads still free of it counts no more.
-    freeze_modules()
-    assert gc.get_freeze_count() >= frozen > 0
+    assert frozen > 0
     created(30_000)
     assert gc.get_freeze_count() >= frozen
 

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ...aio import fast_paths
 from ...aio.process_exit import exit_code, exit_without_threads
 from ...aio.stdio_mode import uses_threads
-from ...aio.turns import freeze_modules
 from ...protocol.framing import DEFAULT_LIMIT, SizeLimit
 from ...session.interfaces import Transport
 from .error_output import finish_error_output, unblock_error_output
@@ -41,8 +40,6 @@ def run_server(serve: Callable[[Transport], Awaitable[None]], limit: SizeLimit =
     Meanwhile all other output of the process and of its children, such as `print`, goes to standard error.
     """
     incoming, outgoing = _take_descriptors()
-    if fast_paths.ENABLED:
-        freeze_modules()
     loop, readers = _new_event_loop(threaded=uses_threads(incoming, outgoing))
     signals = _SignalHandling(loop)
     try:

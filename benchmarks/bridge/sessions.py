@@ -1,9 +1,10 @@
 """The memory of a bridge whose 1,000 sessions over HTTP share 10 processes: while they open, over rounds of calls, and
 after they have ended, twice. With --own, each session has a process of its own, and 10 sessions are open at a time.
 
-    python benchmarks/bridge/sessions.py [--sessions 1000] [--rounds 5] [--own]
+    python benchmarks/bridge/sessions.py [--sessions 1000] [--rounds 5]; with --own [--sessions 4000]
 
-Each call has a text of its own, which its response must have. The figures are printed: they stand in docs/bridge.md.
+Each call has a text of its own, which its response must have. The tables are also written to
+benchmarks/results/bridge_sessions.md, except with other numbers than these.
 """
 
 from __future__ import annotations
@@ -20,10 +21,16 @@ sys.path.insert(0, str(HERE.parent))
 
 from bridge_load import Bridge, HttpClient, call, check, message_of, opened  # noqa: E402
 from http_load import post  # noqa: E402
+from measures.machine import measured  # noqa: E402
+from measures.rounds import write_results  # noqa: E402
 from peers import ROOT, environment  # noqa: E402
+from stdio_table import markdown  # noqa: E402
 
 CONNECTIONS: Final = 20
 PROCESSES: Final = 10
+ROUNDS: Final = 5
+DEFAULTS: Final = {False: 1000, True: 4000}  # Sessions, without and with --own.
+RESULTS: Final = HERE.parent / "results" / "bridge_sessions.md"
 
 
 async def calls(child: Bridge, client: HttpClient, places: Sequence[tuple[int, list[str]]]) -> None:
@@ -41,38 +48,52 @@ async def end(child: Bridge, headers: Sequence[str]) -> None:
     client.close()
 
 
-async def measure(child: Bridge, sessions: int, rounds: int) -> None:
-    """Open sessions, make rounds of a call in each of them, end them, and print the MiB of the bridge meanwhile."""
-    number = 0
+async def measure(child: Bridge, sessions: int, rounds: int) -> list[list[str]]:
+    """Open sessions, make rounds of a call in each of them, and end them, twice. Return the MiB of the bridge."""
+    number, rows = 0, dict[str, list[str]]()
 
-    def show(when: str) -> None:
-        print(f"{when}: {child.memory('VmRSS'):.1f} MiB", flush=True)
+    def note(when: str) -> None:
+        rows.setdefault(when, []).append(f"{child.memory('VmRSS'):.1f}")
+        print(when, rows[when][-1], flush=True)
 
-    for cycle in ("first", "second"):
+    for cycle in range(2):
         headers: list[list[str]] = []
         for count in (sessions // 10, sessions // 2, sessions):
             opening = [await opened(child.port) for _ in range(count - len(headers))]
             headers += opening
             number = await one_round(child, opening, number)
-            show(f"{cycle} time, {count:,} sessions with a call each")
+            note(f"{count:,} sessions")
         for _ in range(rounds):
             number = await one_round(child, headers, number)
-        show(f"{cycle} time, after {number:,} calls")
+        note(f"after {number // (cycle + 1):,} calls")
         for own in headers:
             await end(child, own)
-        show(f"{cycle} time, after all sessions have ended")
+        note("after all have ended")
+    return [[when, *figures] for when, figures in rows.items()]
 
 
-async def measure_own(child: Bridge, sessions: int) -> None:
-    """Open and end sessions with processes of their own, and print the MiB of the bridge ten times."""
+async def measure_own(child: Bridge, sessions: int) -> list[list[str]]:
+    """Open and end sessions with processes of their own. Return the MiB of the bridge, up to eight times."""
+    rows: list[list[str]] = []
     for number in range(0, sessions, PROCESSES):
         headers = await asyncio.gather(*(opened(child.port) for _ in range(PROCESSES)))
         await one_round(child, headers, number)
         count = number + PROCESSES
-        if count % max(sessions // 10, 1) == 0:
-            print(f"{count:,} sessions, {PROCESSES} of them open: {child.memory('VmRSS'):.1f} MiB", flush=True)
+        if count % max(sessions // 8, 1) == 0:
+            rows.append([f"{count:,}", f"{child.memory('VmRSS'):.1f}"])
+            print(*rows[-1], flush=True)
         for own in headers:
             await end(child, own)
+    return rows
+
+
+def write(heading: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write the section of one of both measurements; the other one stays as it is."""
+    text = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else "# Memory of a bridge\n"
+    before, _, section = text.partition(f"\n## {heading}\n")
+    _, found, after = section.partition("\n## ")
+    section = f"\n## {heading}\n\n{measured()}\n\n{markdown(heads, rows)}\n"
+    write_results(RESULTS, f"{before}{section}{found}{after}", ["runtime/mcp_runtime/bridge"])
 
 
 async def one_round(child: Bridge, headers: Sequence[list[str]], number: int) -> int:
@@ -88,18 +109,25 @@ async def one_round(child: Bridge, headers: Sequence[list[str]], number: int) ->
 def main() -> None:
     """Measure."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--sessions", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sessions", type=int)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--own", action="store_true")
     options = parser.parse_args()
     own = environment("ours-http", "--editable", f"{ROOT}[http]")
     echo = (own, HERE.parent / "servers" / "stdio_bare_server.py")
     shared = () if options.own else ("--shared", str(PROCESSES))
+    sessions = options.sessions or DEFAULTS[options.own]
+    writes = sessions == DEFAULTS[options.own] and options.rounds == ROUNDS
     with Bridge((own, "-m", "mcp_runtime.bridge", "--http", "127.0.0.1:PORT", *shared, "--", *echo)) as child:
         if options.own:
-            asyncio.run(measure_own(child, options.sessions))
+            rows = asyncio.run(measure_own(child, sessions))
         else:
-            asyncio.run(measure(child, options.sessions, options.rounds))
+            rows = asyncio.run(measure(child, sessions, options.rounds))
+    if writes and options.own:
+        write(f"A process for each session, {PROCESSES} open at a time", ["sessions", "MiB"], rows)
+    elif writes:
+        first, again = f"the first {sessions:,} sessions", f"{sessions:,} more, after those have ended"
+        write(f"{PROCESSES} shared processes", ["MiB", first, again], rows)
 
 
 main()

@@ -25,10 +25,13 @@ class Costs:
     Seconds of CPU are those of a worker and of Redis, with 32 connections at the same time; bytes likewise.
     """
 
+    stateless: float = 65e-6
     call: float = 76e-6
     call_redis: float = 3e-6  # It reads the record of a session that is none of the 1,024 used last.
     stream: float = 192e-6  # A call that is answered with a stream of two events.
     stream_redis: float = 29e-6
+    event: float = 100e-6  # Each further event, about.
+    event_redis: float = 10e-6
     worker: int = 67 << 20
     session: int = 1_013
     open_stream: int = 5_285 + 1_859  # With its session, and its connection.
@@ -103,6 +106,43 @@ def table(use: Use = TYPICAL, sessions: Sequence[int] = SESSIONS) -> str:
         "Redis servers": [f"{need.redises}" for need in needs],
     }
     return "\n".join(f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items())
+
+
+def costs_table(costs: Costs = MEASURED) -> str:
+    """Return the table of what one of each costs, as Markdown."""
+    rows = [
+        ("what", "costs a worker", "costs Redis"),
+        ("---", "---", "---"),
+        ("a call without a session (2026-07-28)", f"{costs.stateless * 1e6:.0f} µs of CPU", "nothing"),
+        (
+            "a call with a session, answered with JSON",
+            f"{costs.call * 1e6:.0f} µs",
+            f"{costs.call_redis * 1e6:.0f} µs if the worker has not used the session lately, otherwise nothing",
+        ),
+        (
+            "a call with a session, answered with a stream of two events",
+            f"{costs.stream * 1e6:.0f} µs",
+            f"{costs.stream_redis * 1e6:.0f} µs, and {costs.stored_stream / 1e3:.1f} kB for five minutes",
+        ),
+        (
+            "each further event that is stored",
+            f"about {costs.event * 1e6:.0f} µs",
+            f"about {costs.event_redis * 1e6:.0f} µs; its bytes and 60 more",
+        ),
+        (
+            "a session that is used",
+            f"{costs.session / 1e3:.1f} kB for a minute after its last call",
+            f"{costs.session_redis / 1e3:.1f} kB until it expires",
+        ),
+        ("an open stream, with its connection and session", f"{costs.open_stream / 1e3:.1f} kB", ""),
+        (
+            "a change that is announced to all",
+            f"{1e3 / costs.notified:.1f} ms for each open stream",
+            "a message for each worker",
+        ),
+        ("the process", f"{costs.worker / 2**20:.0f} MiB", ""),
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def limits(use: Use = TYPICAL, costs: Costs = MEASURED) -> tuple[int, int]:

@@ -1,13 +1,69 @@
-"""What the tables of benchmarks say is met: by the ratio to the other, or by what ours takes alone."""
+"""Tables of measurements: pages have those of benchmarks/results, and these say what is met."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 import pytest
 from support.project import ROOT
+
+# ---- pages ----------------------------------------------------------------------------------------------------------
+
+UNIT = re.compile(r"µs|\bms\b|MiB|\bkB\b|CPU|calls/s|\bbytes\b")
+NUMBER = re.compile(r"[\d.,]+( (µs|ms|MiB|kB))?(,? .{0,9})?")
+
+
+@pytest.fixture
+def tables(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    return import_module("tables")
+
+
+def test_pages_have_the_tables_of_the_results(tables: Any) -> None:
+    """`python benchmarks/tables.py` writes them."""
+    texts = {path: path.read_text(encoding="utf-8") for path in tables.pages()}
+    assert [str(path.relative_to(ROOT)) for path, text in texts.items() if tables.written(text) != text] == []
+    used = {match[3] for text in texts.values() for match in tables.PLACE.finditer(text)}
+    assert used == tables.TEXTS.keys()
+
+
+def test_pages_have_no_other_tables_of_measurements(tables: Any) -> None:
+    """Those of decisions are of their day."""
+    found: list[str] = []
+    for path in tables.pages():
+        text = tables.PLACE.sub("", path.read_text(encoding="utf-8"))
+        for match in re.finditer(r"^\|.*\n(?:\|.*\n)+", text, re.M):
+            table = tables.parsed(match[0])
+            cells = [cell for row in table.rows for cell in row[1:] if cell]
+            numbers = [cell for cell in cells if NUMBER.fullmatch(cell)]
+            if UNIT.search(" ".join([*table.heads, *(row[0] for row in table.rows)])) and 2 * len(numbers) > len(cells):
+                found.append(f"{path.relative_to(ROOT)}: {match[0][:60]}")
+    assert [name for name in found if "docs/adr/" not in name] == []
+
+
+def test_a_place_gets_its_table_or_its_figure_and_keeps_its_marks(tables: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "TEXTS", {"costs": lambda: "| a |", "cost": lambda: "7"})
+    page = "<!-- table: costs -->\nold\n<!-- end -->\nIt costs <!-- figure: cost -->6<!-- end --> µs."
+    new = "<!-- table: costs -->\n\n| a |\n\n<!-- end -->\nIt costs <!-- figure: cost -->7<!-- end --> µs."
+    assert tables.written(page) == tables.written(new) == new
+    with pytest.raises(LookupError, match="no text 'other'"):
+        tables.written("<!-- figure: other --><!-- end -->")
+
+
+def test_a_row_is_found_by_its_first_cells_and_has_all_columns(tables: Any) -> None:
+    table = tables.parsed("| value | server | median |\n|---|---|---:|\n| start | ours | 5 |\n| start | theirs | |")
+    assert table.row("start", "ours") == {"value": "start", "server": "ours", "median": "5"}
+    assert table.row("start", "theirs")["median"] == ""
+    for names in (("start",), ("end",)):
+        with pytest.raises(LookupError, match=f"rows begin with {names[0]}"):
+            table.row(*names)
+
+
+# ---- what is met ----------------------------------------------------------------------------------------------------
 
 RATIO = {"target": 0.5, "shown": "≤ 0.5"}
 ABSOLUTE = {"target": 250, "shown": "≤ 250", "absolute": True}
@@ -48,6 +104,32 @@ def test_a_ratio_is_the_median_of_those_of_the_turns(monkeypatch: pytest.MonkeyP
     assert row == ["what is taken", "40.0", "100", "10.0", "0.10 (1/10.0)", "≤ 0.5", "yes", "2.50 ✗"]
     (row,) = tables.rows([measure], tables.medians(turns), "other", [])
     assert row[-4:] == ["0.40", "≤ 0.5", "yes", "4.00 ✗"]
+
+
+GOOD = {"calls": 200, "p50": 1.0, "p99": 250.0}
+SLOW = {"calls": 200, "p50": 1.0, "p99": 250.1}
+
+
+@pytest.mark.parametrize(
+    ("during", "after", "unanswered", "well"),
+    [
+        (GOOD, GOOD, [], "yes"),
+        (SLOW, GOOD, [], "no"),
+        (GOOD, SLOW, [], "no"),
+        (GOOD, GOOD, ["TimeoutError: "], "no"),
+    ],
+)
+def test_a_cell_of_slow_readers_is_well_if_all_calls_are_answered_in_time(
+    monkeypatch: pytest.MonkeyPatch, during: Any, after: Any, unanswered: list[str], well: str
+) -> None:
+    """Whatever the machine did before."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks" / "reliability")
+    program = import_module("slow_readers")
+    before = {"calls": 200, "p50": 9.0, "p99": 9000.0}
+    cell = {"kind": "bridge", "revision": "2025-11-25", "before": before, "during": during, "after": after}
+    (row,) = program.rows([{**cell, "unanswered": unanswered}])
+    assert row[-2:] == [str(len(unanswered)), well]
+    assert len(row) == len(program.HEADS)
 
 
 # ---- rounds and results ---------------------------------------------------------------------------------------------

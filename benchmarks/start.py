@@ -18,7 +18,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -87,9 +87,15 @@ def statement(python: Path, code: str) -> float:
     return cost
 
 
-def over_stdio(python: Path, server: str, version: str, call: dict[str, Any] = CALL) -> float:
+def command_of(python: Path, server: str | Sequence[str]) -> list[str | Path]:
+    """Return the command of a script in servers/, or of one with its arguments."""
+    script, *arguments = (server,) if isinstance(server, str) else server
+    return [python, HERE / "servers" / script, *arguments]
+
+
+def over_stdio(python: Path, server: str | Sequence[str], version: str, call: dict[str, Any] = CALL) -> float:
     """Return the CPU time of a server until it has answered the call of a client of this protocol version."""
-    command, pipe = [python, HERE / "servers" / server], subprocess.PIPE
+    command, pipe = command_of(python, server), subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environ()) as process:
         assert process.stdin is not None and process.stdout is not None
         answer: dict[str, Any] = {}
@@ -103,10 +109,10 @@ def over_stdio(python: Path, server: str, version: str, call: dict[str, Any] = C
     return cost
 
 
-def over_http(python: Path, server: str) -> float:
+def over_http(python: Path, server: str | Sequence[str]) -> float:
     """Return the CPU time of a server until it has answered the call of a client of the newest version."""
     port = free_port()
-    command, quiet = [python, HERE / "servers" / server, str(port)], subprocess.DEVNULL
+    command, quiet = [*command_of(python, server), str(port)], subprocess.DEVNULL
     with subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environ()) as process:
         try:
             wait_until_listening(port)

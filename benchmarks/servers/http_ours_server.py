@@ -30,5 +30,8 @@ def echo(revision: ModuleType) -> Any:
     return Echo(name="echo", version="1.0")
 
 
-app = asgi_app(echo(v2025_11_25), echo(v2026_07_28), path="/mcp", limits=HTTPLimits(max_sessions=30_000))
-uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", log_level="warning", backlog=4096)
+LIMITS = HTTPLimits(max_sessions=30_000)
+
+if __name__ == "__main__":
+    app = asgi_app(echo(v2025_11_25), echo(v2026_07_28), path="/mcp", limits=LIMITS)
+    uvicorn.run(app, port=int(sys.argv[1]), loop="uvloop", http="httptools", log_level="warning", backlog=4096)

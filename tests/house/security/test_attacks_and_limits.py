@@ -1,4 +1,4 @@
-"""The table of attacks in docs/security.md: its rows are whole, and the tests that they name are there."""
+"""The tables of attacks in docs/security.md: their rows are whole, and the tests that they name are there."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ COLUMNS = ["attack", "limit", "default", "setting", "test"]
 
 
 def rows() -> list[list[str]]:
-    """Return the cells of the rows below the head of the table."""
-    lines = [line for line in PAGE.splitlines() if line.startswith("|")]
-    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
-    assert cells[0] == COLUMNS and set(cells[1]) == {"---"}
-    return cells[2:]
+    """Return the cells of the rows below the heads of the tables."""
+    tables = re.findall(r"^(?:\|.*\n)+", PAGE, re.MULTILINE)
+    cells = [[cells_of(line) for line in table.splitlines()] for table in tables]
+    assert all(head == COLUMNS and set(rule) == {"---"} for head, rule, *_ in cells)
+    return [row for table in cells for row in table[2:]]
+
+
+def cells_of(line: str) -> list[str]:
+    """Return the cells of a line of a table."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:60])

@@ -177,3 +177,12 @@ def test_the_index_of_decisions_has_every_record_with_its_status() -> None:
         assert record.name.startswith(number)
         assert re.findall(r"^## (.+)$", text, re.M) == ["Status", "Context", "Decision", "Consequences"]
         assert f"| [{number}]({record.name}) | {title} | {status.lower()} |" in index
+
+
+def test_every_number_of_a_decision_has_a_record_or_is_explained() -> None:
+    folder = ROOT / "docs" / "adr"
+    numbers = [int(record.name[:4]) for record in folder.glob("0*.md")]
+    explained = (folder / "README.md").read_text(encoding="utf-8").split("## Numbers without a record")[1]
+    (listed,) = re.findall(r"never been records ([\d, and]+)\.", explained.replace("\n", " "))
+    missing = set(range(1, max(numbers))) - set(numbers)
+    assert [int(number) for number in re.findall(r"\d{4}", listed)] == sorted(missing)

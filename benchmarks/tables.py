@@ -167,6 +167,14 @@ def bridge_own(sessions: int) -> str:
     return read("bridge_sessions.md", "A process for each session, 10 open at a time").row(f"{sessions:,}")["MiB"]
 
 
+# ---- HTTP ------------------------------------------------------------------------------------------------------------
+
+
+def idle(row: str, megabytes: float) -> str:
+    """Return a value of our server with 10,000 idle sessions, in megabytes."""
+    return f"{number(read('http.md', '10,000 idle sessions').row(row)['ours']) * megabytes:.0f}"
+
+
 # ---- stores ----------------------------------------------------------------------------------------------------------
 
 
@@ -233,6 +241,8 @@ TEXTS: Final[Mapping[str, Callable[[], str]]] = {
     "bridges-day": partial(day, "bridge.md"),
     "bridge-sessions": partial(copied, "bridge_sessions.md", "10 shared processes"),
     **{f"bridge-own-{count}": partial(bridge_own, count) for count in (1000, 2000, 4000)},
+    "sessions-memory": partial(idle, "bytes per idle session", 10_000 / 1e6),
+    "streams-memory": partial(idle, "MB with all sessions and streams open", 1),
     "capacity-costs": capacity.costs_table,
     "capacity": capacity.table,
     "capacity-worker": lambda: f"{capacity.limits()[0]:,}",

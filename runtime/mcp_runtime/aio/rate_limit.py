@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..errors import LocalError
 from ..usage.keywords import checked_fields
-from ..usage.records import FrozenRecord
 from ..usage.rules import Rule, is_number
 from . import clock as clocks
 
 
 @checked_fields(rules={"per_second": Rule(is_number, "a number"), "burst": Rule(is_number, "a whole number")})
-class RateLimit(FrozenRecord):
+@dataclass(frozen=True, slots=True)
+class RateLimit:
     """A rate limit.
 
     Args:
@@ -22,15 +23,12 @@ class RateLimit(FrozenRecord):
     Raises LocalError unless both are above 0.
     """
 
-    __slots__ = ("per_second", "burst")
-
     per_second: float
     burst: int
 
-    def __init__(self, per_second: float, burst: int) -> None:
-        if not per_second > 0 or burst < 1:
+    def __post_init__(self) -> None:
+        if not self.per_second > 0 or self.burst < 1:
             raise LocalError("RateLimit(): per_second must be above 0 and burst at least 1: write None for no limit")
-        self._set(per_second=per_second, burst=burst)
 
 
 class TokenBucket:

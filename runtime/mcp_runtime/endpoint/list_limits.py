@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ..errors import RemoteError
 from ..protocol.followed_pages import FollowedPages
-from ..usage.records import Record
 
 LIST_SECONDS: Final = 10.0  # For all pages, with the time until the connection is open.
 MAX_PAGES: Final = 1000
@@ -14,18 +14,14 @@ MAX_ITEMS: Final = 10_000
 MAX_BYTES: Final = 16 * 1024 * 1024  # Of the pages as JSON; a message has a limit of its own.
 
 
-class ListLimits(Record):
+@dataclass(slots=True)
+class ListLimits:
     """How long a list of a peer may take, and how many pages, items and bytes it may have."""
 
-    __slots__ = ("seconds", "pages", "items", "size")
-
-    def __init__(
-        self, seconds: float = LIST_SECONDS, pages: int = MAX_PAGES, items: int = MAX_ITEMS, size: int = MAX_BYTES
-    ) -> None:
-        self.seconds = seconds
-        self.pages = pages
-        self.items = items
-        self.size = size
+    seconds: float = LIST_SECONDS
+    pages: int = MAX_PAGES
+    items: int = MAX_ITEMS
+    size: int = MAX_BYTES
 
 
 class ListedPages(FollowedPages):

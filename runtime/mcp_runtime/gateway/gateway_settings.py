@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +17,6 @@ from ..errors import LocalError
 from ..http.session_places import HTTP_CONNECTIONS, PROCESSES
 from ..protocol.models import is_object
 from ..usage.keywords import nearest
-from ..usage.records import Record
 
 _TARGET: Final = ("command", "args", "env", "cwd", "url", "headers", "type", "max_bytes")
 _LISTS: Final = ("allow", "deny")
@@ -30,29 +30,38 @@ _GATEWAY: Final = ("name", "audit", "lock", "health", "live", "ready", "metrics"
 _MAX_PREFIX: Final = 64
 
 
-class ToolChange(Record):
+@dataclass(init=False, slots=True)
+class ToolChange:
     """What a gateway changes of one tool: its name, its description, and arguments with fixed values."""
 
-    __slots__ = ("name", "description", "hidden", "arguments")
+    name: str | None
+    description: str | None
+    hidden: bool
+    arguments: dict[str, Any]
 
     def __init__(self, table: Mapping[str, Any]) -> None:
-        self.name: str | None = table.get("name")
-        self.description: str | None = table.get("description")
-        self.hidden: bool = table.get("hidden", False)
-        self.arguments: dict[str, Any] = dict(table.get("arguments", {}))
+        self.name = table.get("name")
+        self.description = table.get("description")
+        self.hidden = table.get("hidden", False)
+        self.arguments = dict(table.get("arguments", {}))
 
 
-class ExchangeSettings(Record):
+@dataclass(init=False, slots=True)
+class ExchangeSettings:
     """How a gateway gets tokens of users for a server: by a token exchange at this token endpoint, as this client."""
 
-    __slots__ = _EXCHANGE
+    token_endpoint: str
+    client_id: str
+    client_secret: str | None
+    audience: str | None
+    scope: str | None
 
     def __init__(self, table: Mapping[str, str]) -> None:
-        self.token_endpoint: str = table["token_endpoint"]
-        self.client_id: str = table["client_id"]
-        self.client_secret: str | None = table.get("client_secret")
-        self.audience: str | None = table.get("audience")
-        self.scope: str | None = table.get("scope")
+        self.token_endpoint = table["token_endpoint"]
+        self.client_id = table["client_id"]
+        self.client_secret = table.get("client_secret")
+        self.audience = table.get("audience")
+        self.scope = table.get("scope")
 
     def __repr__(self) -> str:
         return f"ExchangeSettings({self.token_endpoint!r})"  # Without the secret.
@@ -63,28 +72,41 @@ class ExchangeSettings(Record):
         return ExchangeSettings({name: entry_text(text, name) for name, text in table.items() if text is not None})
 
 
-class UpstreamSettings(Record):
+@dataclass(init=False, slots=True)
+class UpstreamSettings:
     """One server behind a gateway: how it is reached, and what clients may use of it."""
 
-    __slots__ = ("entry", "prefix", "allow", "deny", "rate", "timeout", "cache", "resources", "prompts", "tools",
-                 "exchange", "connections", "session_connections", "limits")  # fmt: skip
+    entry: dict[str, Any]
+    prefix: str
+    allow: list[str]
+    deny: list[str]
+    rate: float | None
+    timeout: float | None
+    cache: bool
+    resources: bool
+    prompts: bool
+    tools: dict[str, ToolChange]
+    exchange: ExchangeSettings | None
+    connections: int
+    session_connections: int
+    limits: ListLimits
 
     def __init__(self, name: str, table: Mapping[str, Any]) -> None:
         self.entry = {key: table[key] for key in _TARGET if key in table}
-        self.prefix: str = table.get("prefix", name)
-        self.allow: list[str] = table.get("allow", ["*"])
-        self.deny: list[str] = table.get("deny", [])
-        self.rate: float | None = table.get("rate")
-        self.timeout: float | None = table.get("timeout")
-        self.connections: int = table.get("connections", MAX_CONNECTIONS)
+        self.prefix = table.get("prefix", name)
+        self.allow = table.get("allow", ["*"])
+        self.deny = table.get("deny", [])
+        self.rate = table.get("rate")
+        self.timeout = table.get("timeout")
+        self.connections = table.get("connections", MAX_CONNECTIONS)
         default = PROCESSES if "command" in table else HTTP_CONNECTIONS
-        self.session_connections: int = table.get("session_connections", default)
+        self.session_connections = table.get("session_connections", default)
         self.limits = ListLimits(
             seconds=table.get("list_timeout", LIST_SECONDS), items=table.get("list_items", MAX_ITEMS)
         )
-        self.cache: bool = table.get("cache", False)
-        self.resources: bool = table.get("resources", True)
-        self.prompts: bool = table.get("prompts", True)
+        self.cache = table.get("cache", False)
+        self.resources = table.get("resources", True)
+        self.prompts = table.get("prompts", True)
         self.exchange = ExchangeSettings(table["exchange"]) if "exchange" in table else None
         self.tools = {tool: ToolChange(change) for tool, change in table.get("tools", {}).items()}
 
@@ -120,20 +142,29 @@ class UpstreamSettings(Record):
         return tool if self.outside(tool) == name and self.allows(tool) else None
 
 
-class GatewaySettings(Record):
+@dataclass(init=False, slots=True)
+class GatewaySettings:
     """The settings of a gateway. Paths are relative to the folder of its file."""
 
-    __slots__ = ("name", "audit", "lock", "health", "live", "ready", "metrics", "page", "upstreams")
+    name: str
+    audit: Path | None
+    lock: Path | None
+    health: str | None
+    live: str | None
+    ready: str | None
+    metrics: str | None
+    page: str | None
+    upstreams: dict[str, UpstreamSettings]
 
     def __init__(self, table: Mapping[str, Any], upstreams: Mapping[str, UpstreamSettings], folder: Path) -> None:
-        self.name: str = table.get("name", "gateway")
+        self.name = table.get("name", "gateway")
         self.audit = folder / table["audit"] if "audit" in table else None
         self.lock = folder / table["lock"] if "lock" in table else None
-        self.health: str | None = table.get("health")
-        self.live: str | None = table.get("live")
-        self.ready: str | None = table.get("ready")
-        self.metrics: str | None = table.get("metrics")
-        self.page: str | None = table.get("page")
+        self.health = table.get("health")
+        self.live = table.get("live")
+        self.ready = table.get("ready")
+        self.metrics = table.get("metrics")
+        self.page = table.get("page")
         self.upstreams = dict(upstreams)
 
 

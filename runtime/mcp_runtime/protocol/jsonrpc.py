@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic_core import SchemaSerializer, from_json, to_json
 
-from ..usage.records import Record
 from ..usage.unwritable import unwritable
 from .finite_numbers import DIGITS_AS_ZERO, MANY_DIGITS, is_finite, may_have_infinity, require_finite
 from .framing import OversizedMessage
@@ -37,71 +37,54 @@ _REQUEST: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:%b,
 _LAST_ID: Final = re.compile(rb",\s*%b\}\s*\Z" % _ID)
 
 
-class RequestMessage(Record):
+@dataclass(slots=True)
+class RequestMessage:
     """A request; `params` is an object, or None if it is absent or null."""
 
-    __slots__ = ("id", "method", "params")
-
-    def __init__(self, id: Id, method: str, params: Any = None) -> None:
-        self.id = id
-        self.method = method
-        self.params = params
+    id: Id
+    method: str
+    params: Any = None
 
 
-class NotificationMessage(Record):
+@dataclass(slots=True)
+class NotificationMessage:
     """A notification; `params` is an object, or None if it is absent or null."""
 
-    __slots__ = ("method", "params")
-
-    def __init__(self, method: str, params: Any = None) -> None:
-        self.method = method
-        self.params = params
+    method: str
+    params: Any = None
 
 
-class ResultMessage(Record):
+@dataclass(slots=True)
+class ResultMessage:
     """A response with a result."""
 
-    __slots__ = ("id", "result")
-
-    def __init__(self, id: Id, result: Any) -> None:
-        self.id = id
-        self.result = result
+    id: Id
+    result: Any
 
 
-class ErrorMessage(Record):
+@dataclass(slots=True)
+class ErrorMessage:
     """A response with an error; `id` is None if its sender could not read the id of the request."""
 
-    __slots__ = ("id", "code", "message", "data")
-
-    def __init__(self, id: Id | None, code: int, message: str, data: Any = None) -> None:
-        self.id = id
-        self.code = code
-        self.message = message
-        self.data = data
+    id: Id | None
+    code: int
+    message: str
+    data: Any = None
 
 
-class MalformedMessage(Record):
+@dataclass(slots=True)
+class MalformedMessage:
     """An invalid message. `id` is its id, None if it has no valid id.
 
     `is_response` is True if the message looks like a response: it then settles a pending request, and no error response
     is sent for it. It is None if the message could be either. `is_too_large` is True if the message exceeds a limit.
     """
 
-    __slots__ = ("code", "message", "id", "is_response", "is_too_large")
-
-    def __init__(
-        self,
-        code: int,
-        message: str,
-        id: Id | None = None,
-        is_response: bool | None = False,
-        is_too_large: bool = False,
-    ) -> None:
-        self.code = code
-        self.message = message
-        self.id = id
-        self.is_response = is_response
-        self.is_too_large = is_too_large
+    code: int
+    message: str
+    id: Id | None = None
+    is_response: bool | None = False
+    is_too_large: bool = False
 
 
 Message = RequestMessage | NotificationMessage | ResultMessage | ErrorMessage | MalformedMessage

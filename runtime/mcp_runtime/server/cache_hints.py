@@ -6,13 +6,13 @@ MCP specification, https://modelcontextprotocol.io/specification/draft/server/ut
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..endpoint.checks import Handler
 from ..errors import LocalError
 from ..protocol.revision import Request, Sent
 from ..usage.keywords import checked_fields
-from ..usage.records import FrozenRecord
 from ..usage.rules import instance
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ _MAX_TTL = 2**53 // 1000  # Seconds; more milliseconds are not an exact integer 
 
 
 @checked_fields(rules={"ttl": instance((int, float), "a number of seconds")})
-class CacheHint(FrozenRecord):
+@dataclass(frozen=True, slots=True)
+class CacheHint:
     """A cache hint: the time to live and the scope of a result in the caches of clients.
 
     See https://modelcontextprotocol.io/specification/draft/server/utilities/caching
@@ -34,17 +35,14 @@ class CacheHint(FrozenRecord):
     Raises LocalError for a negative or too large `ttl`, and for another `scope`.
     """
 
-    __slots__ = ("ttl", "scope")
-
     ttl: float
-    scope: Literal["private", "public"]
+    scope: Literal["private", "public"] = "private"
 
-    def __init__(self, ttl: float, scope: Literal["private", "public"] = "private") -> None:
-        if not 0 <= ttl <= _MAX_TTL:
-            raise LocalError(f"CacheHint(): ttl must be a number of seconds from 0; {ttl!r} is not")
-        if scope not in ("private", "public"):
-            raise LocalError(f"CacheHint(): scope must be 'private' or 'public'; {scope!r} is not")
-        self._set(ttl=ttl, scope=scope)
+    def __post_init__(self) -> None:
+        if not 0 <= self.ttl <= _MAX_TTL:
+            raise LocalError(f"CacheHint(): ttl must be a number of seconds from 0; {self.ttl!r} is not")
+        if self.scope not in ("private", "public"):
+            raise LocalError(f"CacheHint(): scope must be 'private' or 'public'; {self.scope!r} is not")
 
     def fields(self) -> dict[str, Any]:
         """Return the attributes of a result that carry this hint."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final, Protocol
 
 from ..errors import LocalError
 from ..usage.keywords import checked_fields
-from ..usage.records import FrozenRecord
 from ..usage.rules import FLAG, Rule, is_number
 
 _MIN_SECONDS = 0.001  # The wire format has whole milliseconds.
@@ -21,7 +21,8 @@ _FLAGS: Final = dict.fromkeys(("immediately", "required", "repeatable"), FLAG)
 
 
 @checked_fields(rules={"ttl": _NUMBER.or_none(), "poll_interval": _NUMBER, "retries": _TIMES, **_FLAGS})
-class TaskOptions(FrozenRecord):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOptions:
     """The options of calls that become tasks, on a server with the tasks extension.
 
     Args:
@@ -39,30 +40,17 @@ class TaskOptions(FrozenRecord):
     repeatable tasks need.
     """
 
-    __slots__ = ("ttl", "poll_interval", "immediately", "required", "repeatable", "retries")
+    ttl: float | None = 600.0
+    poll_interval: float = 1.0
+    immediately: bool = True
+    required: bool = False
+    repeatable: bool = False
+    retries: int = 0
 
-    ttl: float | None
-    poll_interval: float
-    immediately: bool
-    required: bool
-    repeatable: bool
-    retries: int
-
-    def __init__(
-        self,
-        *,
-        ttl: float | None = 600.0,
-        poll_interval: float = 1.0,
-        immediately: bool = True,
-        required: bool = False,
-        repeatable: bool = False,
-        retries: int = 0,
-    ) -> None:
-        if poll_interval < _MIN_SECONDS or (ttl is not None and ttl < _MIN_SECONDS):
+    def __post_init__(self) -> None:
+        if self.poll_interval < _MIN_SECONDS or (self.ttl is not None and self.ttl < _MIN_SECONDS):
             raise LocalError("the ttl and the poll_interval of a task are at least 0.001 seconds")
-        _check_repeatable(repeatable, retries, immediately)
-        moments = {"ttl": ttl, "poll_interval": poll_interval}
-        self._set(**moments, immediately=immediately, required=required, repeatable=repeatable, retries=retries)
+        _check_repeatable(self.repeatable, self.retries, self.immediately)
 
 
 def _check_repeatable(repeatable: bool, retries: int, immediately: bool) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from ...aio.fan_out import FanOut
 from ...http.session_places import HTTP_CONNECTIONS, PROCESSES, SessionPlaces
-from ...usage.records import Record
 from ..translation.losses import LossCounter
 from ..upstream.bridge_targets import Connector, Target
 from ..upstream.link import Link, LinkEvents
@@ -38,7 +38,8 @@ class SharedConnections(Protocol):
         ...
 
 
-class BridgeSettings(Record):
+@dataclass(slots=True)
+class BridgeSettings:
     """The settings of a bridge.
 
     `timeout` is the seconds that a call may take, None without limit. `shared` is the number of connections that
@@ -47,23 +48,12 @@ class BridgeSettings(Record):
     `session_connections` is the number of those that sessions have for themselves, None for the default of the target.
     """
 
-    __slots__ = ("timeout", "shared", "idle", "is_single", "connections", "session_connections")
-
-    def __init__(
-        self,
-        timeout: float | None = None,
-        shared: int = 0,
-        idle: float | None = None,
-        is_single: bool = False,
-        connections: int = MAX_LINKS,
-        session_connections: int | None = None,
-    ) -> None:
-        self.timeout = timeout
-        self.shared = shared
-        self.idle = idle
-        self.is_single = is_single
-        self.connections = connections
-        self.session_connections = session_connections
+    timeout: float | None = None
+    shared: int = 0
+    idle: float | None = None
+    is_single: bool = False
+    connections: int = MAX_LINKS
+    session_connections: int | None = None
 
 
 class BridgeState:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
-
-from ...usage.records import Record
 
 _log: Final = logging.getLogger(__name__)
 
@@ -21,13 +20,11 @@ class Loss(NamedTuple):
     value: Any
 
 
-class ConversionReport(Record):
+@dataclass(slots=True)
+class ConversionReport:
     """All losses of one or more conversions, in order."""
 
-    __slots__ = ("losses",)
-
-    def __init__(self, losses: list[Loss] | None = None) -> None:
-        self.losses: list[Loss] = [] if losses is None else losses
+    losses: list[Loss] = field(default_factory=list[Loss])
 
 
 def record_loss(report: ConversionReport | None, path: Path, rule: str, reason: str, value: Any) -> None:

@@ -139,7 +139,8 @@ def _large_parts(module: Any) -> None:
 
     from uvicorn.protocols.http.flow_control import FlowControl
 
-    module.SmallFlowControl, module.SmallPipeline = FlowControl, deque
+    module.SmallFlowControl = FlowControl
+    module.SmallPipeline = deque
 
 
 def _closed_endpoint(module: Any) -> None:
@@ -194,7 +195,8 @@ def _stays_own(module: Any) -> None:
         begin(self, *arguments)
         self._tasks = {}
 
-    module.RunningHandlers.remove, module.RunningHandlers.__init__ = remove_only, init
+    module.RunningHandlers.remove = remove_only
+    module.RunningHandlers.__init__ = init
 
 
 # ---- starts ----------------------------------------------------------------------------------------------------------

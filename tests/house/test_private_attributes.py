@@ -30,7 +30,7 @@ LEFT = {
     "codegen": 0,
     "generated": 0,
     "tests": 158,
-    "benchmarks": 2,
+    "benchmarks": 6,  # Of them 4 take a fast path away, to measure it.
     "examples": 0,
     "docs": 0,
     ".ci": 0,

@@ -7,7 +7,6 @@ been imported, before others import it from there: the program has the code that
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import runpy
 import sys
 from collections.abc import Callable, Sequence
@@ -174,6 +173,50 @@ def _awaiting(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _awaited_serve(module: Any) -> None:
+    """Await the handler of a stateless call in the task of its request, and watch for a disconnect without a task."""
+    m = module
+
+    async def serve(self: Any, post: Any) -> None:
+        message, head, auth, scope, receive, send = post
+        if self._dispatcher is None:
+            return await self._serve_after(self._start(), post)
+        if isinstance(message, m.RequestMessage) and message.method == self._tool_call:
+            if self._loop.time() > self._headers_expire:
+                return await self._serve_with_headers(self._dispatcher, post)
+            if self._paths and (error := self._check_parameter_headers(head.headers, message.params)) is not None:
+                return await m.send_error(send, error, message.id)
+        event, responder = self._connection.receive_message(message), self._responder_class(
+            self._connection, auth, scope
+        )
+        if not isinstance(event, m.RequestReceived):
+            return await self._handle_notification(event, responder, send)
+        if not head.accepts_json:
+            responder.open_stream()
+        if len(self._running) >= m._MAX_RUNNING and self._counts.is_full(responder.client_key()):
+            return await m.send_error(send, m._TOO_MANY, event.id)
+        m.CALLER.set(responder.client_key)
+        client = m.disconnection(receive)
+        client.add_done_callback(responder.client_disconnected)
+        self._counts.add(key := responder.client_key())
+        self._running[responder] = None
+        try:
+            outcome = await m.run_request_handler(self._connection, event, self._dispatcher.handle, responder)
+        finally:
+            client.remove_done_callback(responder.client_disconnected)
+            client.cancel()
+            self._counts.remove(key)
+            del self._running[responder]
+        body, code = outcome or m._NO_RESPONSE
+        if responder.stream is not None or body is None:
+            responder.reply(body, code)
+            return await self._send(responder, event.id, receive, send)
+        responder.is_done = True
+        await self._respond(body, code, responder.auth, send)
+
+    module.StatelessHandler.serve = serve
+
+
 def _own_handlers(module: Any) -> None:
     begin = module.Session.__init__
 
@@ -199,21 +242,6 @@ def _stays_own(module: Any) -> None:
     module.RunningHandlers.__init__ = init
 
 
-# ---- starts ----------------------------------------------------------------------------------------------------------
-
-
-def _dataclasses(module: Any) -> None:
-    """Generate the code of a dataclass with as many fields for each record; the record itself stays as it is."""
-
-    def generate(cls: type[Any], **named: Any) -> None:
-        names = {name: object for name in cls.__slots__}
-        dataclasses.dataclass(slots=True, frozen="Frozen" in str(cls.__mro__))(
-            type("X", (), {"__annotations__": names})
-        )
-
-    module.Record.__init_subclass__ = classmethod(generate)
-
-
 # ---- products --------------------------------------------------------------------------------------------------------
 
 
@@ -237,7 +265,8 @@ WITHOUT: Final[dict[str, Sequence[tuple[str, Change]]]] = {
     "-": (),
     "eager": ((f"{_R}aio.eager", _plain_tasks),),
     "inline": ((f"{_R}aio.eager", _plain_futures),),
-    "first-step": ((f"{_R}aio.eager", _no_first_step),),
+    "first-step": ((f"{_R}transports.http_server.stateless", _awaited_serve),),
+    "first-task": ((f"{_R}aio.eager", _no_first_step),),
     "waits": ((_RESULTS, _no_waits),),
     "sixteen": ((_RESULTS, replaced("_UNWATCHED", 0)),),
     "eventfd": ((_RESULTS, same("IdleThread", "new_idle_thread")),),
@@ -250,10 +279,8 @@ WITHOUT: Final[dict[str, Sequence[tuple[str, Change]]]] = {
     "answers": ((f"{_R}app.components.json_answers", _no_json_answers),),
     "scalars": ((f"{_R}app.introspection.scalars", replaced("scalars_schema", lambda *arguments: None)),),
     "whole": ((f"{_CONNECTIONS}whole_messages", _no_whole_messages),),
-    "held": (
-        (f"{_CONNECTIONS}whole_messages", _no_held_streams),
-        (f"{_CONNECTIONS}small_parts", _large_parts),
-    ),
+    "held": ((f"{_CONNECTIONS}whole_messages", _no_held_streams),),
+    "small-parts": ((f"{_CONNECTIONS}small_parts", _large_parts),),
     "heads": ((f"{_R}http.request_head", same("RequestHeadParser", "CachedRequestHeadParser")),),
     "shortcuts": (
         (f"{_R}transports.http_server.app", _closed_endpoint),
@@ -261,7 +288,6 @@ WITHOUT: Final[dict[str, Sequence[tuple[str, Change]]]] = {
         (f"{_R}transports.http_server.stateful", _awaited("StatefulHandler", "serve", "_respond")),
     ),
     "idle": ((f"{_R}session.session", _own_handlers), (f"{_R}session.running", _stays_own)),
-    "small-records": ((f"{_R}usage.records", _dataclasses),),
     "append": (
         (f"{_R}stores.sqlite_store", removed("SQLiteStore.append_at_once")),
         (f"{_R}stores.command_batches", replaced("fast_paths", SimpleNamespace(ENABLED=False))),

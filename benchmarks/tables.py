@@ -202,6 +202,35 @@ def stores() -> str:
 # ---- reliability -----------------------------------------------------------------------------------------------------
 
 
+def kills(is_chosen: Callable[[str], bool]) -> str:
+    """Return how many instants the rows of some stores have."""
+    rows = read("reliability.md", "Kills, restarts and cuts").rows
+    instants = [re.split("[: ]", row[2])[0] for row in rows if is_chosen(row[0])]
+    return f"{sum(map(number, instants)):,.0f}"
+
+
+def kills_of_tasks() -> str:
+    """Return how many instants repeatable tasks had."""
+    return f"{sum(int(row[2].partition(':')[0]) for row in read('reliability.md', 'Repeatable tasks').rows)}"
+
+
+def cuts(*stores: str) -> str:
+    """Return how many times streams of stores were cut."""
+    table = read("reliability.md", "Cuts")
+    return f"{sum(number(table.row(store)['cuts']) for store in stores):,.0f}"
+
+
+def soak(what: str) -> str:
+    """Return a number of the soak."""
+    return read("reliability.md", "Calls of the soak").row(what)["number"]
+
+
+def soak_growth() -> str:
+    """Return the growth of the memory of workers in a soak, in percent, since its first tenth."""
+    _, first, *_, last = read("reliability.md", "Soak").cells("MiB of the workers")
+    return f"{(number(last) / number(first) - 1) * 100:.1f}"
+
+
 def slow_readers() -> str:
     """Return the times of another client's calls."""
     table = read("slow_readers.md")
@@ -231,6 +260,8 @@ def slow_readers_load() -> str:
     return match[1]
 
 
+SOAK: Final = ("calls", "streams that were left", "sessions", "seconds")
+
 # By name: what comes to the places of this name.
 TEXTS: Final[Mapping[str, Callable[[], str]]] = {
     "readme": readme,
@@ -257,6 +288,14 @@ TEXTS: Final[Mapping[str, Callable[[], str]]] = {
     "session-objects": partial(copied, "reliability.md", "Objects of a session"),
     "soak": partial(copied, "reliability.md", "Soak"),
     "fuzz": partial(copied, "reliability.md", "Bytes of others"),
+    "kills-now": partial(kills, lambda store: store.endswith("as it is now")),
+    "kills-all": partial(kills, lambda store: "losses" not in store and "same seeds" not in store),
+    "kills-of-tasks-instants": kills_of_tasks,
+    "cuts": partial(cuts, "SQLite", "Redis"),
+    "cuts-sqlite": partial(cuts, "SQLite"),
+    "cuts-redis": partial(cuts, "Redis"),
+    **{f"soak-{what.split()[0]}": partial(soak, what) for what in SOAK},
+    "soak-growth": soak_growth,
     "slow-readers": slow_readers,
     "slow-readers-calls": slow_readers_calls,
     "slow-readers-cells": partial(slow_readers_result, "all {} cells"),

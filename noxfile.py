@@ -227,7 +227,11 @@ def attacks(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure imports, models and calls beside other implementations; `-- NAME` chooses one, which takes 4 minutes."""
+    """Measure imports, models and calls beside other implementations; `-- NAME` chooses one, which takes 4 minutes.
+
+    The tables of README and docs/ get the results.
+    """
     for name in session.posargs or BENCHMARKS:
         seconds = [] if "/" in name else ["--seconds", "220"]
         session.run(sys.executable, f"benchmarks/{name}.py", *seconds, external=True)
+    session.run(sys.executable, "benchmarks/tables.py", external=True)

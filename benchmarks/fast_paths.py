@@ -14,11 +14,13 @@ from __future__ import annotations
 import argparse
 import compileall
 import json
+import math
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from measures.fast_path_forms import FORMS, Figures, Form, bridge, client, memory, sqlite
@@ -31,7 +33,7 @@ RESULTS = Path(__file__).resolve().parent / "results" / "fast_paths.md"
 SAMPLES = ROOT / "build" / "fast_paths.json"
 ENOUGH = 0.15  # The gain that keeps a fast path,
 LEAST = 0.10  # and what each run has to show of it.
-EXACT = ("CPU", "bytes")  # What other programs on the machine do not change.
+EXACT = (", CPU", "bytes")  # What other programs on the machine do not change.
 
 Run = Sequence[tuple[Figures, Figures]]  # The figures of turns, with a path and without it.
 Samples = dict[str, list[Run]]  # By path.
@@ -99,17 +101,20 @@ def compare(python: Path, path: FastPath, turns: int) -> Iterator[tuple[Figures,
 def gains_by_run(runs: Sequence[Run]) -> dict[str, list[float]]:
     """Return by figure how much more it is without a path, in percent, in each run.
 
-    Of a run, processor time is the median of the ratios of turns. Time is the ratio of the lower quartiles, because
-    what other programs take from a turn only adds to it.
+    Of a run, processor time is the median of the ratios of two turns in a row, which begin with different servers: the
+    first one of a turn may be the slower one. Time is the ratio of the lower quartiles, because what other programs
+    take from a turn only adds to it.
     """
     by_run: dict[str, list[float]] = {}
     for turns in runs:
         for figure in dict.fromkeys(name for on, _ in turns for name in on):
             pairs = [(on[figure], off[figure]) for on, off in turns if figure in on]
-            ratio = statistics.median(off / on for on, off in pairs)
-            if not figure.endswith(EXACT):
-                on, off = (statistics.quantiles(each, n=4, method="inclusive")[0] for each in zip(*pairs, strict=True))
-                ratio = off / on
+            if figure.endswith(EXACT):
+                ratios = [off / on for on, off in pairs]
+                ratio = statistics.median(math.sqrt(first * second) for first, second in pairwise(ratios))
+            else:
+                lower = [statistics.quantiles(each, n=4, method="inclusive")[0] for each in zip(*pairs, strict=True)]
+                ratio = lower[1] / lower[0]
             by_run.setdefault(figure, []).append((ratio - 1) * 100)
     return by_run
 
@@ -125,7 +130,8 @@ def largest(runs: Sequence[Run]) -> tuple[str, float, bool]:
     A gain counts if each run has most of it: in one run, equal servers differ by as much.
     """
     by_run = gains_by_run(runs)
-    figures = [figure for figure, values in by_run.items() if min(values) >= LEAST * 100] or [*by_run]
+    counting = [figure for figure, values in by_run.items() if min(values) >= LEAST * 100]
+    figures = counting or [figure for figure in by_run if figure.endswith(EXACT)]
     figure = max(figures, key=lambda name: statistics.median(by_run[name]))
     gain = statistics.median(by_run[figure])
     return figure, gain, gain >= ENOUGH * 100 and min(by_run[figure]) >= LEAST * 100
@@ -148,7 +154,8 @@ def verdicts(names: Sequence[str], samples: Samples) -> list[list[str]]:
     rows: list[list[str]] = []
     for name in names:
         figure, gain, is_enough = largest(samples[name])
-        rows.append([PATHS[name].title, f"{gain:+.0f} %", figure, "keep" if is_enough else "delete"])
+        verdict = "" if name == "none" else "keep" if is_enough else "delete"
+        rows.append([PATHS[name].title, f"{gain:+.0f} %", figure, verdict])
     return rows
 
 

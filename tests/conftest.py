@@ -8,6 +8,7 @@ import inspect
 import os
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,10 @@ else:
     hypothesis.settings.register_profile("any machine", deadline=None)
     hypothesis.settings.load_profile("any machine")
 
+# What a module with a test for several revisions contains.
+MATRICES = ("revision", "REVISIONS", "among(", "HANDSHAKE", "protocol_version")
 # What a module with a long test contains: the mark, or a name of another module by which its tests get the mark.
-MARKS_OF_LONG_TESTS = ("long", "FEW_HOMES", "client_of")
+MARKS_OF_LONG_TESTS = ("long", "FEW_HOMES", "client_of", *MATRICES)
 DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no marker gives it more.
 
 
@@ -43,8 +46,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Leave out modules without a long test with `-m long`: to collect them takes half of the time."""
     if config.option.markexpr != "long" or not collection_path.match("test_*.py"):
         return None
-    text = collection_path.read_text(encoding="utf-8")
-    return None if any(word in text for word in MARKS_OF_LONG_TESTS) else True
+    return None if has_long_tests(collection_path) else True
+
+
+@cache
+def has_long_tests(path: Path) -> bool:
+    """Return whether a module contains what gives a test the mark."""
+    text = path.read_text(encoding="utf-8")
+    return any(word in text for word in MARKS_OF_LONG_TESTS)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -82,6 +91,31 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     """A module that needs an optional package is skipped where that is not installed."""
     module: pytest.Module = SkippedModule.from_parent(parent, path=module_path)
     return module
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the revisions between to the long run, where a test runs with earlier and later ones as well."""
+    matrices: dict[tuple[Path, str], list[pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and _revisions_of(item) and has_long_tests(item.path):
+            matrices.setdefault((item.path, item.originalname), []).append(item)
+    for tests in matrices.values():
+        by_argument: dict[str, set[str]] = {}
+        for test in tests:
+            for name, revision in _revisions_of(test).items():
+                by_argument.setdefault(name, set()).add(revision)
+        kept = {name: {min(revisions), max(revisions)} for name, revisions in by_argument.items()}
+        between = [test for test in tests if any(id not in kept[name] for name, id in _revisions_of(test).items())]
+        for test in between if len(between) < len(tests) else ():
+            test.add_marker(pytest.mark.long)
+
+
+def _revisions_of(test: pytest.Function) -> dict[str, str]:
+    """Return the parameters of a test that are revisions: an id, or an object with one."""
+    params = test.callspec.params if hasattr(test, "callspec") else {}
+    ids = {name: getattr(param, "id", param) for name, param in params.items()}
+    return {name: id for name, id in ids.items() if isinstance(id, str) and id in REVISIONS}
 
 
 @pytest.hookimpl(wrapper=True)

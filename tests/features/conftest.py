@@ -13,17 +13,34 @@ _IN_MEMORY = {
 
 
 _CUSTOM = ("unix", "websocket")
+_OLDEST = str(endpoints.HANDSHAKE[0])
+_NEWEST = {str(endpoints.HANDSHAKE[-1]), str(endpoints.STATELESS[-1])}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the transports of users with the newest version of each lifecycle: they know nothing of versions."""
-    newest = {str(endpoints.HANDSHAKE[-1]), str(endpoints.STATELESS[-1])}
+    """Run each version in memory, and each transport with the versions that it differs in.
+
+    The transports of users know nothing of versions. Over HTTP the oldest version and the newest of each lifecycle
+    differ; what a test has for the versions between alone runs as well.
+    """
+    revisions: dict[tuple[str, str], set[str]] = {}
+    for item in items:
+        if (found := _transport_and_version(item)) is not None:
+            revisions.setdefault((item.nodeid.partition("[")[0], found[0]), set()).add(found[1])
 
     def is_superfluous(item: pytest.Item) -> bool:
-        params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        return params.get("over") in _CUSTOM and "rev" in params and str(params["rev"]) not in newest
+        if (found := _transport_and_version(item)) is None or found[0] == "memory":
+            return False
+        kept = _NEWEST if found[0] in _CUSTOM else {_OLDEST, *_NEWEST}
+        others = revisions[item.nodeid.partition("[")[0], found[0]]
+        return found[1] not in kept and (found[0] in _CUSTOM or not kept.isdisjoint(others))
 
     items[:] = [item for item in items if not is_superfluous(item)]
+
+
+def _transport_and_version(item: pytest.Item) -> tuple[str, str] | None:
+    params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return (params["over"], str(params["rev"])) if {"over", "rev"} <= params.keys() else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -31,8 +48,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     test = metafunc.function
     if "client_of" in test.__code__.co_names and test.__name__ not in _IN_MEMORY:
         metafunc.fixturenames.append("over")
-        custom = [pytest.param(kind, marks=pytest.mark.long) for kind in _CUSTOM]
-        metafunc.parametrize("over", ["memory", "http", "socket", *custom], indirect=True)
+        with_a_listener = [pytest.param(kind, marks=pytest.mark.long) for kind in ("socket", *_CUSTOM)]
+        metafunc.parametrize("over", ["memory", "http", *with_a_listener], indirect=True)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import httpx2
 import pytest
+from support.matrices import long_after
 from support.servers.apis import app_of, document
 
 from mcp_generated import App, LocalError
@@ -43,6 +44,13 @@ PLACES: list[tuple[str, dict[str, Any]]] = [
     *(("header", style) for style in ({}, {"explode": True})),
     *(("cookie", style) for style in COOKIES),
 ]
+
+
+def is_repeated(place: tuple[str, dict[str, Any]]) -> bool:
+    """Return whether an earlier place has the same location."""
+    return next(other for other in PLACES if other[0] == place[0]) is not place
+
+
 BOTH = {"path": [{}, {"x-multi-segment": True}, {"x-encoded-slash": True}]}
 
 
@@ -89,7 +97,7 @@ def operation(location: str, more: dict[str, Any]) -> tuple[dict[str, Any], str]
 
 
 @pytest.mark.advisory("CVE-2026-32871")
-@pytest.mark.parametrize(("location", "style"), PLACES)
+@pytest.mark.parametrize(("location", "style"), long_after(4, sorted(PLACES, key=is_repeated)))
 async def test_no_argument_changes_another_part_of_a_request(location: str, style: dict[str, Any], api: Any) -> None:
     base, heads = api
     in_head = location in ("header", "cookie")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from support.matrices import long_after
 from support.schemas.drafts import NEWEST, TEXT, Types, draft, message, record, ref, require
 
 from mcp_codegen.errors import CodegenError
@@ -245,7 +246,7 @@ STOPPING: dict[str, tuple[Change, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("state", TALKING)
+@pytest.mark.parametrize("state", long_after(6, TALKING))
 def test_a_state_is_derived(state: str) -> None:
     change, base = TALKING[state]
     schemas = draft(change, base)

@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any, Final
 
 import pytest
+from support.matrices import long_after
 
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.importer.normalize import normalize
@@ -90,7 +91,7 @@ def read_with_limit(text: str, limit: int) -> None:
         sys.setprofile(None)
 
 
-@pytest.mark.parametrize("size", [200, 2_000])
+@pytest.mark.parametrize("size", long_after(1, [200, 2_000]))
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_cost_of_a_text_is_bounded_by_its_size(shape: str, size: int) -> None:
     text = SHAPES[shape](size)

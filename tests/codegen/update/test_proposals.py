@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from support.matrices import long_after
 from support.project import ROOT
 from support.schemas.draft_files import draft_files
 from support.schemas.drafts import NEWEST
@@ -69,7 +70,7 @@ def findings_of(folder: Path, schemas: SchemaCatalog) -> list[Finding]:
     return list(converse_in_pairs(schemas, folder, "bindings", True, transports=["memory"], only=DRAFT))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", long_after(2, NAMES))
 def test_a_proposal_converses_with_every_older_revision(name: str, tmp_path: Path) -> None:
     assert findings_of(tmp_path, schemas_with(tmp_path, PROPOSALS[name])) == []
 

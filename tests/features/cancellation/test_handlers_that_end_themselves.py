@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, client_of, server_of
+from support.matrices import long_after
 from support.processes import exit_code_within
 
 from mcp_generated import App, Depends, connect
@@ -226,7 +227,7 @@ def environment(fast: bool) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MCP_FAST_PATHS": "1" if fast else "0"}
 
 
-@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize("fast", long_after(1, [True, False]))
 @pytest.mark.parametrize("id", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("tool", ["threaded", "looped", "waiting"])
 @pytest.mark.parametrize("kind", ["exit", "interrupt"])

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from support.endpoints import Wire, hello
 from support.http.in_process import asking
+from support.matrices import long_after
 from support.schemas.draft_packages import Types, draft_package
 from support.schemas.drafts import TEXT
 
@@ -147,7 +148,7 @@ async def connected(over: str, server: Any, program: tuple[str, ...], package: M
             yield wire
 
 
-CONNECTIONS = pytest.mark.parametrize("over", ["memory", "stdio", "bridge"])
+CONNECTIONS = pytest.mark.parametrize("over", long_after(1, ["memory", "stdio", "bridge"]))
 
 
 @CONNECTIONS

@@ -23,7 +23,13 @@ SUITE_SERVER = str(ROOT / "tests" / "conformance" / "server.py")
 SMALL_SERVER = str(ROOT / "tests" / "conformance" / "small_server.py")
 TRANSPORTS = {"stdio": "", "http": "/mcp", "sse": "/sse"}
 CASES = [
-    pytest.param(transport, rev, scenario, id=f"{transport}-{rev}-{scenario.__name__}")
+    pytest.param(
+        transport,
+        rev,
+        scenario,
+        id=f"{transport}-{rev}-{scenario.__name__}",
+        marks=() if transport == "stdio" or rev is HANDSHAKE[-1] else pytest.mark.long,
+    )
     for transport in TRANSPORTS
     for rev in HANDSHAKE
     for scenario, since in SCENARIOS.items()

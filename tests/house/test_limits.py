@@ -63,4 +63,9 @@ def test_long_tests_get_their_mark_in_their_module_or_by_a_listed_name() -> None
     """tests/conftest.py leaves out other modules with `-m long`: a name that gives the mark has to stand there."""
     paths = [path for path in python_files("tests") if not path.name.startswith("test_")]
     marking = {relative(path) for path in paths if "mark.long" in path.read_text(encoding="utf-8")}
-    assert marking == {"tests/support/stores/homes.py", "tests/features/conftest.py", "tests/conftest.py"}
+    assert marking == {
+        "tests/support/stores/homes.py",
+        "tests/features/conftest.py",
+        "tests/conftest.py",
+        "tests/support/matrices.py",
+    }

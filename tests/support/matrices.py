@@ -9,9 +9,13 @@ import pytest
 
 
 def long_after(count: int, cases: Iterable[Any]) -> list[Any]:
-    """Return the cases for `parametrize`, of which all after the first ones have the mark `long`."""
-    return [case if number < count else _long(case) for number, case in enumerate(cases)]
+    """Return the cases for `parametrize`, all after the first ones marked `long`.
+
+    A case that is a tuple has a value for each argument.
+    """
+    return [_case(case, number < count) for number, case in enumerate(cases)]
 
 
-def _long(case: Any) -> Any:
-    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.long)
+def _case(case: Any, by_default: bool) -> Any:
+    values = case if isinstance(case, tuple) else (case,)
+    return pytest.param(*values, marks=() if by_default else pytest.mark.long)

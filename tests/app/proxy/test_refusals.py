@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, server_of, since
+from support.matrices import long_after
 
 from mcp_generated import App, Context, Gateway
 from mcp_runtime.errors import JSONRPCError, RemoteJSONRPCError
@@ -156,7 +157,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("answer", ["refuse", None])
+@pytest.mark.parametrize("answer", long_after(1, ["refuse", None]))
 @pytest.mark.parametrize("what", HANDLERS)
 @among(since("2025-06-18"))
 async def test_through_a_gateway(rev: Rev, what: str, answer: str | None, tmp_path: Path) -> None:

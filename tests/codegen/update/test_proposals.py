@@ -75,13 +75,14 @@ def test_a_proposal_converses_with_every_older_revision(name: str, tmp_path: Pat
     assert findings_of(tmp_path, schemas_with(tmp_path, PROPOSALS[name])) == []
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if PROPOSALS[name].sentence])
+@pytest.mark.parametrize("name", long_after(1, [name for name in NAMES if PROPOSALS[name].sentence]))
 def test_a_proposal_without_its_row_stops_with_the_sentence_that_says_what_to_write(name: str, tmp_path: Path) -> None:
     findings = findings_of(tmp_path, schemas_with(tmp_path, PROPOSALS[name], rows=False))
     assert any(PROPOSALS[name].sentence in finding.text for finding in findings), findings
     assert all(len(finding.text) <= 500 for finding in findings)
 
 
+@pytest.mark.long
 def test_all_proposals_in_one_draft_converse_with_every_older_revision(tmp_path: Path) -> None:
     assert findings_of(tmp_path, schemas_with(tmp_path, *PROPOSALS.values())) == []
 

@@ -248,7 +248,7 @@ async def test_a_server_over_stdio_answers_before_it_ends(
                 await client.call_tool("fine", options=OPTIONS)
 
 
-@pytest.mark.parametrize("tool", ["threaded", "looped", "waiting"])
+@pytest.mark.parametrize("tool", long_after(1, ["threaded", "looped", "waiting"]))
 @pytest.mark.parametrize("id", ["2025-11-25", "2026-07-28"])
 def test_a_server_over_http_answers_before_it_ends(tmp_path: Path, tool: str, id: str) -> None:
     (tmp_path / "server.py").write_text(PROGRAM + "app.run('http', port=0)\n")

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from support.endpoints import HANDSHAKE, STATELESS, among, server_of
 from support.http.in_process import asking
 from support.http.raw_server import Got, Raw, Write, discover, reply, result, serving, text, text_result
+from support.matrices import long_after
 from support.project import SERVERS
 
 from mcp_codegen.cli.main import main
@@ -163,7 +164,7 @@ async def test_a_function_that_lists_what_its_app_has_gets_an_error(
 COMMANDS = [("inspect",), ("lock", "--output", "{}", "--from"), ("tools", "--output", "{}", "--from")]
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+@pytest.mark.parametrize("words", long_after(1, [(words,) for words in COMMANDS]), ids=lambda words: words[0])
 @wrong
 def test_a_command_that_lists_a_server_names_what_does_not_end(
     words: tuple[str, ...], wrong: str, tmp_path: Path

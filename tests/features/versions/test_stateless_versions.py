@@ -257,7 +257,7 @@ SERVED = [[RELEASE], [DRAFT], [LATER], [RELEASE, DRAFT], [OLD], [OLD, RELEASE], 
 
 
 @pytest.mark.parametrize("served", SERVED, ids=",".join)
-@pytest.mark.parametrize("over", ["memory", "stdio", "http"])
+@pytest.mark.parametrize("over", long_after(1, ["memory", "stdio", "http"]))
 @pytest.mark.parametrize("own", ["v2026_07_28", "vdraft", "vdraft_2"])
 async def test_a_client_speaks_the_newest_version_of_both(
     own: str, over: str, served: list[str], server: Any, program: tuple[str, ...], package: ModuleType

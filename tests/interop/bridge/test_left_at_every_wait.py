@@ -16,6 +16,7 @@ import pytest
 from support.cancelled_steps import MANY, PATIENCE, CancelledAt, cancel_this_task
 from support.endpoints import HANDSHAKE, STATELESS, Rev, among
 from support.http.asgi_client import Web
+from support.matrices import long_after
 from support.project import ROOT
 
 from mcp_generated import App, Gateway
@@ -26,7 +27,7 @@ from mcp_runtime.transports.http_server.app import MCPASGIApp
 
 ECHO = [sys.executable, str(ROOT / "examples/echo/server.py"), "stdio"]
 KINDS = pytest.mark.parametrize("kind", ["server", "bridge", "bridge with shared connections", "gateway"])
-WAYS = pytest.mark.parametrize("way", ["cancelled", "disconnected"])
+WAYS = pytest.mark.parametrize("way", long_after(1, ["cancelled", "disconnected"]))
 
 
 def application(kind: str) -> Any:

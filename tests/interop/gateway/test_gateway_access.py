@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.endpoints import ALL_REVISIONS, Rev, Wire, among, wire_to
+from support.matrices import long_after
 from support.project import SERVERS
 
 from mcp_generated import Gateway
@@ -106,7 +107,7 @@ RULES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 
 @among(ALL_REVISIONS)
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("prefix", ["web", ""])
+@pytest.mark.parametrize("prefix", long_after(1, ["web", ""]))
 async def test_no_message_about_what_is_closed_reaches_a_server(
     rev: Rev, rule: str, prefix: str, tmp_path: Path
 ) -> None:

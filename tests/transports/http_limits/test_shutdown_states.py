@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import support.http.blocked_server
 from support.endpoints import STATELESS
+from support.matrices import long_after
 from support.processes import exit_code_within
 
 SERVER = Path(support.http.blocked_server.__file__)
@@ -64,7 +65,7 @@ def wait_until_asleep(pid: int) -> None:
         assert time.monotonic() < until, "the event loop is not blocked"
 
 
-@SIGNALS
+@pytest.mark.parametrize("number", long_after(1, [signal.SIGTERM, signal.SIGINT]), ids=["SIGTERM", "SIGINT"])
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_server_ends_soon_while_a_tool_runs(tool: str, number: signal.Signals) -> None:
     with server() as (process, port), socket.create_connection(("127.0.0.1", port)) as connection:

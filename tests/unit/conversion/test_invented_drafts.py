@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 from support.conversions import Messages, Pair, chain_in, drafted
+from support.matrices import long_after
 from support.project import ROOT
 from support.schemas.drafts import NEWEST, TEXT, Types, draft, record, ref, require
 
@@ -202,7 +203,7 @@ def outcomes(pair: Pair, count: int) -> dict[str, int]:
     return met
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", long_after(10, CHANGES))
 def test_messages_of_a_draft_and_of_the_revision_before_it_become_valid_or_are_refused(name: str) -> None:
     catalog = draft(CHANGES[name])
     sides = drafted(catalog, NEWEST), drafted(catalog)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.clock import MovableClock
+from support.matrices import long_after
 from support.stores.conversations import KINDS, Kind, Servers, Talk, open_session
 from support.stores.homes import FEW_HOMES, place_of
 from support.stores.passing import Passing
@@ -63,7 +64,7 @@ async def conversed(talk: Talk, passing: Passing, kind: Kind, event: Any) -> Non
     await kind.finish(talk, state)
 
 
-@each_kind
+@pytest.mark.parametrize("kind", long_after(4, [(kind,) for kind in KINDS]), ids=[kind.name for kind in KINDS])
 async def test_a_message_arrives_after_a_pause_of_everything(
     kind: Kind, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,7 +95,7 @@ async def test_a_message_arrives_after_a_quiet_time(
 
 
 @each_kind
-@pytest.mark.parametrize("loss", ["all", "the last"])
+@pytest.mark.parametrize("loss", long_after(1, ["all", "the last"]))
 async def test_a_message_arrives_after_a_loss(
     kind: Kind, loss: str, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -95,10 +95,6 @@ def _plain_pool(module: Any) -> None:
     module.WorkerThreads.run = run
 
 
-def _no_selector(module: Any) -> None:
-    module._new_event_loop = lambda threaded: (asyncio.new_event_loop(), None)
-
-
 # ---- messages --------------------------------------------------------------------------------------------------------
 
 
@@ -144,18 +140,16 @@ def _large_parts(module: Any) -> None:
 
 def _closed_endpoint(module: Any) -> None:
     """Authenticate each request; look up the kinds of requests in their class; await at each level."""
-    app, kinds, post = (
-        module.MCPASGIApp,
-        import_module(f"{_R}http.server_rules").RequestKind,
-        module.MCPASGIApp._handle_post,
-    )
+    kinds = import_module(f"{_R}http.server_rules").RequestKind
+    post = module.MCPASGIApp._handle_post
 
     async def handle_post(self: Any, message: Any) -> None:
         assert kinds.SESSION is not kinds.STATELESS
         await post(self, message)
 
-    app._is_open = property(lambda self: False, lambda self, is_open: None)
-    app._handle_post = handle_post
+    closed = property(lambda self: False, lambda self, is_open: None)
+    for name, value in (("_is_open", closed), ("_handle_post", handle_post)):
+        setattr(module.MCPASGIApp, name, value)
 
 
 def _awaited(kind: str, *names: str) -> Change:
@@ -273,7 +267,12 @@ WITHOUT: Final[dict[str, Sequence[tuple[str, Change]]]] = {
     "batches": ((_RESULTS, replaced("_BATCH", 0)),),
     "pool": ((f"{_R}aio.workers.threads", _plain_pool),),
     "reading": ((f"{_R}transports.stdio.pipes", removed("PipeTransport.read_in_thread")),),
-    "selector": ((f"{_R}transports.stdio.server", _no_selector),),
+    "selector": (
+        (
+            f"{_R}transports.stdio.server",
+            replaced("_new_event_loop", lambda threaded: (asyncio.new_event_loop(), None)),
+        ),
+    ),
     "polling": ((f"{_R}aio.fast_paths", replaced("BUSY_POLL", False)),),
     "records": ((f"{_R}protocol.wire.core_records", _models),),
     "answers": ((f"{_R}app.components.json_answers", _no_json_answers),),

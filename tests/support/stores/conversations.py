@@ -158,13 +158,15 @@ class Talk:
 
 
 class Kind(NamedTuple):
-    """A kind of message, the version of its client, and whether what it is about goes on after a loss."""
+    """A kind of message, the version of its client, whether a worker waits a while until another has read it before it
+    is accepted, and whether other workers are told of it."""
 
     name: str
     rev: Rev
     begin: Callable[[Talk], Awaitable[Any]]
     finish: Callable[[Talk, Any], Awaitable[None]]
-    goes_on: bool = True
+    waits_for_reader: bool = False
+    is_told: bool = True
 
 
 async def asked(talk: Talk, tool: str) -> Answer:
@@ -282,6 +284,7 @@ async def quiet_level(talk: Talk) -> None:
 
 
 async def speaks_quietly(talk: Talk, _: None) -> None:
+    talk.has_sent()
     speaking = talk.call("speak", at=1)
     await within(speaking.whole())
     assert [message["params"]["data"] for message in speaking.json_messages[:-1]] == ["a problem"]
@@ -377,11 +380,11 @@ KINDS = (
     Kind("list_changed", NEWEST, listening, gets_changes),
     Kind("updated", NEWEST, subscribed, gets_updates),
     Kind("subscriptions/listen", STATELESS_REV, subscription, gets_changes),
-    Kind("log level", NEWEST, quiet_level, speaks_quietly),
+    Kind("log level", NEWEST, quiet_level, speaks_quietly, is_told=False),
     Kind("DELETE", NEWEST, both_workers_have_it, delete),
-    Kind("input response of a task", STATELESS_REV, task_that_asks, answer_task),
+    Kind("input response of a task", STATELESS_REV, task_that_asks, answer_task, waits_for_reader=True),
     Kind("cancellation of a task", STATELESS_REV, lambda talk: task(talk, "long"), cancel_task),
-    Kind("post of HTTP+SSE", OLDEST, legacy_stream, legacy_call),
+    Kind("post of HTTP+SSE", OLDEST, legacy_stream, legacy_call, waits_for_reader=True),
 )
 
 

@@ -18,8 +18,10 @@ from typing import Final
 from .errors import OutputError
 
 Files = Mapping[Path, str]
-_USER: Final = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#'"]*@""")
-_QUERY: Final = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*://[^\s?#'"]*)([?#][^\s'"]*)""")
+# Each begins at the last letter of a scheme and ends before the next URL: the text of a server may be long, and a
+# search that begins at each of its characters and reads to its end would take the square of its length.
+_USER: Final = re.compile(r"""([A-Za-z0-9+.-]://)[^\s/?#'"]*@""")
+_QUERY: Final = re.compile(r"""([A-Za-z0-9+.-]://(?:(?!://)[^\s?#'"])*)([?#][^\s'"]*)""")
 _KEY: Final = re.compile(r"key|token|secret|pass|pwd|auth|sig|cred|jwt|session|code|api", re.IGNORECASE)
 _MAX_BACKUPS: Final = 99
 _NEW_FILE: Final = (

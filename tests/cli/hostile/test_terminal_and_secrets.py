@@ -104,7 +104,7 @@ def test_what_a_server_says_in_an_error_is_printable(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for child in (Child(stderr=EVIL), Child(stderr="x" * 10_000 + EVIL), Child([EVIL]), Child({"tools": [{EVIL: 1}]})):
+    for child in (Child(stderr=EVIL), Child(stderr="x" * 100_000 + EVIL), Child([EVIL]), Child({"tools": [{EVIL: 1}]})):
         done = run(*COMMANDS[name], child=child, monkeypatch=monkeypatch)
         shown = STYLE.sub("", done.output)
         assert [char for char in shown if not char.isprintable() and char != "\n"] == []

@@ -42,20 +42,20 @@ def generate(
     """Return the text of each file by path. Nothing is written.
 
     `progress` is called with the id of each revision once its types are rendered. The index of the output folder names
-    the revisions generated now and those that exist there already. `helper` writes the declarations of all types, and
-    this process all else.
+    the revisions generated now and those that exist there already. `helper` writes the declarations of all types and
+    formats half of the modules, and this process does all else.
     """
     chosen = _checked(schemas, revisions)
     packages = _packages(schemas, templates, output, chosen)
     waits: Iterator[None] = repeat(None)
     if helper is not None:
         waits = written_ahead([(package.revision, package.own) for package in packages.values()], templates, helper)
-    files = format_modules(_other_modules(schemas, templates, output, chosen, packages))
+    files = _other_modules(schemas, templates, output, chosen, packages)
     for (folder, package), _ in zip(packages.items(), waits, strict=False):
-        files |= format_modules(tidy_modules(_types(folder, package), output))
+        files |= tidy_modules(_types(folder, package), output)
         if isinstance(package, RevisionPackage):
             progress(package.revision.id)
-    return dict(sorted(files.items()))
+    return dict(sorted(format_modules(files, helper).items()))
 
 
 def module_texts(

@@ -1,4 +1,4 @@
-"""A second process of the generator: it gets tasks as JSON on its standard input, and prints an answer to each."""
+"""A second process of the generator: it gets tasks as JSON on its standard input, and answers each in a line."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from queue import SimpleQueue
 from typing import IO, Any, Self
 
 
 class HelperProcess:
-    """Runs a module that does tasks while this process does something else. It starts with the first task, or before.
+    """Runs Python with some words, such as `-m MODULE`, to do tasks while this process does something else.
 
-    At the end of its block the process has ended.
+    It starts with the first task, or before, and answers the tasks in their order. At the end of its block the process
+    has ended.
     """
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, *words: str) -> None:
+        self._words = words
         self._process: subprocess.Popen[bytes] | None = None
-        self._command = [sys.executable, "-P", "-m", module]
-        self._sender: threading.Thread | None = None
+        # Pipes hold 64 KiB: threads write and read, so that neither process waits for the other.
+        self._tasks: SimpleQueue[bytes | None] = SimpleQueue()  # None is the end.
+        self._answers: SimpleQueue[bytes] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
         return self
@@ -31,42 +36,54 @@ class HelperProcess:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            if self._sender is not None:
-                self._sender.join()
-            assert self._process.stdin is not None and self._process.stdout is not None
-            with suppress(OSError):
-                self._process.stdin.close()
-            self._process.stdout.close()
+            self._tasks.put(None)
+            for thread in self._threads:
+                thread.join()
 
-    def start(self) -> None:
-        """Start the process, which imports what it needs. Where it cannot start, this process does everything."""
+    def start(self, *arguments: str) -> None:
+        """Start the process, with arguments. Where it cannot start, this process does everything."""
+        command = [sys.executable, "-P", *self._words, *arguments]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUTF8": "1"}
         pipe = subprocess.PIPE
         with suppress(OSError):
             self._process = subprocess.Popen(
-                self._command, env=environment, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
+                command, env=environment, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
             )
+            self._threads = [
+                threading.Thread(target=self._write, args=(self._process.stdin,), name="tasks"),
+                threading.Thread(target=self._read, args=(self._process.stdout,), name="answers"),
+            ]
+            for thread in self._threads:
+                thread.start()
 
-    def send(self, tasks: Sequence[dict[str, Any]]) -> None:
-        """Send all tasks. Without tasks no process is started."""
+    def send(self, kind: str, tasks: Sequence[object]) -> None:
+        """Send tasks of a kind. Without tasks no process is started."""
         if tasks and self._process is None:
             self.start()
-        if tasks and self._process is not None:  # A pipe is too small for the tasks.
-            self._sender = threading.Thread(target=self._write, args=(self._process.stdin, tasks), name="tasks")
-            self._sender.start()
+        for task in tasks:
+            self._tasks.put(json.dumps([kind, task]).encode() + b"\n")
 
-    @staticmethod
-    def _write(pipe: IO[bytes], tasks: Sequence[dict[str, Any]]) -> None:
+    def _write(self, pipe: IO[bytes]) -> None:
         with suppress(OSError), pipe:  # The process may have ended.
-            pipe.write(json.dumps(tasks).encode())
+            while (line := self._tasks.get()) is not None:
+                pipe.write(line)
+                pipe.flush()
+
+    def _read(self, pipe: IO[bytes]) -> None:
+        with pipe:
+            for line in pipe:
+                self._answers.put(line)
+        self._answers.put(b"")  # The process has ended.
 
     def answer(self) -> Any:
         """Return the answer to the next task, or None if there is no process or it has failed."""
         if self._process is None:
             return None
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        return json.loads(line) if line.endswith(b"\n") else None
+        line = self._answers.get()
+        if not line.endswith(b"\n"):
+            self._answers.put(b"")  # Nor will there be another answer.
+            return None
+        return json.loads(line)
 
 
 @contextmanager
@@ -81,11 +98,12 @@ def without_collection() -> Generator[None]:
             gc.enable()
 
 
-def answer_parent(work: Callable[[dict[str, Any]], object]) -> None:
-    """Do the tasks on the standard input, and print the answer to each in a line."""
+def answer_parent(work: Mapping[str, Callable[[Any], object]]) -> None:
+    """Do the tasks on the standard input by their kinds, and print the answer to each in a line."""
     with without_collection():
-        for task in json.loads(sys.stdin.buffer.read()):
-            sys.stdout.buffer.write(json.dumps(work(task)).encode() + b"\n")
+        for line in sys.stdin.buffer:
+            kind, task = json.loads(line)
+            sys.stdout.buffer.write(json.dumps(work[kind](task)).encode() + b"\n")
             sys.stdout.buffer.flush()
 
 

@@ -12,7 +12,7 @@ from support.source_tree import ROOT, python_files, relative, syntax_tree
 
 # What is generated is here for the templates.
 FOLDERS = ("runtime", "codegen", "generated", "extras", "tests", "benchmarks", "examples", "docs", ".ci")
-LEFT = {"codegen": 16}  # To be 0.
+LEFT = {"codegen": 15}  # To be 0.
 
 
 def packed(tree: ast.AST) -> Iterator[int]:

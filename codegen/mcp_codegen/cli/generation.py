@@ -99,10 +99,10 @@ def _render(schemas: SchemaCatalog, overrides: Path | None, output: Path, chosen
 
 def _rendered(schemas: SchemaCatalog, templates: Templates, output: Path, ids: list[str]) -> str:
     """Return the files as JSON, by their paths in the folder."""
-    with HelperProcess("mcp_codegen.render.written_modules") as process:
+    with HelperProcess("-m", "mcp_codegen.render.helper") as process:
         helper = process if processors() > 1 else None
         if helper is not None and is_empty("types"):
-            helper.start()  # Both processes import what they need.
+            helper.start("declarations")  # Both processes import what they need.
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -135,7 +135,7 @@ def written_ahead(
         task = _Masks(revision, templates, own).task(present)
         tasks.append(None if task is None else (task, is_cached("types", task.parts())))
         present |= set(task.digests.values()) if task is not None else set()
-    helper.send([item[0].task for item in tasks if item is not None and not item[1]])
+    helper.send("declarations", [item[0].task for item in tasks if item is not None and not item[1]])
     return _stored(tasks, helper)
 
 

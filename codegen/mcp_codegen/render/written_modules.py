@@ -1,4 +1,4 @@
-"""Modules that datamodel-code-generator writes, also as a program that writes them for another process."""
+"""Modules that datamodel-code-generator writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from datamodel_code_generator.enums import AllOfClassHierarchy, DataModelType, T
 from datamodel_code_generator.format import PythonVersion
 
 from ..errors import CodegenError
-from ..helper_process import answer_parent
 
 
 def written_module(task: dict[str, Any]) -> str:
@@ -63,7 +62,7 @@ def _module_text(task: dict[str, Any]) -> object:
     )
 
 
-def _import_all() -> None:
+def import_all() -> None:
     """Let datamodel-code-generator import what it needs, which it does when it is first used."""
     generate(
         {"type": "object"},
@@ -71,8 +70,3 @@ def _import_all() -> None:
         output_model_type=DataModelType.PydanticV2BaseModel,
         formatters=[],
     )
-
-
-if __name__ == "__main__":
-    _import_all()  # Before the tasks come.
-    answer_parent(written_module)

@@ -27,9 +27,16 @@ PROGRAM = (
 WRITER = """
 import itertools, sys
 from mcp_codegen.helper_process import answer_parent
-from mcp_codegen.render.written_modules import written_module
+from mcp_codegen.render.helper import WORK
 number = itertools.count()
-answer_parent(lambda task: sys.exit(1) if next(number) >= {} else written_module(task))
+def ending(work):
+    return lambda task: sys.exit(1) if next(number) >= {} else work(task)
+answer_parent({{kind: ending(work) for kind, work in WORK.items()}})
+"""
+PRINTING = """
+import sys
+from mcp_codegen.helper_process import answer_parent
+answer_parent({"same": str, "words": lambda task: sys.argv})
 """
 PLACES: list[tuple[dict[str, str], list[str]]] = [
     ({"PYTHONHASHSEED": "1", "LC_ALL": "C", "PYTHONUTF8": "0", "TZ": "Asia/Kathmandu"}, ["-m", "mcp_codegen"]),
@@ -103,8 +110,7 @@ def test_what_a_second_process_does_not_write_is_written_here(
 
     monkeypatch.setattr(declarations, "_written", counted)
     schemas, done = SchemaCatalog(data_path("schema")), list[str]()
-    with HelperProcess("mcp_codegen.render.written_modules") as helper:
-        monkeypatch.setattr(helper, "_command", [sys.executable, "-P", "-c", WRITER.format(answers)])
+    with HelperProcess("-c", WRITER.format(answers)) as helper:
         files = generate(schemas, (data_path("templates"),), tmp_path, REVISIONS, done.append, helper=helper)
     assert written == list(REVISIONS)[answers:] and done == list(REVISIONS)
     assert list(files) == sorted(files)
@@ -117,39 +123,53 @@ def test_what_a_second_process_does_not_write_is_written_here(
 
 
 @pytest.mark.parametrize(
-    "command", ["raise SystemExit(3)", "import sys; sys.stdin.read(); sys.exit('no')", "print('1', end='')"]
+    "program", ["raise SystemExit(3)", "import sys; sys.stdin.readline(); sys.exit('no')", "print('1', end='')"]
 )
-def test_a_second_process_that_fails_has_no_answer(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    helper = HelperProcess("a")
-    monkeypatch.setattr(helper, "_command", [sys.executable, "-c", command])
-    with helper:
-        helper.send([{"revisions": ["a" * 1_000_000]}])
-        assert helper.answer() is None
+def test_a_second_process_that_fails_has_no_answer(program: str) -> None:
+    with HelperProcess("-c", program) as helper:
+        helper.send("format", ["a" * 1_000_000])
+        assert [helper.answer(), helper.answer()] == [None, None]
 
 
 def test_a_second_process_that_cannot_start_has_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    helper = HelperProcess("a")
-    monkeypatch.setattr(helper, "_command", ["/nonexistent/python"])
-    with helper:
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    with HelperProcess("-c", "") as helper:
         helper.start()
-        helper.send([{}])
+        helper.send("format", ["a"])
         assert helper.answer() is None
 
 
 def test_without_tasks_no_second_process_is_started() -> None:
-    with HelperProcess("a") as helper:
-        helper.send([])
-        assert helper._process is None and helper.answer() is None
+    with HelperProcess("-c", PRINTING) as helper:
+        helper.send("format", [])
+        assert helper.answer() is None
+
+
+def test_a_second_process_answers_tasks_of_several_kinds_that_are_larger_than_a_pipe() -> None:
+    """Both processes write more than a pipe holds before either reads."""
+    texts = [letter * 300_000 for letter in "abc"]
+    with HelperProcess("-c", PRINTING) as helper:
+        helper.start("argument")
+        helper.send("same", texts)
+        helper.send("words", [{}])
+        assert [helper.answer() for _ in texts] == texts
+        assert helper.answer() == ["-c", "argument"]
 
 
 @pytest.mark.parametrize("tasks", [[], [{}], [{"a": "a" * 1_000_000}]], ids=["none", "one", "a long one"])
 def test_an_error_while_a_second_process_works_ends_it(
     tasks: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    helper = HelperProcess("a")
-    monkeypatch.setattr(helper, "_command", [sys.executable, "-c", "import time; time.sleep(60)"])
-    with pytest.raises(KeyError), helper:
+    started: list[Any] = []
+    original = subprocess.Popen
+
+    def start(*arguments: Any, **keywords: Any) -> Any:
+        started.append(original(*arguments, **keywords))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(KeyError), HelperProcess("-c", "import time; time.sleep(60)") as helper:
         helper.start()
-        helper.send(tasks)
+        helper.send("format", tasks)
         raise KeyError
-    assert helper._process is not None and helper._process.poll() is not None
+    assert [process.returncode is not None for process in started] == [True]

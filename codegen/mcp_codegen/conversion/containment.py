@@ -16,7 +16,8 @@ class Containment:
     """The comparison of the types of two revisions."""
 
     def __init__(self, source: Shapes, target: Shapes) -> None:
-        self._source, self._target = source, target
+        self._source = source
+        self._target = target
 
     def holds(self, source: Type, target: Type, assumed: _Pairs = frozenset()) -> bool:
         """Return True if every value of the one type is a value of the other."""

@@ -19,7 +19,8 @@ class Renames:
     """The rows of [[rename]] between two revisions, in this direction. A row that is applied is marked as used."""
 
     def __init__(self, source: Shapes, target: Shapes, rows: Conversions) -> None:
-        self._source, self._target = source.revision, target.revision
+        self._source = source.revision
+        self._target = target.revision
         self._rows = rows
         self._containment = Containment(source, target)
 

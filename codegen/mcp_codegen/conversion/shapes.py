@@ -56,7 +56,8 @@ class Shapes:
             return self._shape(type)
         if type.name in self._open:
             return None
-        outer, self._open = self._open, (*self._open, type.name)
+        outer = self._open
+        self._open = (*outer, type.name)
         shape = self._shape(type)
         self._open = outer
         return shape
@@ -87,7 +88,8 @@ class Shapes:
         key = f"{self.revision.id}/{name}"
         if key not in self.records:
             self.records[key] = {}
-            outer, self._open = self._open, ()
+            outer = self._open
+            self._open = ()
             definition = self.object(Ref(name))
             fields = definition.fields if definition is not None else ()
             self.records[key] = {

@@ -74,10 +74,12 @@ def _rules(older: Revision, newer: Revision, conversions: Conversions) -> list[d
 
 class _Names:
     def __init__(self, older: Revision, newer: Revision, conversions: Conversions) -> None:
-        shapes = Shapes(older, {}), Shapes(newer, {})
-        self._older, self._newer = older, newer
-        self._forth, self._back = Containment(*shapes), Containment(*shapes[::-1])
-        self._rows = Renames(*shapes, with_renames(conversions, ()))
+        old, new = Shapes(older, {}), Shapes(newer, {})
+        self._older = older
+        self._newer = newer
+        self._forth = Containment(old, new)
+        self._back = Containment(new, old)
+        self._rows = Renames(old, new, with_renames(conversions, ()))
         self._types = renamed_types(older, newer)
 
     def known(self) -> Iterator[Rename]:

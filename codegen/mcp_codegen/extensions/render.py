@@ -16,8 +16,10 @@ class ExtensionPackage:
     """The files of an extension by name, not formatted. An extension without messages has types only."""
 
     def __init__(self, mounted: MountedExtension, sha256: str, templates: Templates) -> None:
-        self.revision, self.own = mounted.revision, mounted.added_types
-        self._mounted, self._sha256 = mounted, sha256
+        self.revision = mounted.revision
+        self.own = mounted.added_types
+        self._mounted = mounted
+        self._sha256 = sha256
         module = f"__name__.rpartition({'.extensions.'!r})[0] + {f'.{mounted.base.module}.methods'!r}"
         base_methods = {row.method for row in mounted.base.methods}
         new = frozenset(row.method for row in mounted.revision.methods) - base_methods

@@ -61,7 +61,8 @@ class _Reader:
     """The entries of the table by the names of their types."""
 
     def __init__(self, revision: Revision) -> None:
-        self._revision, self._types = revision, revision.types
+        self._revision = revision
+        self._types = revision.types
         self._classes: dict[str, type] = {}
         self.entries: dict[str, Any] = {}  # None for a type that is left out.
         self._open: list[str] = []  # The types whose forms are being made.

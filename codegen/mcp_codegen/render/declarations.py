@@ -67,7 +67,8 @@ class _Masks:
     """Types of a revision as datamodel-code-generator gets them: those that are declared, and those they refer to."""
 
     def __init__(self, revision: Revision, templates: Templates, own: Collection[str] | None) -> None:
-        self._revision, self._own = revision, own
+        self._revision = revision
+        self._own = own
         self._folder = next(folder / "types" for folder in templates if (folder / "types").is_dir())
         self._types: dict[str, _Masked] = {}
         chosen = (definition for definition in revision.types.values() if own is None or definition.name in own)

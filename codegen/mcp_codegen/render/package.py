@@ -69,7 +69,8 @@ class RevisionPackage:
         own: frozenset[str] | None = None,
         added: frozenset[str] = frozenset(),
     ) -> None:
-        self.revision, self.own = revision, own
+        self.revision = revision
+        self.own = own
         self._templates = templates
         self._context = _context(revision, module, own, added)
 

@@ -34,7 +34,8 @@ class LastFailure(logging.Handler):
         self.text = short(record.exc_info[1]) if record.exc_info and record.exc_info[1] else record.getMessage()
 
     def take(self) -> str:
-        text, self.text = self.text, ""
+        text = self.text
+        self.text = ""
         return " ".join(text.split())[:LENGTH]
 
 

@@ -94,7 +94,9 @@ class _Preparation:
     def __init__(
         self, snapshot: Snapshot, settings: UpdateSettings, folder: Path, progress: Callable[[str], None]
     ) -> None:
-        self._snapshot, self._settings, self._progress = snapshot, settings, progress
+        self._snapshot = snapshot
+        self._settings = settings
+        self._progress = progress
         self._here = SchemaCatalog(settings.root)
         self._root = folder / "schema"
         shutil.copytree(settings.root, self._root)

@@ -21,7 +21,8 @@ class FileWatcher:
 
     def changes(self) -> list[Path]:
         """Return the files that were written, added or removed since the last call, in order."""
-        before, self._state = self._state, self._read()
+        before = self._state
+        self._state = self._read()
         return sorted({path for path, _ in before.items() ^ self._state.items()})
 
     def _read(self) -> dict[Path, tuple[int, int]]:

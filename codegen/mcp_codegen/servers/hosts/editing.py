@@ -28,7 +28,8 @@ class HostFile:
         """Read the file. Raises OutputError if it is a link, or if a folder of it in a project is: a repository of
         others could choose what is written with them."""
         refuse_links(path, *([] if project is None else folders_between(project, path)))
-        self.host, self.path = host, path
+        self.host = host
+        self.path = path
         self._is_yaml = path.suffix in (".yaml", ".yml")
         self.text = _read(path)
         self.servers = self._servers()

@@ -26,9 +26,8 @@ from measures.rounds import TABLE, write_results
 from support.schemas.narrowings import SchemaWriter
 
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.servers.changes import ContractChange
 from mcp_codegen.servers.compare import compare
-from mcp_codegen.servers.contract import Contract
+from mcp_codegen.servers.contract import Contract, ContractChange
 from mcp_codegen.servers.probe import ServerTarget, probe
 
 RESULTS: Final = TABLE.with_name("locks.md")

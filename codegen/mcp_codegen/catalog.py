@@ -14,19 +14,15 @@ from typing import Final
 from .conversion.derive import derive_step
 from .conversion.rules import Conversions, read_conversions
 from .conversion.steps import Step
-from .errors import CodegenError, OverlayError, SchemaError
-from .importer.pins import Pins, digest, read_pins
-from .importer.schema_references import Schema
-from .json_types import is_object
-from .model.docs import Docs, read_docs
-from .model.error_codes import derive_error_codes
+from .errors import CodegenError, OverlayError, SchemaError, is_object
+from .importer.references import Schema
 from .model.ir import Revision
 from .model.known_names import other_names
-from .model.lifecycle import check_http, derive_http, derive_lifecycle, has_batches, has_null_ids
-from .model.message_tags import read_message_tags
-from .model.methods import derive_methods
-from .model.overlay import Overlay, read_overlay
+from .model.lifecycle import check_http, derive_error_codes, derive_http, derive_lifecycle, has_batches, has_null_ids
+from .model.methods import derive_methods, read_message_tags
+from .model.overlay import Docs, Overlay, read_docs, read_overlay
 from .model.types import NamedTypes, read_types
+from .paths import Pins, digest, read_pins
 
 # The folder of the revisions that were imported with findings: nothing is generated for them.
 UNCLEAR: Final = "unclear"

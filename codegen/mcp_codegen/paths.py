@@ -1,4 +1,4 @@
-"""The paths of schema/, templates/ and the runtime.
+"""The paths of schema/, templates/ and the runtime, and the pins of a revision in schema/.
 
 In a checkout they are at the top of the repository. In an installed wheel, schema/ and templates/ are inside this
 package, and the runtime is the sibling package.
@@ -6,14 +6,16 @@ package, and the runtime is the sibling package.
 
 from __future__ import annotations
 
+import hashlib
 import keyword
 import sys
 import tomllib
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from .errors import CodegenError
+from .errors import CodegenError, SchemaError
 
 # Folders of templates: a file in an earlier folder overrides the file of that name in a later one.
 Templates = tuple[Path, ...]
@@ -89,3 +91,55 @@ def package_folder(folder: Path) -> Path:
             "such as --output mcp_bindings"
         )
     return folder
+
+
+# pins.toml of a revision: the official files that the normalized schema was made from, and the revision that it
+# follows.
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """The pins of one revision. `sha256` has one digest for each official file, by file name. `follows` is empty for
+    the oldest revision. `like` is the revision whose overlay rows apply too, for a draft that was made from it."""
+
+    revision: str
+    follows: str
+    source: str
+    commit: str
+    sha256: dict[str, str]
+    like: str = ""
+
+    def text(self) -> str:
+        """Return the text of the file, as `import` writes it."""
+        lines = [
+            f"# The sources of the normalized schema of {self.revision}. Written by `mcp-codegen import`; do not edit.",
+            f'revision = "{self.revision}"',
+            f'follows = "{self.follows}"',
+            f'source = "{self.source}"',
+            f'commit = "{self.commit}"',
+            *([f'like = "{self.like}"'] if self.like else []),
+            "",
+            "[sha256]",
+            *(f'"{name}" = "{digest}"' for name, digest in self.sha256.items()),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def read_pins(path: Path) -> Pins:
+    """Return the pins in a file; raise SchemaError if it is not one."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        pins = Pins(**table)
+    except (OSError, ValueError, TypeError) as error:
+        raise SchemaError(f"{path}: cannot be read as pins: {error}; import the revision again") from error
+    if pins.revision != path.parent.name:
+        raise SchemaError(
+            f"{path}: pins revision {pins.revision!r}, but is in the folder {path.parent.name!r}; move it or "
+            "import the revision again"
+        )
+    return pins
+
+
+def digest(data: bytes) -> str:
+    """Return the sha256 of a file, in hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()

@@ -124,7 +124,7 @@ def test_an_output_that_cannot_be_written_leaves_nothing_behind(
     result = run("--revision", "2025-03-26", "--output", blocked / "deeper")
     assert result.exit_code == 2 and "cannot be written" in result.output and result.output.count("\n") == 1
     # The last file cannot be written, because a folder is in its place: nothing that came before it stays.
-    monkeypatch.setattr("mcp_codegen.swap.changed_files", list)
+    monkeypatch.setattr("mcp_codegen.output.changed_files", list)
     (tmp_path / "out" / "py.typed").mkdir(parents=True)
     result = run("--revision", "2025-03-26", "--output", tmp_path / "out")
     assert result.exit_code == 2 and "nothing was changed" in result.output

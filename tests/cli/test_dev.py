@@ -13,7 +13,7 @@ import pytest
 from support.cli.commands import LIMIT, command_line, listening, mcp_codegen
 from support.processes import free_port
 
-from mcp_codegen.cli.apps.file_watcher import FileWatcher
+from mcp_codegen.cli.apps.running import FileWatcher
 from mcp_generated import MCPError, connect
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM for a process")

@@ -16,7 +16,7 @@ from support.cli.commands import INSTALLED, LIMIT, command_line, listening, mcp_
 from support.peers import node_peer
 from support.processes import free_port
 
-from mcp_codegen.servers.identity import server_identity
+from mcp_codegen.servers.contract import server_identity
 from mcp_generated import connect
 
 SERVER = '''

@@ -18,11 +18,8 @@ from support.schemas.awkward import awkward_tools
 
 from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.servers.canonical import digest
-from mcp_codegen.servers.changes import RULES, SEVERITIES, ContractChange
 from mcp_codegen.servers.compare import compare
-from mcp_codegen.servers.contract import read_contract
-from mcp_codegen.servers.lock import lock_text, read_lock
+from mcp_codegen.servers.contract import RULES, SEVERITIES, ContractChange, digest, lock_text, read_contract, read_lock
 
 Json = dict[str, Any]
 

@@ -12,7 +12,7 @@ from jsonschema import Draft7Validator, Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
 from support.project import OFFICIAL, ROOT, needs_official, official, package
 
-from mcp_codegen.testkit.instances import InstanceGenerator, Json
+from mcp_codegen.testkit.messages import InstanceGenerator, Json
 from mcp_runtime.protocol.models import validator
 
 MUTATIONS = 6_500

@@ -18,7 +18,7 @@ FORMATTED = 'class A:\n    x = "a"\n\n\ndef f(b):\n    return b\n'
 # As many modules as two processes format, with comments that take no time.
 COMMENT = "# A comment.\n"
 MANY = {Path(f"{number}.py"): f"{UNFORMATTED}\n\n# {number}\n{COMMENT * (500 * number)}" for number in range(1, 10)}
-HELPER = ("-m", "mcp_codegen.render.helper")
+HELPER = ("-m", "mcp_codegen.render.written_modules")
 MARKING = """
 from mcp_codegen.helper_process import answer_parent
 answer_parent({"format": lambda text: "marked"})

@@ -12,9 +12,9 @@ import pytest
 from support.ratchets import assert_keeps, assert_only_falls
 from support.source_tree import python_files, relative, syntax_tree
 
-# To be 110 files and 12,000 code lines in the core of the runtime, 330 files with all products, and 110 in codegen.
-MAX_FILES = {"runtime": 595, "codegen": 190}
-MAX_CODE_LINES = {"runtime": 49_500, "codegen": 16_000}
+# To be 110 files and 12,000 code lines in the core of the runtime, and 330 files with all products.
+MAX_FILES = {"runtime": 595, "codegen": 110}
+MAX_CODE_LINES = {"runtime": 49_500, "codegen": 15_500}
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750
 

@@ -17,7 +17,7 @@ import jsonschema
 
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.model.ir import Method, Revision
-from mcp_codegen.testkit.instances import InstanceGenerator
+from mcp_codegen.testkit.messages import InstanceGenerator
 from mcp_runtime.errors import ConversionError
 from mcp_runtime.versions.conversion import Chain, ConversionReport, chain_of
 from mcp_runtime.versions.conversion.operations import Operations

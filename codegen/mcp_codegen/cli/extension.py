@@ -10,16 +10,14 @@ from typing import Final
 import click
 
 from ..catalog import SchemaCatalog
-from ..errors import CodegenError, SchemaError
+from ..errors import CodegenError, SchemaError, is_object
 from ..extensions.catalog import mount_on_base, read_extension_schema
 from ..extensions.manifest import Manifest, read_manifest
 from ..extensions.mount import MountedExtension
 from ..importer.official import differences
-from ..importer.pins import digest
-from ..importer.schema_references import Schema
-from ..json_types import is_object
-from ..output import plain
-from ..swap import write_folder
+from ..importer.references import Schema
+from ..output import plain, write_folder
+from ..paths import digest
 from .options import DIFFERENT, open_schemas, report_errors, schema_option
 
 _FROM: Final = click.Path(path_type=Path, exists=True)
@@ -143,7 +141,7 @@ def _normalized(path: Path, manifest: Manifest, schemas: SchemaCatalog) -> Schem
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".ts":
-            from ..extensions.importer import extension_schema  # Imports tree-sitter.
+            from ..extensions.schemas import extension_schema  # Imports tree-sitter.
 
             return extension_schema(text, manifest.name)
         published = json.loads(text)
@@ -151,7 +149,7 @@ def _normalized(path: Path, manifest: Manifest, schemas: SchemaCatalog) -> Schem
         raise SchemaError(f"{path}: cannot be read as the schema of an extension: {error}") from error
     if not is_object(published):
         raise SchemaError(f"{path}: must be a JSON object, not {type(published).__name__}")
-    from ..extensions.dereference import dereferenced_schema
+    from ..extensions.schemas import dereferenced_schema
 
     return dereferenced_schema(published, manifest.name, schemas.normalized(manifest.base)[0])
 

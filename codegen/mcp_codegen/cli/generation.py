@@ -15,10 +15,9 @@ from ..catalog import SchemaCatalog
 from ..errors import CodegenError
 from ..helper_process import HelperProcess, processors, without_collection
 from ..model.ir import module_name
-from ..output import compare_files
+from ..output import compare_files, write_folder
 from ..paths import Templates, default_output, package_folder, template_folders
 from ..render.standalone import with_runtime
-from ..swap import write_folder
 from .options import DIFFERENT, open_schemas
 
 
@@ -99,7 +98,7 @@ def _render(schemas: SchemaCatalog, overrides: Path | None, output: Path, chosen
 
 def _rendered(schemas: SchemaCatalog, templates: Templates, output: Path, ids: list[str]) -> str:
     """Return the files as JSON, by their paths in the folder."""
-    with HelperProcess("-m", "mcp_codegen.render.helper") as process:
+    with HelperProcess("-m", "mcp_codegen.render.written_modules") as process:
         helper = process if processors() > 1 else None
         if helper is not None and is_empty("types"):
             helper.start("declarations")  # Both processes import what they need.

@@ -2,40 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Final
 
 import click
 
 from ..errors import CodegenError
-from .lazy_group import LazyGroup
 from .options import FOLDER, report_errors, schema_option
+
+# A group of commands that imports a command when it is used, so that starting one does not load the others.
+
+
+class LazyGroup(click.Group):
+    """A click group with a table: the name of a command, and `module:attribute` of its object."""
+
+    def __init__(self, *args: Any, table: Mapping[str, str], **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*self._table, *super().list_commands(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._table:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = self._table[cmd_name].partition(":")
+        command: object = getattr(import_module(module, __package__), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
 
 _COMMANDS: Final = {
     "list": ".schemas:list_revisions",
     "import": ".importing:import_schema",
-    "update": ".updating:update",
+    "update": ".importing:update",
     "verify": ".schemas:verify",
     "extension": ".extension:extension",
-    "diff": ".diff:diff",
-    "clarity": ".clarity:clarity",
-    "ir": ".ir:ir",
-    "protocol": ".protocols.generating:protocol",
-    "plugin": ".protocols.plugin:plugin",
-    "explore": ".explore:explore",
+    "diff": ".reports:diff",
+    "clarity": ".schemas:clarity",
+    "ir": ".protocols:ir",
+    "protocol": ".protocols:protocol",
+    "plugin": ".protocols:plugin",
+    "explore": ".reports:explore",
     "tools": ".servers:tools",
     "generate-cli": ".servers:generate_cli",
     "lock": ".servers:lock",
     "check": ".servers:check",
-    "config": ".apps.host_config:config",
-    "inspect": ".apps.inspect:inspect",
-    "run": ".apps.run:run",
-    "bridge": ".apps.bridge:bridge",
-    "gateway": ".apps.gateway:gateway",
-    "dev": ".apps.develop:develop",
-    "call": ".apps.call:call",
-    "install": ".apps.install:install",
-    "uninstall": ".apps.install:uninstall",
-    "discover": ".apps.discover:discover",
+    "config": ".apps.hosts:config",
+    "inspect": ".apps.calls:inspect",
+    "run": ".apps.running:run",
+    "bridge": ".apps.relays:bridge",
+    "gateway": ".apps.relays:gateway",
+    "dev": ".apps.running:develop",
+    "call": ".apps.calls:call",
+    "install": ".apps.hosts:install",
+    "uninstall": ".apps.hosts:uninstall",
+    "discover": ".apps.hosts:discover",
     "create": ".apps.create:create",
     "vectors": ".testkit:vectors",
     "mock": ".testkit:mock",

@@ -1,4 +1,4 @@
-"""The commands `list` and `verify`."""
+"""The commands `list`, `verify` and `clarity`: the revisions in a folder of schemas."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.table import Table
 
 from ..model.ir import Object, Revision
 from ..output import plain
+from ..reports.clarity import as_json, as_markdown, as_text, clarity_report
 from .options import DIFFERENT, from_option, open_schemas, report_errors, schema_option
 
 
@@ -85,4 +86,25 @@ def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> Non
         for line in lines:
             click.echo(f"  {plain(line)}")
     if changed:
+        raise SystemExit(DIFFERENT)
+
+
+@click.command("clarity")
+@click.option("--revision", "revisions", multiple=True, metavar="R", help="Report on this revision. Default: all.")
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text")
+@schema_option
+@report_errors
+def clarity(revisions: tuple[str, ...], form: str, schema: Path | None) -> None:
+    """Report what the schemas leave unclear. Exit code 1 if something cannot be derived because of it."""
+    schemas = open_schemas(schema)
+    catalogs = {revision: schemas.with_unclear(revision) for revision in revisions or (*schemas.pins, *schemas.unclear)}
+    reports = [clarity_report(catalog, catalog.require_revision(revision)) for revision, catalog in catalogs.items()]
+    match form:
+        case "markdown":
+            click.echo(as_markdown(reports), nl=False)
+        case "json":
+            click.echo(as_json(reports), nl=False)
+        case _:
+            click.echo("".join(as_text(report) for report in reports), nl=False)
+    if any(report.findings for report in reports):
         raise SystemExit(DIFFERENT)

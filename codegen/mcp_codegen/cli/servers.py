@@ -11,11 +11,9 @@ import click
 from ..errors import CodegenError
 from ..output import has_secrets, write_files
 from ..paths import template_folders
-from ..servers.changes import SEVERITIES, ContractSeverity
-from ..servers.contract import Contract
+from ..servers.contract import SEVERITIES, Contract, ContractSeverity
 from ..servers.probe import ServerTarget, probe
-from .options import DIFFERENT, FILE, FOLDER, report_errors
-from .server_options import with_target
+from .options import DIFFERENT, FILE, FOLDER, report_errors, with_target
 
 _LOCK: Final = "mcp-lock.json"
 
@@ -57,7 +55,7 @@ def generate_cli(target: ServerTarget, timeout: float, output: Path | None, over
 
     The values of variables and headers are not written: set the variables, and pass --header to the program.
     """
-    from ..servers.tool_command import tool_command  # Imports black.
+    from ..servers.wrappers import tool_command  # Imports black.
 
     if target.saved is not None:
         raise CodegenError(f"{target}: is a saved list, which cannot be called; pass a Python file, a URL or a command")
@@ -81,7 +79,7 @@ def generate_cli(target: ServerTarget, timeout: float, output: Path | None, over
 @report_errors
 def lock(target: ServerTarget, timeout: float, output: Path) -> None:
     """Record the contract of a server, with a hash for each tool, prompt and resource template."""
-    from ..servers.lock import lock_text
+    from ..servers.contract import lock_text
 
     contract = probe(target, timeout)
     changed = write_files({output: lock_text(contract)})
@@ -113,7 +111,7 @@ def check(
     Exit code 0: no change of that severity; 1: there is one; 2: they cannot be compared.
     """
     from ..servers.compare import compare
-    from ..servers.lock import read_lock
+    from ..servers.contract import read_lock
     from ..servers.report import REPORTS
 
     before = read_lock(locked)

@@ -43,7 +43,7 @@ _timeout_option = click.option(
 @report_errors
 def vectors(revision: str, seed: int, count: int, output: str | Path | None, schema: Path | None) -> None:
     """Write valid and invalid instances of every message of a revision, each with its verdict, as JSON."""
-    from ..testkit.vectors import vectors as generate_vectors
+    from ..testkit.messages import vectors as generate_vectors
 
     schemas = open_schemas(schema)
     document = generate_vectors(schemas.revision(revision), schemas.normalized(revision)[0], seed, count)

@@ -25,8 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ..errors import OverlayError
-from ..json_types import is_list, is_object
+from ..errors import OverlayError, is_list, is_object
 
 _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "rename": ("type", "at", "method"),

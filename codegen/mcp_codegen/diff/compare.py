@@ -2,18 +2,165 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Final
 
-from ..model.ir import Alias, Array, Field, Map, Method, Object, Plain, Ref, Revision, Side, Type, Union, Values
+from ..model.ir import (
+    Alias,
+    Array,
+    Field,
+    Map,
+    Method,
+    Object,
+    Plain,
+    Ref,
+    ReservedErrorCodes,
+    Revision,
+    Side,
+    Type,
+    Union,
+    Values,
+)
 from ..model.methods import ROLES
-from .canonical import canonical
 from .changes import DiffChange, removable_from
-from .direction import directions, sender
-from .overall import overall_changes
-from .values import Relation, TypeComparison
-from .witness import Evidence, Place, no_type
+from .values import Relation, TypeComparison, directions, sender
+from .witness import METHOD_HEADER, NAME_HEADER, Evidence, Place, http_values, no_type
+
+# The changes that are no change of a method or of a type: constants, error codes, the lifecycle, and HTTP.
+
+_BOTH: Final[Sequence[Side]] = ("client", "server")
+# The features of the HTTP transport, and the side whose messages they change.
+_HTTP: Final[dict[str, Side]] = {
+    "streamable": "server",
+    "version_header": "client",
+    "priming_event": "server",
+    "resource_metadata": "server",
+}
+
+
+def overall_changes(old: Revision, new: Revision, evidence: Evidence) -> Iterator[DiffChange]:
+    """Yield the changes from one revision to another that concern no single method or type."""
+    yield from _constants(old, new, evidence)
+    yield from _codes(old, new, evidence)
+    message = {"jsonrpc": "2.0", "id": 1, "method": "text"}
+    if old.batches != new.batches:
+        rule = "batches-added" if new.batches else "batches-removed"
+        place = no_type("text", [[message]])
+        yield evidence.change(rule, "JSONRPCMessage", old.batches, new.batches, senders=_BOTH, place=place)
+    if old.null_ids != new.null_ids:
+        error = {"jsonrpc": "2.0", "error": {"code": -32700, "message": "not JSON"}}
+        place = no_type("unreadable", [error, {**error, "id": None}])
+        at = "JSONRPCErrorResponse.id"
+        yield evidence.change("error-id", at, old.null_ids, new.null_ids, senders=_BOTH, place=place)
+    if old.lifecycle.style != new.lifecycle.style:
+        rows = [row for side in (old, new) for row in side.methods if row.direction == "client_to_server"]
+        place = no_type("first", (call for row in rows for call in evidence.calls(row)[:3]))
+        styles = (old.lifecycle.style, new.lifecycle.style)
+        yield evidence.change("lifecycle-changed", "lifecycle", *styles, senders=["client"], place=place)
+    yield from _http(old, new, evidence)
+
+
+def _constants(old: Revision, new: Revision, evidence: Evidence) -> Iterator[DiffChange]:
+    for name in (*old.constants, *(name for name in new.constants if name not in old.constants)):
+        before, after = old.constants.get(name), new.constants.get(name)
+        if before == after:
+            continue
+        rule = "constant-added" if before is None else "constant-removed" if after is None else "constant-changed"
+        rule = "revision-id" if (before, after) == (old.id, new.id) else rule
+        place = no_type("constants", [value for value in (before, after) if value is not None])
+        yield evidence.change(rule, name, before, after, senders=_BOTH, place=place)
+
+
+def _codes(old: Revision, new: Revision, evidence: Evidence) -> Iterator[DiffChange]:
+    """Yield the error codes that only one of the revisions reserves, with the code that is sent instead."""
+    for rule, codes, others in (
+        ("code-reserved", new.reserved_codes, old.reserved_codes),
+        ("code-free", old.reserved_codes, new.reserved_codes),
+    ):
+        for reserved in codes:
+            if reserved not in others:
+                text = _range(reserved)
+                texts = (text, reserved.replacement) if rule == "code-reserved" else (reserved.replacement, text)
+                values = ({"code": code, "message": "text"} for code in range(reserved.first, reserved.last + 1))
+                place = no_type("codes", values)
+                yield evidence.change(rule, f"errors.{text}", *texts, senders=_BOTH, place=place)
+
+
+def _range(reserved: ReservedErrorCodes) -> str:
+    return str(reserved.first) if reserved.first == reserved.last else f"{reserved.first}..{reserved.last}"
+
+
+def _http(old: Revision, new: Revision, evidence: Evidence) -> Iterator[DiffChange]:
+    for feature, sending in _HTTP.items():
+        before, after = getattr(old.http, feature), getattr(new.http, feature)
+        if before != after:
+            place = no_type(f"http {feature}", http_values(feature))
+            yield evidence.change("http-changed", f"http.{feature}", before, after, senders=[sending], place=place)
+    for method in dict.fromkeys((*old.http.name_params, *new.http.name_params)):
+        names = [side.http.name_params.get(method) for side in (old, new)]
+        if names[0] != names[1]:
+            shown = [f"{METHOD_HEADER}, {NAME_HEADER}: params.{name}" if name else "" for name in names]
+            feature = f"headers {method}"
+            place = no_type(f"http {feature}", http_values(feature))
+            yield evidence.change("http-changed", f"http.{feature}", *shown, senders=["client"], place=place)
+    if bool(old.http.tool_schemas) != bool(new.http.tool_schemas):
+        texts = (old.http.tool_schemas, new.http.tool_schemas)
+        place = no_type("http tool_headers", http_values("tool_headers"))
+        yield evidence.change("http-changed", "http.tool_headers", *texts, senders=["client"], place=place)
+
+
+# The canonical form of a revision, without differences that are not visible on the wire.
+#
+# Some revisions declare the envelope of a message (`jsonrpc`, `id`) in every message and some separately; some declare
+# the common properties of params only in the base message. Neither makes a difference on the wire.
+
+_ENVELOPES: Final = {"Request": "JSONRPCRequest", "Notification": "JSONRPCNotification"}
+_BASES: Final = {"request": "Request", "input_request": "Request", "notification": "Notification"}
+
+
+def canonical(revision: Revision) -> Revision:
+    """Return the revision with messages without their envelope, and params with all properties that they may have."""
+    types = dict(revision.types)
+    for message in revision.objects():
+        if message.field("method") is not None:
+            types[message.name] = _without(message, _envelope(message, revision))
+    for row in revision.methods:
+        params = types.get(row.params or "")
+        if isinstance(params, Object):
+            missing = tuple(field for field in _common(_BASES[row.kind], revision) if params.field(field.wire) is None)
+            types[params.name] = replace(params, fields=(*params.fields, *missing))
+    return replace(revision, types=types)
+
+
+def _without(message: Object, names: set[str]) -> Object:
+    extends = tuple(name for name in message.extends if name not in _BASES.values() and name not in _ENVELOPES.values())
+    return replace(message, fields=tuple(field for field in message.fields if field.wire not in names), extends=extends)
+
+
+def _envelope(message: Object, revision: Revision) -> set[str]:
+    """Return the envelope properties of this kind of message."""
+    if message.name in (*_ENVELOPES, *_ENVELOPES.values()):
+        return set()
+    properties: set[str] = set()
+    for base, whole in _ENVELOPES.items():
+        if message.name.endswith(base):
+            names = [_names(revision.types.get(name)) for name in (base, whole)]
+            properties = names[1] - names[0]
+    return properties
+
+
+def _names(type: Object | Alias | None) -> set[str]:
+    return {field.wire for field in type.fields} if isinstance(type, Object) else set()
+
+
+def _common(base: str, revision: Revision) -> tuple[Field, ...]:
+    """Return the properties that the params of every message have."""
+    message = revision.types.get(base)
+    params = message.field("params") if isinstance(message, Object) else None
+    inner = revision.types.get(params.type.name) if params is not None and isinstance(params.type, Ref) else None
+    return inner.fields if isinstance(inner, Object) else ()
 
 
 @dataclass(frozen=True, slots=True)

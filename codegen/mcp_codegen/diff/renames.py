@@ -12,11 +12,9 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Final, Literal
 
-from ..conversion.containment import Containment
-from ..conversion.derive import derive_step
-from ..conversion.renames import Renames
+from ..conversion.derive import Renames, derive_step
 from ..conversion.rules import ConversionRule, Conversions
-from ..conversion.shapes import Shapes
+from ..conversion.shapes import Containment, Shapes
 from ..model.ir import Field, Method, Object, Ref, Revision
 from .changes import DIFF_RULES, DiffChange
 from .compare import renamed_types

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..catalog import SchemaCatalog
-from ..errors import SchemaError
-from ..importer.pins import digest
-from ..importer.schema_references import Schema
-from ..json_types import is_object
-from ..model.docs import Docs, read_docs
+from ..errors import SchemaError, is_object
+from ..importer.references import Schema
+from ..model.overlay import Docs, read_docs
+from ..paths import digest
 from .manifest import Manifest, read_manifest
 from .mount import MountedExtension, mount
 

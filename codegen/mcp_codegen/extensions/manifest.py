@@ -33,9 +33,10 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from ..errors import SchemaError
+from ..importer.references import REF, Schema
 
 Closed = Literal["open", "closed"]
 
@@ -80,3 +81,103 @@ def read_manifest(path: Path) -> Manifest:
     if manifest.closed not in get_args(Closed):
         raise SchemaError(f"{path}: closed = {manifest.closed!r} is unknown; set it to {' or '.join(get_args(Closed))}")
     return manifest
+
+
+# The definitions of an extension, composed ones flattened into one object with all properties.
+
+
+class Flattener:
+    """The definitions of an extension, among those of the core protocol."""
+
+    def __init__(self, definitions: Schema, own: set[str], manifest: Manifest) -> None:
+        self._definitions = definitions
+        self._own = own
+        self._manifest = manifest
+        self._requests = {name for role, names in manifest.roles.items() if role.endswith("Request") for name in names}
+
+    def definitions(self) -> Schema:
+        """Return the extension's own definitions, including the params of its messages."""
+        flat: Schema = {}
+        for name in self._definitions:
+            if name not in self._own:
+                continue
+            body = (
+                self._object(self._definitions[name])
+                if "allOf" in self._definitions[name]
+                else dict(self._definitions[name])
+            )
+            params = body.get("properties", {}).get("params", {})
+            if name in self._requests and "properties" in params:
+                flat[f"{name}Params"] = self._with_open_objects(name, self._params(params))
+                body["properties"] = {**body["properties"], "params": {"$ref": f"{REF}{name}Params"}}
+            flat[name] = body
+        return flat
+
+    def _params(self, params: Schema) -> Schema:
+        """Return the params of a request, with the metadata of every request of the core protocol."""
+        common = self._definitions.get("RequestParams", {})
+        properties = {**common.get("properties", {}), **params["properties"]}
+        required = [*common.get("required", ()), *params.get("required", ())]
+        return {"type": "object", "x-extends": ["RequestParams"], "properties": properties, "required": required}
+
+    def _with_open_objects(self, name: str, params: Schema) -> Schema:
+        """Return the params, in which the objects under [open] of the manifest may have any values."""
+        for property in self._manifest.open.get(name, ()):
+            if property not in params["properties"]:
+                raise SchemaError(
+                    (
+                        f"{self._manifest.name}: {name} has no property {property!r} to open; correct [open] in "
+                        "its manifest"
+                    ),
+                    rule="manifest",
+                )
+            params["properties"][property] = {"type": "object", "additionalProperties": {}}
+        return params
+
+    def _object(self, body: Schema) -> Schema:
+        """Return an intersection as one object. Of a part that is a union, the properties that all arms require are
+        required, and all others optional."""
+        properties: Schema = {}
+        required: list[str] = []
+        extends: list[str] = []
+        for part in body["allOf"]:
+            schema, base = self._resolved(part)
+            if base and "anyOf" not in schema:
+                extends.append(base)
+            members = self._union(schema) if "anyOf" in schema else schema
+            properties |= members.get("properties", {})
+            required += [name for name in members.get("required", ()) if name not in required]
+        marks = {key: value for key, value in body.items() if key.startswith("x-")}
+        return marks | {"type": "object", "x-extends": extends, "properties": properties, "required": required}
+
+    def _resolved(self, part: Schema) -> tuple[Schema, str]:
+        """Return the schema that a part refers to, flattened if needed, and its name."""
+        name = ""
+        while "$ref" in part:
+            name = str(part["$ref"]).removeprefix(REF)
+            if name not in self._definitions:
+                raise SchemaError(
+                    f"{self._manifest.name}: it refers to {name}, which is not defined; define it under $defs"
+                )
+            part = self._definitions[name]
+        return (self._object(part) if "allOf" in part else part), name
+
+    def _union(self, union: Schema) -> Schema:
+        arms = [self._resolved(arm)[0] for arm in union["anyOf"]]
+        forms: dict[str, list[Any]] = {}
+        for arm in arms:
+            for name, form in arm["properties"].items():
+                forms.setdefault(name, [])
+                if form not in forms[name]:
+                    forms[name].append(form)
+        required = [
+            name for name in arms[0].get("required", ()) if all(name in arm.get("required", ()) for arm in arms)
+        ]
+        return {"properties": {name: _one_of(variants) for name, variants in forms.items()}, "required": required}
+
+
+def _one_of(forms: list[Schema]) -> Schema:
+    """Return one schema for a property that has one of these forms."""
+    if all("const" in form for form in forms):
+        return {"type": forms[0]["type"], "enum": [form["const"] for form in forms]}
+    return forms[0] if len(forms) == 1 else {"anyOf": forms}

@@ -11,13 +11,12 @@ from typing import Final
 import jsonschema
 from jsonschema import Draft202012Validator
 
-from ..errors import Finding, SchemaError
-from ..json_types import is_object
+from ..errors import Finding, SchemaError, is_object
 from ..output import read_file
+from ..paths import Pins, digest
 from .normalize import normalize
 from .official import as_official, differences, generic_names, published
-from .pins import Pins, digest
-from .schema_references import Schema
+from .references import Schema
 from .typescript import parse
 
 SOURCE: Final = "https://github.com/modelcontextprotocol/modelcontextprotocol"

@@ -23,10 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..errors import SchemaError
-from .compound_schemas import record_schema, tuple_schema
-from .generics import literal_texts, size, substitute, without_nothing
-from .refusals import no_interface, undeclared
-from .schema_references import REF, Schema, alias_targets, circular, references
+from .references import REF, Schema, alias_targets, circular, record_schema, references, tuple_schema
 from .syntax import (
     JSON_TAGS,
     TEXT_TAGS,
@@ -47,8 +44,13 @@ from .syntax import (
     TypeAliasDeclaration,
     TypeOf,
     UnionOf,
+    literal_texts,
+    size,
+    substitute,
+    tag_value,
+    without_nothing,
 )
-from .tags import tag_value
+from .typescript import no_interface, undeclared
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _REPEATED: Final = 2_000  # Types that generic types and indexed accesses may repeat.

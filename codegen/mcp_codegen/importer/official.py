@@ -11,9 +11,8 @@ from collections.abc import Collection
 from typing import Any, Final
 from urllib.parse import quote
 
-from ..errors import SchemaError
-from ..json_types import is_list, is_object
-from .schema_references import REF, Schema, circular, objects, references
+from ..errors import SchemaError, is_list, is_object
+from .references import REF, Schema, circular, objects, references
 
 _ANNOTATIONS: Final = (
     "x-extends",

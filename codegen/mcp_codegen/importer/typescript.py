@@ -1,17 +1,18 @@
-"""A parser of schema.ts: its interfaces, type aliases and constants, in the order of the file."""
+"""A parser of schema.ts: its interfaces, type aliases and constants, in the order of the file, from the syntax tree of
+tree-sitter; other constructs are refused."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, NoReturn
 
+import tree_sitter
+import tree_sitter_typescript
 from tree_sitter import Node
 
 from ..errors import SchemaError
-from .literals import NoLiteralError, literal_value
-from .refusals import REFUSED, refuse, refuse_node, text_of
 from .syntax import (
     AllOf,
     ArrayOf,
@@ -30,9 +31,245 @@ from .syntax import (
     TypeAliasDeclaration,
     TypeOf,
     UnionOf,
+    read_tags,
 )
-from .syntax_tree import syntax_tree
-from .tags import read_tags
+
+# The values of TypeScript literals, read from the syntax tree as ECMAScript defines them.
+
+Value = str | int | float | bool | None
+
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+_CODE_POINT: Final = re.compile(r"\\u\{([0-9A-Fa-f]+)\}|\\u([0-9A-Fa-f]{4})|\\x([0-9A-Fa-f]{2})")
+_PREFIXES: Final = {"0x": 16, "0o": 8, "0b": 2}
+_WRAPPERS: Final = ("as_expression", "satisfies_expression", "parenthesized_expression", "literal_type")
+_MAX_INTEGER: Final = (1 << 53) - 1  # Number.MAX_SAFE_INTEGER
+
+
+class NoLiteralError(ValueError):
+    """The node is no literal with a value in JSON. The argument names the construct, and what to write instead."""
+
+
+def literal_value(node: Node) -> Value:
+    """Return the value of a string, number, boolean or `null`, with or without `as const`. Raises NoLiteralError."""
+    match node.type:
+        case "string":
+            return _string(node)
+        case "template_string":
+            return _template_text(node)
+        case "number":
+            return _number(_text(node))
+        case "unary_expression":
+            return _signed(node)
+        case "true" | "false":
+            return node.type == "true"
+        case "null":
+            return None
+        case "undefined":
+            raise NoLiteralError("`undefined` is no JSON value; write `name?: T` for a property that may be missing")
+        case kind if kind in _WRAPPERS:
+            inner = [child for child in node.named_children if child.type != "comment"]
+            if inner:
+                return literal_value(inner[0])
+        case _:
+            pass
+    raise NoLiteralError(f"{_shown(node)} is no literal; write a string, an integer, a boolean or `null`")
+
+
+def _string(node: Node) -> str:
+    parts = [_escape(_text(part)) if part.type == "escape_sequence" else _text(part) for part in node.named_children]
+    return _whole("".join(parts), node)
+
+
+def _template_text(node: Node) -> str:
+    if any(part.type == "template_substitution" for part in node.named_children):
+        raise NoLiteralError(f"{_shown(node)} has a substitution; write the text that it gives as a string")
+    parts: list[str] = []
+    text, start = node.text or b"", node.start_byte
+    at = 1
+    for part in node.named_children:
+        if part.type == "escape_sequence":
+            parts += [text[at : part.start_byte - start].decode(), _escape(_text(part))]
+            at = part.end_byte - start
+    return _whole("".join([*parts, text[at:-1].decode()]), node)
+
+
+def _escape(written: str) -> str:
+    match = _CODE_POINT.fullmatch(written)
+    if match is not None:
+        number = int(match[1] or match[2] or match[3], 16)
+        if number > 0x10FFFF:
+            raise NoLiteralError(f"{written} is no Unicode character; correct the escape sequence")
+        return chr(number)
+    after = written[1:]
+    return "" if after in ("\n", "\r\n", "\r") else _ESCAPES.get(after, after)
+
+
+def _whole(text: str, node: Node) -> str:
+    """Return the text with its surrogate pairs joined."""
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise NoLiteralError(f"{_shown(node)} has half of a surrogate pair; write the whole character") from None
+
+
+def _number(written: str) -> int | float:
+    plain = written.replace("_", "").lower()
+    if plain.endswith("n"):
+        raise NoLiteralError(f"{written} is a bigint, which JSON has not; write {plain[:-1]}")
+    try:
+        base = _PREFIXES.get(plain[:2])
+        number = int(plain[2:], base) if base is not None else float(plain)
+        if abs(number) > _MAX_INTEGER or number != int(number):
+            return float(number)
+        return int(number)
+    except (ValueError, OverflowError):
+        raise NoLiteralError(f"{written[:40]} is no number; write a decimal number") from None
+
+
+def _signed(node: Node) -> int | float:
+    operator, operand = node.child_by_field_name("operator"), node.child_by_field_name("argument")
+    sign = {"-": -1, "+": 1}.get(_text(operator) if operator is not None else "")
+    value = literal_value(operand) if operand is not None and operand.type == "number" else None
+    if sign is None or not isinstance(value, (int, float)):
+        raise NoLiteralError(f"{_shown(node)} is no literal; write its value")
+    return sign * value
+
+
+def _shown(node: Node) -> str:
+    text = " ".join(_text(node).split())
+    return f"`{text if len(text) <= 60 else text[:57] + '…'}`"
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode()
+
+
+# The syntax tree of a schema.ts, from the parser of tree-sitter.
+
+_LANGUAGE: Final = tree_sitter.Language(tree_sitter_typescript.language_typescript())
+_STEPS: Final = 20  # Steps that the parser may take for any text, however small.
+_BYTES_A_STEP: Final = 10  # It may take one more for each 10 bytes: valid texts have 14 (semicolons) to 800.
+_CHUNK: Final = 8192
+
+
+def syntax_tree(text: str, source: str) -> Node:
+    """Return the root of the syntax tree. Raises SchemaError, with `source` and the line, if the text is no valid
+    TypeScript."""
+    data = text.encode()
+    root = _checked(data, source)
+    if root.has_error:
+        _refuse(source, _first_error(root))
+    return tree_sitter.Parser(_LANGUAGE).parse(data).root_node  # The nodes of this one have their texts.
+
+
+def _checked(data: bytes, source: str) -> Node:
+    """Return the root of the syntax tree. Raises SchemaError for a text that the parser would try to mend for minutes,
+    as happens with a few hundred bytes.
+
+    The parser can be stopped only while a function gives it the text, and then the nodes have no `text`. Releases of
+    tree-sitter before 0.26.1 crash when they are stopped.
+    """
+    steps = reached = 0
+
+    def takes_too_long(offset: int, has_error: bool) -> bool:
+        nonlocal steps, reached
+        steps, reached = steps + 1, offset
+        return steps > _STEPS + len(data) // _BYTES_A_STEP
+
+    try:
+        parser = tree_sitter.Parser(_LANGUAGE)
+        return parser.parse(lambda at, _: data[at : at + _CHUNK], progress_callback=takes_too_long).root_node
+    except ValueError:
+        _refuse(source, data.count(b"\n", 0, reached) + 1)
+
+
+def _refuse(source: str, line: int) -> NoReturn:
+    raise SchemaError(
+        f"{source}:{line}: is not valid TypeScript; correct the syntax of this line", at=f"line {line}"
+    ) from None
+
+
+def _first_error(node: Node) -> int:
+    """Return the line of the first syntax error below `node`."""
+    while True:
+        below = next((child for child in node.children if child.is_error or child.is_missing or child.has_error), None)
+        if below is None or below.is_error or below.is_missing:
+            return (below or node).start_point.row + 1
+        node = below
+
+
+# The constructs of TypeScript that are refused: what they are called, and what to write instead.
+
+# Constructs that are refused, by the name of their node: what they are called, and what to write instead.
+REFUSED: Final = {
+    "abstract_class_declaration": ("a class", "an interface"),
+    "ambient_declaration": ("`declare`", "the declaration with `export`"),
+    "call_signature": ("a call signature", "a property with a type of JSON"),
+    "class_declaration": ("a class", "an interface"),
+    "conditional_type": ("a conditional type", "the type that it gives"),
+    "const": ("`const` as a type", "the type that it gives"),
+    "construct_signature": ("a constructor", "a property with a type of JSON"),
+    "constructor_type": ("a constructor type", "a type of JSON"),
+    "enum_declaration": ("an enum", 'a union of literals, such as `type X = "a" | "b"`'),
+    "expression_statement": ("an expression", "interfaces, type aliases and constants only"),
+    "function_declaration": ("a function", "interfaces, type aliases and constants only"),
+    "function_type": ("a function type", "a type of JSON"),
+    "import_statement": ("an import", "the imported declarations into this file"),
+    "index_type_query": ("`keyof`", "a union of the names, as literals"),
+    "internal_module": ("a namespace", "its declarations at the top of the file"),
+    "intrinsic_type": ("an intrinsic type", "the type that it gives"),
+    "mapped_type_clause": ("a mapped type", "an interface with the properties, or `Record<string, T>`"),
+    "method_signature": ("a method", "a property with a type of JSON"),
+    "module": ("a module", "its declarations at the top of the file"),
+    "nested_type_identifier": ("a name in a namespace", "a name of this file"),
+    "this_type": ("`this`", "the name of the interface"),
+    "variable_declaration": ("`var`", "`const`"),
+}
+# Names that TypeScript declares, and what to write instead of them.
+_PLAIN: Final = {
+    **{name: f"`{name.lower()}`" for name in ("Boolean", "Number", "Object", "String")},
+    **dict.fromkeys(("URL", "RegExp", "Uint8Array"), "`string`, in the form that is sent"),
+    "bigint": "`number`",
+}
+_UTILITIES: Final = frozenset({"Partial", "Pick", "Readonly", "Required", "Exclude", "Extract"})
+
+
+def refuse_node(node: Node, source: str) -> NoReturn:
+    """Refuse a construct by the name of its node."""
+    construct = REFUSED.get(node.type, (f"a {node.type.replace('_', ' ')}", "interfaces, type aliases and constants"))
+    refuse(node, *construct, source)
+
+
+def refuse(node: Node, construct: str, instead: str, source: str) -> NoReturn:
+    """Raise the SchemaError that names a construct, its line, and what to write instead."""
+    line = node.start_point.row + 1
+    text = f"{source}:{line}: {construct} is outside of the TypeScript that schemas are read in; write {instead}"
+    raise SchemaError(text, at=f"line {line}")
+
+
+def text_of(node: Node) -> str:
+    """Return the text of a node."""
+    return (node.text or b"").decode()
+
+
+def undeclared(name: str) -> str:
+    """Return the text about a name that is used and not declared."""
+    return f"{name} is used but not declared; " + (
+        f"write {_PLAIN[name]}" if name in _PLAIN else "declare it in schema.ts"
+    )
+
+
+def no_interface(user: str, base: str, is_declared: bool) -> str:
+    """Return the text about a base of an interface that is no interface of the schema."""
+    remedy = "declare it in schema.ts"
+    if is_declared:
+        remedy = f"declare {base} as an interface"
+    elif base == "Record":
+        remedy = f"write `[key: string]: T` in {user}"
+    elif base in _UTILITIES:
+        remedy = f"write the properties in {user}"
+    return f"{user} extends {base}, which is not an interface of this schema; {remedy}"
+
 
 # The types of TypeScript that JSON has as well.
 _KEYWORDS: Final = frozenset({"any", "boolean", "null", "number", "object", "string", "unknown"})

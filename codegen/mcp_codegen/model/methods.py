@@ -13,17 +13,113 @@ The rules, in the order they are applied to each member of a role union (ClientR
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
-from ..errors import RuleError, combine
-from .capabilities import CAPABILITIES, CapabilityRequirements, declared_path, has_capability
-from .ir import Alias, Field, InterimResult, Map, Method, Object, Plain, Ref, Type, Union
-from .merged import merged_union
-from .message_tags import NO_TAGS, MessageTags, check_direction, sent_without_union
-from .method_shapes import are_carried, constants_of, named_type
+from ..errors import RuleError, combine, is_object
+from .ir import Alias, Field, InterimResult, Map, Method, Object, Plain, Ref, Scalar, Type, Union, Values
+from .lifecycle import CAPABILITIES, CapabilityRequirements, declared_path, has_capability
 from .names import snake
-from .overlay import Overlay, OverlayRow, OverlayRows
-from .types import NamedTypes
+from .overlay import DIRECTIONS, Overlay, OverlayRow, OverlayRows
+from .types import NamedTypes, merged_union
+
+# What the rules of the method table read from types and of rows.
+
+
+def are_carried(rows: list[Method]) -> bool:
+    """Whether a request of the client has an interim result for the input requests, if there are any."""
+    requests = [row for row in rows if row.direction == "client_to_server" and row.kind == "request"]
+    has_carrier = any(interim.value is not None for row in requests for interim in row.interim)
+    return has_carrier or all(row.kind != "input_request" for row in rows)
+
+
+def named_type(written: Type) -> Ref | None:
+    """Return the reference that a type is, or the only one in a union with objects of any shape."""
+    arms = written.arms if isinstance(written, Union) else (written,)
+    names = [arm for arm in arms if isinstance(arm, Ref)]
+    return names[0] if len(names) == 1 and all(isinstance(arm, (Ref, Map)) for arm in arms) else None
+
+
+def constants_of(written: Type) -> tuple[Scalar, ...]:
+    """Return the values that the specification defines for a type: its only values, or the known ones of a string."""
+    if isinstance(written, Values):
+        return written.values
+    return written.open_values if isinstance(written, Plain) else ()
+
+
+# Tags of messages in schema.ts that say what else a row of the overlay says, or what nothing does.
+#
+# `@direction client_to_server` or `server_to_client`: the side that sends a message, for one that is in no union.
+# `@capability server.tools` or `none`: the capability that it needs. `@result FetchedPage`: the result of a request.
+
+TAGS: Final = ("direction", "capability", "result")
+_NO_CAPABILITY: Final = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageTags:
+    """The tags of one message; empty for a tag that it does not have."""
+
+    direction: str = ""
+    capability: str | None = None
+    result: str = ""
+
+
+NO_TAGS: Final[Mapping[str, MessageTags]] = {}
+
+
+def read_message_tags(schema: Mapping[str, Any], types: NamedTypes, revision: str) -> dict[str, MessageTags]:
+    """Return the tags of the messages of a normalized schema, by type. Raises RuleError for a wrong value."""
+    tags: dict[str, MessageTags] = {}
+    for name, definition in schema.get("$defs", {}).items():
+        written = {tag: definition.get(f"x-{tag}") for tag in TAGS} if is_object(definition) else {}
+        if any(value is not None for value in written.values()):
+            tags[name] = _tags(name, written, types, revision)
+    return tags
+
+
+def sent_without_union(
+    tags: Mapping[str, MessageTags], rows: OverlayRows, direction: str, ending: str, in_unions: set[str]
+) -> list[str]:
+    """Return the messages that are in no union, and that one side sends by their tag, or else by a row of the overlay.
+
+    Args:
+        tags: The tags of messages, by type.
+        rows: The rows of the table `direction`.
+        direction: The direction of the messages.
+        ending: The end of their names, which tells requests from notifications.
+        in_unions: The messages that are in a union.
+    """
+    names = [name for name, of in tags.items() if of.direction == direction and name.endswith(ending)]
+    listed = [name for name, row in rows.rows.items() if row.use == direction and name.endswith(ending)]
+    free = [name for name in listed if name not in in_unions and not (name in tags and tags[name].direction)]
+    for name in free:
+        rows.use(name)
+    return [*(name for name in names if name not in in_unions), *free]
+
+
+def check_direction(tags: Mapping[str, MessageTags], name: str, direction: str, revision: str) -> None:
+    """Raise RuleError if the tag of a message has another direction than its union."""
+    tagged = tags[name].direction if name in tags else ""
+    if tagged not in ("", direction):
+        text = f"{revision}: {name} has @direction {tagged}, but it is in a union of messages {direction}; correct one"
+        raise RuleError(text, rule="direction", at=name)
+
+
+def _tags(name: str, written: Mapping[str, Any], types: NamedTypes, revision: str) -> MessageTags:
+    direction, capability, result = (None if written[tag] is None else str(written[tag]) for tag in TAGS)
+    if direction is not None and direction not in DIRECTIONS:
+        raise _error(revision, name, "direction", direction, f"write {' or '.join(DIRECTIONS)}")
+    if result is not None and result not in types:
+        raise _error(revision, name, "result", result, "name a type of the schema")
+    if capability is not None and not capability:
+        raise _error(revision, name, "capability", capability, f"name one, side first, or write {_NO_CAPABILITY}")
+    return MessageTags(direction or "", "" if capability == _NO_CAPABILITY else capability, result or "")
+
+
+def _error(revision: str, name: str, tag: str, value: str, remedy: str) -> RuleError:
+    return RuleError(f"{revision}: {name} has @{tag} {value:.100}, which it cannot have; {remedy}", rule=tag, at=name)
+
 
 MethodKind = Literal["request", "notification", "input_request"]
 Direction = Literal["client_to_server", "server_to_client"]

@@ -25,12 +25,24 @@ from itertools import product
 from typing import Any, Final, Literal
 from urllib.parse import unquote
 
-from ..errors import SchemaError
-from ..importer.schema_references import REF, Schema
-from ..json_types import is_list, is_object
+from ..errors import SchemaError, is_list, is_object
+from ..importer.references import REF, Schema
 from ..model.names import pascal
-from .document import DIRECTIONS, Direction, ProtocolDocument, ProtocolMessage, document_schema, marks
-from .schema_checks import ASSERTIONS, KINDS, Checks, check_keywords, dialect_of, kinds_of, relevant
+from .document import (
+    ASSERTIONS,
+    DIRECTIONS,
+    KINDS,
+    Checks,
+    Direction,
+    ProtocolDocument,
+    ProtocolMessage,
+    check_keywords,
+    dialect_of,
+    document_schema,
+    kinds_of,
+    marks,
+    relevant,
+)
 
 _PLACES: Final = (("$defs",), ("definitions",), ("components", "schemas"))
 _KEYWORDS: Final = ("type", "minimum", "maximum", "minLength", "maxLength", "pattern", "format", "minItems", "maxItems")

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ..errors import SchemaError
-from ..importer.schema_references import REF, Schema
-from ..json_types import is_list
+from ..errors import SchemaError, is_list
+from ..importer.references import REF, Schema
 from ..model.names import pascal
 from .document import (
     DIRECTIONS,

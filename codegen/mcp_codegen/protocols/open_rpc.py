@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..errors import SchemaError
-from ..importer.schema_references import Schema
-from ..json_types import is_list, is_object
+from ..errors import SchemaError, is_list, is_object
+from ..importer.references import Schema
 from .document import (
     DIRECTIONS,
     ProtocolDocument,

@@ -18,12 +18,12 @@ from typing import Any, Final
 import jinja2
 
 from ..cache import cached, digest, is_cached, tree_digest
+from ..errors import is_list, is_object
 from ..helper_process import HelperProcess
-from ..json_types import is_list, is_object
 from ..model.ir import Alias, Object, Revision
 from ..paths import Templates
-from .sections import split
 from .source import template_error
+from .type_modules import split
 from .types import Masker, Schema, class_options, definition_schema, is_matched_alias, is_second_name
 
 _SOURCES: Final = (Path(__file__), Path(__file__).with_name("written_modules.py"))

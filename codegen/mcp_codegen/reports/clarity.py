@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..catalog import SchemaCatalog
-from ..diff.direction import directions, reachable_types
-from ..errors import CodegenError, Finding
-from ..json_types import is_list, is_object
+from ..diff.values import directions, reachable_types
+from ..errors import CodegenError, Finding, is_list, is_object
 from ..model.ir import Object, Ref, Revision
 from ..model.overlay import OverlayRow
 

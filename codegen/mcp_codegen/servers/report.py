@@ -12,7 +12,7 @@ import click
 
 from ..output import plain
 from ..render.source import GENERATOR
-from .changes import RULES, SEVERITIES, ContractChange, ContractSeverity
+from .contract import RULES, SEVERITIES, ContractChange, ContractSeverity
 
 _LEVELS: Final[dict[ContractSeverity, str]] = {"breaking": "error", "review": "warning", "compatible": "note"}
 _COLOURS: Final[dict[ContractSeverity, str]] = {"breaking": "red", "review": "yellow", "compatible": "green"}

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from ..json_types import JsonObject, is_list, is_object
+from ..errors import JsonObject, is_list, is_object
 from ..model.ir import Array, Field, Map, Object, Plain, Ref, Scalar, Type, Union, Values
 from ..model.names import field_names, pascal, type_name
-from .references import fingerprint, resolve_pointer
+from .contract import fingerprint, resolve_pointer
 
 ANY: Final = Plain("any")
 NULL: Final = Plain("null")

@@ -1,11 +1,14 @@
-"""The module of wrappers: a typed function for each tool, prompt and resource template of a contract.
+"""The modules for the tools of a server: a typed function for each tool, prompt and resource template of a contract, or
+a program with a command for each tool.
 
-The text of a server is untrusted. It enters the module only as a name made by `names`, as a literal, or as a docstring;
-`verify` then checks the result.
+The text of a server is untrusted. It enters a module only as a name made by `names`, as a literal, or as a docstring;
+a module of wrappers is then checked to have nothing but types and typed calls.
 """
 
 from __future__ import annotations
 
+import ast
+import json
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
@@ -13,8 +16,7 @@ from typing import Any, Final
 
 from uritemplate import URITemplate
 
-from ..errors import CodegenError
-from ..json_types import JsonObject, is_list, is_object
+from ..errors import CodegenError, JsonObject, is_list, is_object
 from ..model.ir import Array, Field, HTTPProfile, Lifecycle, Map, Plain, Ref, Revision, Type, Union, Values
 from ..model.names import callable_name, field_names, parameter_name, snake
 from ..paths import Templates
@@ -23,8 +25,64 @@ from ..render.source import GENERATOR, format_module, print_template
 from ..render.types import docstring, literal
 from ..render.verify import verify_types_module
 from .contract import Contract
+from .probe import ServerTarget
 from .schema_types import NULL, SHADOWED_BUILTINS, Arguments, SchemaTypeReader, description_of, shorten
-from .verify import verify_wrappers_module
+
+# The check that a module of wrappers has nothing but types and typed calls.
+
+_CALLS: Final = frozenset({"Field", "TypeAliasType", "const"})
+_METHODS: Final = frozenset({"_call", "_get", "_read", "_structured_content"})
+_STATEMENTS: Final = (ast.Expr, ast.Return, ast.Assign, ast.AnnAssign)
+_TOP_LEVEL: Final = (ast.ImportFrom, ast.ClassDef, ast.Assign, ast.Expr)
+
+
+def verify_wrappers_module(source: str, types: set[str], endpoints: Mapping[str, set[str]]) -> None:
+    """Raise CodegenError unless the module has exactly these classes, with these functions, which only make calls."""
+    tree = ast.parse(source)
+    expected = {f"{sync}{endpoint}": names for endpoint, names in endpoints.items() if names for sync in ("", "Sync")}
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    if set(classes) != types | set(expected):
+        raise _error(f"the classes {sorted(set(classes) ^ (types | set(expected)))} are missing or unexpected")
+    for line in tree.body:
+        if not isinstance(line, _TOP_LEVEL) or (
+            isinstance(line, ast.Expr) and not isinstance(line.value, ast.Constant)
+        ):
+            raise _error(f"a {type(line).__name__} at line {line.lineno}")
+    for name, names in expected.items():
+        functions = [node for node in classes[name].body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        if {function.name for function in functions} != names or len(functions) != len(names):
+            raise _error(f"{name} has other functions than {sorted(names)}")
+        for function in functions:
+            _check_function(function)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and not _is_harmless(node):
+            raise _error(f"a call at line {node.lineno}")
+        if isinstance(node, (ast.Lambda, ast.Await)) and not (isinstance(node, ast.Await) and _is_call(node.value)):
+            raise _error(f"a {type(node).__name__} at line {node.lineno}")
+
+
+def _check_function(function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    if function.decorator_list:
+        raise _error(f"a decorator at line {function.lineno}")
+    for statement in function.body:
+        if not isinstance(statement, _STATEMENTS):
+            raise _error(f"a {type(statement).__name__} at line {statement.lineno}")
+
+
+def _is_call(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and _is_harmless(node)
+
+
+def _is_harmless(call: ast.Call) -> bool:
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return function.attr in _METHODS and isinstance(function.value, ast.Name) and function.value.id == "self"
+    return isinstance(function, ast.Name) and function.id in _CALLS
+
+
+def _error(text: str) -> CodegenError:
+    return CodegenError(f"the generated wrappers have unexpected code: {text}; please report this")
+
 
 _ENDPOINT_CLASSES: Final = ("Tools", "Prompts", "Resources")
 # Names that the module itself uses, which no class may have.
@@ -269,3 +327,30 @@ def paragraphs(text: str, lines: Iterable[tuple[str, str]], indent: str) -> str:
 def _escaped(text: str) -> str:
     safe = text.replace("\\", "\\\\").replace('"', '\\"')
     return "".join(char if char.isprintable() else " " for char in safe)
+
+
+# A program whose commands are the tools of a server.
+#
+# The text of a server is untrusted. It enters the program only as string literals and as a docstring.
+
+_SHOWN: Final = ("description", "inputSchema")
+
+
+def tool_command(contract: Contract, target: ServerTarget, source: str, templates: Templates) -> str:
+    """Return the program, formatted. The values of the target's variables and its headers are not in it."""
+    tools = [{"name": name, **_shown(tool)} for name, tool in contract.tools.items()]
+    words = ", ".join(map(literal, target.command))
+    variables = "" if target.label else ", ".join(map(literal, sorted(target.env)))
+    context: dict[str, Any] = {
+        "generator": GENERATOR,
+        "source": literal(shorten(source))[1:-1],
+        "doc": docstring(f"Call the tools of {shorten(contract.server) or 'a server'}.", ""),
+        "server": literal(target.url) if target.url else f"[{words}]",
+        "variables": f"[{variables}]",
+        "tools": literal(json.dumps(tools)),
+    }
+    return format_module(print_template("tools/command.py.jinja2", context, templates), "the command")
+
+
+def _shown(tool: JsonObject) -> Mapping[str, object]:
+    return {name: tool[name] for name in _SHOWN if name in tool}

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ..json_types import Json, is_list, is_object
+from ..errors import Json, is_list, is_object
 from ..model.ir import Method, Side
 from .messages import MessageFactory
 

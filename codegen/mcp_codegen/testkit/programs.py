@@ -12,15 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
-from ..errors import CodegenError
-from ..json_types import Json
+from ..errors import CodegenError, Json
 from ..output import open_private, without_secrets
 from .messages import MessageFactory
 from .mock import Mock, Verdict, check_all_methods
-from .processes import Process
-from .replay import Replay
-from .stdio import LineReader, end_on_sigterm, start_process, stop_process, write_line
-from .transcript import ANYTHING, TranscriptStep, read_steps, text_of
+from .processes import LineReader, Process, end_on_sigterm, start_process, stop_process, write_line
+from .replay import ANYTHING, Replay, TranscriptStep, read_steps, text_of
 
 _STDIN: Final = 0
 _STDOUT: Final = 1

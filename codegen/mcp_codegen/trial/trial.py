@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,12 +19,123 @@ from ..catalog import SchemaCatalog
 from ..errors import CodegenError, Finding
 from ..generate import module_texts
 from ..model.known_names import check_known_names
-from ..paths import data_path
-from ..temporary_folder import temporary_folder
-from .between import converse_in_pairs
+from ..output import temporary_folder
+from ..paths import data_path, runtime_home
 from .plan import PlanMaker
-from .programs import last_line, run, run_program
-from .remedies import AGAIN, remedy
+
+# The programs of a trial: processes that find the generated package and the runtime.
+
+_SECONDS: Final = 300.0  # For a process on a busy machine.
+
+
+def run_program(name: str, plan: Path, folder: Path) -> subprocess.CompletedProcess[str] | None:
+    """Run a program of this package with a plan; None if it does not end."""
+    return run([sys.executable, "-P", "-W", "ignore", str(Path(__file__).with_name(name)), str(plan)], folder)
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str] | None:
+    """Run a command that finds the package in the folder, and the runtime; None if it does not end."""
+    here = Path(__file__).parent
+    path = os.pathsep.join([str(folder), str(here), str(runtime_home().parent), *filter(None, sys.path)])
+    environment = {**os.environ, "PYTHONPATH": path, "MYPYPATH": str(runtime_home().parent), "PYTHONUTF8": "1"}
+    try:
+        return subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def last_line(done: subprocess.CompletedProcess[str] | None) -> str:
+    """Return the last line that a program wrote, or why there is none."""
+    if done is None:
+        return "it did not end"
+    return ((done.stderr or done.stdout).strip().splitlines() or ["no message"])[-1]
+
+
+# What to write so that a conversation of a trial goes on, by the text of what stopped it.
+
+AGAIN: Final = "correct the schema there, or try again on a machine that does less"
+# The rule that stopped a conversion, in the text of its error: from, to, what it did, and where.
+_RULE: Final = re.compile(r"([\w.-]+) → ([\w.-]+): .*?\b(require|refuse|misfit|first|null|few|method) ([\w./*-]+)")
+_UNHANDLED: Final = re.compile(r"no method '([\w./-]+)' is served here")
+_UNREAD: Final = re.compile(r"the runtime reads '(\w+)'")
+_UNFILLED: Final = re.compile(r"([\w./@-]+): Field required")
+_REMEDIES: Final = {
+    "require": "write a row of [[rename]] or [[default]] for {place} in schema/conversions.toml",
+    "method": "write a row of [[rename]] or [[method]] with method = '{place}' in schema/conversions.toml",
+}
+_REMEDY: Final = "write a row for {place} in schema/conversions.toml"
+# What else a text tells, and the sentence about the name in it.
+_OTHERS: Final = (
+    (_UNHANDLED, _REMEDIES["method"]),
+    (
+        _UNREAD,
+        "write a row of [[rename]] in schema/conversions.toml with the name that {place} has now, or adapt the "
+        "runtime",
+    ),
+    (
+        _UNFILLED,
+        "write a row of [[default]] in schema/overlay.toml with the value of {place}, a row of [[rename]] in "
+        "schema/conversions.toml if it is a new name, or adapt the runtime, which sends this",
+    ),
+)
+_ANYTHING: Final = (
+    "write a row of [[rename]] in schema/conversions.toml for what has another name now, or adapt the runtime"
+)
+
+
+def rule_of(text: str) -> str:
+    """Return the rule of a conversion that a text names, such as `require Tool.risk`; an empty text without one."""
+    rule = _RULE.search(text)
+    return "" if rule is None else f"{rule[3]} {rule[4]}"
+
+
+def remedy(text: str) -> str:
+    """Return what to write so that a conversation goes on, in a sentence without a full stop."""
+    rule = _RULE.search(text)
+    if rule is not None:
+        return _REMEDIES.get(rule[3], _REMEDY).format(place=rule[4])
+    found = ((pattern.search(text), sentence) for pattern, sentence in _OTHERS)
+    return next((sentence.format(place=match[1]) for match, sentence in found if match is not None), _ANYTHING)
+
+
+# The conversations of a trial between revisions: what does not work becomes a finding, which says what to write.
+
+_PAIRS: Final = "pairs.py"
+
+
+def converse_in_pairs(
+    schemas: SchemaCatalog, folder: Path, package: str, has_app: bool, **limits: Any
+) -> Iterator[Finding]:
+    """Let each revision serve clients of each other one, with a class and with the app, over each transport. Yield a
+    finding for each place that does not work; the text names a conversation, and how many others fail like it.
+
+    `limits` may name some `transports`, and the one revision that has to be in each pair, as `only`.
+    """
+    revisions: dict[str, Any] = {}
+    for name in schemas.pins:
+        plan = PlanMaker(schemas.revision(name), schemas.normalized(name)[0]).plan()
+        revisions[name] = {**plan, "types": {}, "module": schemas.revision(name).module}
+    whole = {"package": package, "revisions": revisions, **({"app": package} if has_app else {}), **limits}
+    plan_file = folder / "pairs.json"
+    plan_file.write_text(json.dumps(whole), encoding="utf-8")
+    done = run_program(_PAIRS, plan_file, folder)
+    if done is None or done.returncode:
+        text = f"the conversations between revisions stopped: {last_line(done)}; {AGAIN}"
+        yield Finding("conversation", "pairs", text)
+        return
+    result = json.loads(done.stdout)
+    alike: dict[str, list[dict[str, str]]] = {}
+    for problem in result["problems"]:  # One rule that is missing stops many messages of many conversations.
+        cause = rule_of(problem["text"]) or f"{problem['at']}: {problem['text']}"
+        alike.setdefault(cause, []).append(problem)
+    for problems in list(alike.values())[:_MAX_FINDINGS]:
+        at, text, cell = problems[0]["at"], problems[0]["text"], problems[0]["cell"]
+        cells = len({problem["cell"] for problem in problems})
+        others = f" (and {cells - 1} more of {result['cells']} conversations)" if cells > 1 else ""
+        yield Finding("conversation", at, f"{at} does not work for {cell}{others}: {text}; {remedy(text)}")
+
 
 _PACKAGE: Final = "bindings"
 _PROGRAM: Final = "conversation.py"

@@ -6,9 +6,11 @@ place that does not work, and then nothing is written.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,20 +18,59 @@ from typing import Final
 
 from ..catalog import UNCLEAR, SchemaCatalog, check_id
 from ..conversion.derive import derive_step
+from ..diff.changes import deprecations
 from ..diff.compare import compare
-from ..diff.deprecations import deprecations
 from ..diff.renames import Rename, collapse, known_renames, suggested_renames, with_renames
 from ..diff.report import DiffReport
 from ..errors import CodegenError, Finding
 from ..generate import generate
 from ..importer.importer import import_revision
-from ..importer.pins import digest
-from ..model.docs import undocumented
-from ..paths import template_folders
+from ..model.overlay import undocumented
+from ..paths import digest, template_folders
 from ..reports.clarity import clarity_report
 from ..trial.trial import try_revision
 from .repository import Snapshot
-from .stubs import with_stubs
+
+# Rows without a sentence in docs.toml, for the names that have none yet.
+
+_ROW: Final = re.compile(r'^("(?:[^"\\]|\\.)*"|[\w-]+)\s*=')
+_EMPTY: Final = re.compile(r'^("(?:[^"\\]|\\.)*"|[\w-]+) = ""\n', re.MULTILINE)
+_TABLE: Final = re.compile(r"^\[([\w.]+)\]\s*$")
+
+
+def with_stubs(text: str, names: Iterable[str]) -> str:
+    """Return the text of docs.toml with an empty row for each of these types (`Name`) and properties (`Type.name`), and
+    no other empty row. The rows are in the order of their keys. Raises CodegenError for a text that is not TOML."""
+    text = _EMPTY.sub("", text)
+    try:
+        tables = tomllib.loads(text)
+    except ValueError as error:
+        raise CodegenError(f"docs.toml: is not TOML: {error}; correct it") from error
+    for name in names:
+        table = "properties" if "." in name else "types"
+        if name not in tables.get(table, {}):
+            text = _with_row(text, table, name)
+    return text
+
+
+def _with_row(text: str, table: str, name: str) -> str:
+    lines = text.splitlines(keepends=True)
+    row = f'{name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)} = ""\n'
+    heads = [(number, match[1]) for number, line in enumerate(lines) if (match := _TABLE.match(line))]
+    start = next((number for number, head in heads if head == table), None)
+    if start is None:
+        return text + f"\n[{table}]\n{row}".removeprefix("\n" * (not text))
+    end = next((number for number, _ in heads if number > start), len(lines))
+    rows = [(number, match[1].strip('"')) for number in range(start + 1, end) if (match := _ROW.match(lines[number]))]
+    place = next((number for number, key in rows if key > name), None)
+    if place is None:
+        place = end
+        while place > start + 1 and not lines[place - 1].strip():
+            place -= 1
+        if not lines[place - 1].endswith("\n"):
+            lines[place - 1] += "\n"
+    return "".join([*lines[:place], row, *lines[place:]])
+
 
 DRAFT: Final = "draft"
 # Rules about properties that the source does not define: they are not in its messages.

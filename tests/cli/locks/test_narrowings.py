@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from support.schemas.narrowings import OPERATORS, narrowings
 
-from mcp_codegen.servers.changes import moved
-from mcp_codegen.servers.compare import compare
-from mcp_codegen.servers.compare_schemas import SchemaDirection, compare_schemas
-from mcp_codegen.servers.contract import read_contract
+from mcp_codegen.servers.compare import SchemaDirection, compare, compare_schemas
+from mcp_codegen.servers.contract import moved, read_contract
 
 COUNT = int(os.environ.get("MCP_NARROWINGS", "80"))
 

@@ -12,8 +12,7 @@ from support.schemas.tree_mutations import changed_tree
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.paths import data_path
 from mcp_codegen.servers.compare import compare
-from mcp_codegen.servers.contract import Contract, read_contract
-from mcp_codegen.servers.lock import lock_text
+from mcp_codegen.servers.contract import Contract, lock_text, read_contract
 from mcp_codegen.servers.report import REPORTS
 from mcp_codegen.servers.wrappers import wrap
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from mcp_codegen.cli.main import main
 from mcp_codegen.errors import OutputError
-from mcp_codegen.swap import write_folder
+from mcp_codegen.output import write_folder
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and modes of POSIX systems")
 

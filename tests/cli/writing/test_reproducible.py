@@ -27,7 +27,7 @@ PROGRAM = (
 WRITER = """
 import itertools, sys
 from mcp_codegen.helper_process import answer_parent
-from mcp_codegen.render.helper import WORK
+from mcp_codegen.render.written_modules import WORK
 number = itertools.count()
 def ending(work):
     return lambda task: sys.exit(1) if next(number) >= {} else work(task)

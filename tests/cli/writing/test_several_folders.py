@@ -11,27 +11,27 @@ from pathlib import Path
 
 import pytest
 
-from mcp_codegen import swap
+from mcp_codegen import output
 from mcp_codegen.errors import OutputError
-from mcp_codegen.swap import write_folders
+from mcp_codegen.output import write_folders
 
 NAMES = ("one", "two", "three")
 # Stops before the given exchange of two folders, until it is killed.
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from mcp_codegen import swap
+from mcp_codegen import output
 parent, number = Path(sys.argv[1]), int(sys.argv[2])
-exchange, calls = swap._exchange, []
+exchange, calls = output._exchange, []
 def stopping(*arguments):
     if len(calls) == number:
         print("there", flush=True)
         sys.stdin.read()
     calls.append(1)
     exchange(*arguments)
-swap._exchange = stopping
+output._exchange = stopping
 folders = {parent / name: {parent / name / "a.txt": "new"} for name in ("one", "two", "three")}
-swap.write_folders(folders, [parent / "one" / "gone", parent / "two" / "gone.txt"])
+output.write_folders(folders, [parent / "one" / "gone", parent / "two" / "gone.txt"])
 print("there", flush=True)
 sys.stdin.read()
 """
@@ -83,7 +83,7 @@ def raise_interrupt() -> None:
 def test_what_is_raised_between_two_exchanges_takes_all_back(
     parent: Path, monkeypatch: pytest.MonkeyPatch, number: int, at_once: bool, end: Callable[[], None]
 ) -> None:
-    exchange, calls = vars(swap)["_exchange"], list[int]()
+    exchange, calls = vars(output)["_exchange"], list[int]()
 
     def stopping(*arguments: Path) -> None:
         if len(calls) == number:
@@ -91,9 +91,9 @@ def test_what_is_raised_between_two_exchanges_takes_all_back(
         calls.append(1)
         exchange(*arguments)
 
-    monkeypatch.setattr(swap, "_exchange", stopping)
+    monkeypatch.setattr(output, "_exchange", stopping)
     if not at_once:
-        monkeypatch.setattr(swap, "_exchange_names", lambda *_: False)
+        monkeypatch.setattr(output, "_exchange_names", lambda *_: False)
     with pytest.raises((OutputError, KeyboardInterrupt)):
         write(parent)
     assert contents(parent) == OLD and sorted(path.name for path in parent.iterdir()) == ["one", "two"]

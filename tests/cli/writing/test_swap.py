@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from support.cli.endings import settle
 
-from mcp_codegen import swap
+from mcp_codegen import output
 from mcp_codegen.errors import OutputError
-from mcp_codegen.swap import write_folder
+from mcp_codegen.output import write_folder
 
 COUNT = 40
 OLD = {f"part{number % 4}/m{number}.txt": f"old {number}" for number in range(COUNT)}
@@ -23,7 +23,7 @@ NEW = {name: text.replace("old", "new") for name, text in OLD.items()}
 PROGRAM = """
 import sys
 from pathlib import Path
-from mcp_codegen.swap import write_folder
+from mcp_codegen.output import write_folder
 folder = Path(sys.argv[1])
 files = {folder / f"part{n % 4}/m{n}.txt": f"new {n}" for n in range(40)}
 print("ready", flush=True)
@@ -82,7 +82,7 @@ def test_what_is_raised_at_any_step_changes_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, end: Callable[[], None], exists: bool
 ) -> None:
     target = folder if exists else folder.parent / "deep" / "other"
-    monkeypatch.setattr(swap, place, lambda *_: end())
+    monkeypatch.setattr(output, place, lambda *_: end())
     if place == "_exchange_names" and not exists:
         write_folder(target, new_files(target))  # There is nothing to exchange it with.
         assert contents(target) == NEW
@@ -96,7 +96,7 @@ def test_what_is_raised_at_any_step_changes_nothing(
 def test_without_an_exchange_in_one_step_the_old_folder_comes_back(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(swap, "_exchange_names", lambda *_: False)
+    monkeypatch.setattr(output, "_exchange_names", lambda *_: False)
     write_folder(folder, new_files(folder))
     assert contents(folder) == NEW | {"mine.txt": "mine"} and is_whole(folder)
 
@@ -112,8 +112,8 @@ def run(folder: Path, number: int | None, delay: float) -> subprocess.CompletedP
                 process.wait(delay)
             except subprocess.TimeoutExpired:
                 process.send_signal(number)
-        output, errors = process.communicate(timeout=60)
-    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+        written, errors = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, written, errors)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="the processes are seen in /proc")

@@ -13,7 +13,7 @@ from support.project import ROOT, package
 
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.model.ir import Alias, Field, Object, Plain, Ref, Type, Union
-from mcp_codegen.testkit.instances import InstanceGenerator
+from mcp_codegen.testkit.messages import InstanceGenerator
 from mcp_generated.v2025_11_25 import types as t
 from mcp_generated.v2026_07_28 import types as newest
 

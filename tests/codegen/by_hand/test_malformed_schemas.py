@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_codegen.model.ir import Ref
-from mcp_codegen.servers.compare_schemas import compare_schemas
+from mcp_codegen.servers.compare import compare_schemas
 from mcp_codegen.servers.schema_types import SchemaTypeReader
 
 TEXT = {"type": "string"}

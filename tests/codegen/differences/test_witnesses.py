@@ -13,11 +13,10 @@ from support.project import ROOT
 from support.schemas.invented import folder, message, no_capability, record, skeleton
 
 from mcp_codegen.catalog import SchemaCatalog
-from mcp_codegen.diff.canonical import canonical
 from mcp_codegen.diff.changes import DiffChange, Severity, Witness
-from mcp_codegen.diff.compare import compare
-from mcp_codegen.diff.definitions import definitions, place_schema
+from mcp_codegen.diff.compare import canonical, compare
 from mcp_codegen.diff.report import DiffReport, as_html, as_json, as_markdown
+from mcp_codegen.diff.witness import definitions, place_schema
 from mcp_codegen.paths import data_path
 
 SCHEMAS = SchemaCatalog(ROOT / "schema")

@@ -15,10 +15,10 @@ from support.project import SERVERS
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.errors import SchemaError
 from mcp_codegen.extensions.catalog import mount_on_base, mounted_extensions, read_extension_schema
-from mcp_codegen.extensions.importer import extension_schema
 from mcp_codegen.extensions.manifest import Manifest, read_manifest
 from mcp_codegen.extensions.mount import MountedExtension, mount
 from mcp_codegen.extensions.render import ExtensionPackage
+from mcp_codegen.extensions.schemas import extension_schema
 from mcp_codegen.paths import data_path, template_folders
 from mcp_generated.extensions import tasks as tasks_extension
 from mcp_generated.extensions.skills import methods as skills

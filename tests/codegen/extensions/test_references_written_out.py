@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_codegen.errors import SchemaError
-from mcp_codegen.extensions.dereference import dereferenced_schema
+from mcp_codegen.extensions.schemas import dereferenced_schema
 
 TEXT: dict[str, Any] = {"type": "string"}
 

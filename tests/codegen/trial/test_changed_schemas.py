@@ -15,7 +15,7 @@ from support.schemas.tree_mutations import changed_tree
 from mcp_codegen.catalog import Candidate, SchemaCatalog
 from mcp_codegen.conversion.derive import derive_step
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.importer.pins import Pins
+from mcp_codegen.paths import Pins
 
 SCHEMAS = SchemaCatalog(ROOT / "schema")
 RELEASES = list(SCHEMAS.pins)

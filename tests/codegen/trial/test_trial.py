@@ -20,12 +20,12 @@ from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.model.ir import Alias, Array, Field, Object, Plain, Ref, Union
-from mcp_codegen.model.patterns import matching_text
+from mcp_codegen.model.names import matching_text
 from mcp_codegen.paths import data_path
 from mcp_codegen.render import declarations, written_modules
 from mcp_codegen.render.package import RevisionPackage
 from mcp_codegen.trial import trial
-from mcp_codegen.trial.samples import NoSampleError, Samples
+from mcp_codegen.trial.plan import NoSampleError, Samples
 from mcp_codegen.trial.trial import try_revision
 
 

@@ -16,9 +16,8 @@ from mcp_codegen.errors import CodegenError
 from mcp_codegen.importer.importer import import_revision
 from mcp_codegen.importer.normalize import normalize
 from mcp_codegen.importer.official import as_official, differences, generic_names, published
-from mcp_codegen.importer.pins import Pins
-from mcp_codegen.importer.syntax_tree import syntax_tree
-from mcp_codegen.importer.typescript import parse
+from mcp_codegen.importer.typescript import parse, syntax_tree
+from mcp_codegen.paths import Pins
 
 COUNT = int(os.environ.get("MCP_TEXT_MUTATIONS", "2000"))
 BASE = """

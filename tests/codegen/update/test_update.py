@@ -21,10 +21,10 @@ from support.schemas.histories import FIRST, SECOND, History, grown, places
 from support.schemas.invented import message, no_capability, record
 from support.schemas.typescript_text import official_files
 
-from mcp_codegen import swap
+from mcp_codegen import output
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
-from mcp_codegen.update.stubs import with_stubs
+from mcp_codegen.update.preparation import with_stubs
 
 TEXT = {"type": "string"}
 Schema = dict[str, Any]
@@ -195,9 +195,9 @@ def test_a_fault_of_the_draft_is_reported_with_its_place_and_nothing_is_written(
 def test_an_interrupt_leaves_what_was_there(history: History, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     before = history.contents()
     history.commit(draft=official_files(grown(limit=TEXT)))
-    module = "swap" if place in ("write_folders", "_exchange") else "update.preparation"
+    module = "output" if place in ("write_folders", "_exchange") else "update.preparation"
     calls: list[int] = []
-    exchange = vars(swap)["_exchange"]
+    exchange = vars(output)["_exchange"]
 
     def interrupted(*arguments: Any, **settings: Any) -> Any:
         calls.append(1)
@@ -227,8 +227,8 @@ import_module("mcp_codegen.cli.main").main(sys.argv[4:])
 """
 MOMENTS = [
     *("update.repository.read_snapshot 1", "update.preparation.import_revision 1", "update.preparation.try_revision 1"),
-    *("update.preparation.generate 1", "swap.write_folders 1", "swap._stage 1", "swap._stage 2"),
-    *("swap._exchange 1", "swap._exchange 2", "swap._write_done 1", "cli.updating.write_files 1"),
+    *("update.preparation.generate 1", "output.write_folders 1", "output._stage 1", "output._stage 2"),
+    *("output._exchange 1", "output._exchange 2", "output._write_done 1", "cli.importing.write_files 1"),
 ]
 
 

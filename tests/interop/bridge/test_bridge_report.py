@@ -16,7 +16,7 @@ import pytest
 from support.feature_cells.bridge.bridge_processes import with_our_packages
 from support.project import ROOT
 
-from mcp_codegen.testkit.instances import InstanceGenerator
+from mcp_codegen.testkit.messages import InstanceGenerator
 from mcp_generated import REVISIONS
 from mcp_runtime.bridge.loss_report import report_rows, report_text
 from mcp_runtime.bridge.raw.raw_connection import FROM_CLIENT, FROM_SERVER

@@ -21,7 +21,7 @@ from support.golden.language import HANDSHAKE, STATELESS, filled
 from support.processes import Moment, exit_code_within, moment
 from support.project import TESTS
 
-from mcp_codegen.testkit.transcript import ANYTHING, TranscriptStep, bytes_of, difference, read_steps
+from mcp_codegen.testkit.replay import ANYTHING, TranscriptStep, bytes_of, difference, read_steps
 from mcp_generated import REVISIONS
 
 FOLDER: Final = TESTS / "transports" / "stdio" / "golden"

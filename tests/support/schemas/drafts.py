@@ -11,7 +11,7 @@ from typing import Any
 from support.project import ROOT
 
 from mcp_codegen.catalog import Candidate, SchemaCatalog
-from mcp_codegen.importer.pins import Pins
+from mcp_codegen.paths import Pins
 
 REF = "#/$defs/"
 TEXT = {"type": "string"}

@@ -21,7 +21,7 @@ from support.project import ROOT, needs_official, official, package
 
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.errors import OverlayError
-from mcp_codegen.testkit.instances import InstanceGenerator
+from mcp_codegen.testkit.messages import InstanceGenerator
 from mcp_generated import REVISIONS
 from mcp_runtime.errors import ConversionError
 from mcp_runtime.protocol.revision import InputRequest, Notification, Request

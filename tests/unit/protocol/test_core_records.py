@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 import mcp_generated
-from mcp_codegen.testkit.instances import InstanceGenerator
+from mcp_codegen.testkit.messages import InstanceGenerator
 from mcp_runtime.protocol.models import format_validation_error, plain_of, read_as_model, validator
 from mcp_runtime.protocol.revision import Request, Revision
 from mcp_runtime.protocol.wire.core_records import (

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from ...errors import CodegenError
-from ...json_types import JsonObject
+from ...errors import CodegenError, JsonObject
 
 Scope = Literal["user", "project"]
 

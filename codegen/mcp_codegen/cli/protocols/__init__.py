@@ -1,1 +1,0 @@
-"""The commands for other protocols and for other languages."""

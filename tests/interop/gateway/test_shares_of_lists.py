@@ -59,6 +59,7 @@ async def test_slow_lists_of_many_sessions_of_one_client_let_another_list_and_ca
         assert [tool["name"] for tool in listed["result"]["tools"]] == ["go"]
         called = await other.request("tools/call", {"name": "go", "arguments": {}})
         assert called["result"]["content"][0]["text"] == "done"
-        assert not any(task.done() for task in lists)
+        # A list that reaches the target only now is answered at once; those that wait there still do.
+        assert sum(not task.done() for task in lists) >= target.waiting
         target.go.set()
         assert all("result" in answer for answer in await asyncio.gather(*lists))

@@ -7,7 +7,8 @@ import tomllib
 from typing import Final, Literal, NamedTuple
 
 from website import svg
-from website.navigation import ROOT
+from website.markdown import site_page
+from website.navigation import ROOT, pages
 
 RESULTS: Final = ROOT / "benchmarks" / "results"
 
@@ -139,7 +140,7 @@ def page() -> str:
         parts += [
             f"### {title.lstrip('# ')}\n",
             f"Measured {_date(path.name)}.\n",
-            re.sub(r"^##", "####", body, flags=re.M),
+            re.sub(r"^##", "####", site_page(body, path, {**pages(), path: "performance.md"}), flags=re.M),
         ]
     return "\n".join(parts)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from website.markdown import without_comments
 from website.navigation import Section
 
-_COMMENT: Final = re.compile(r"^<!--.*?-->\n", re.M | re.S)
 _TARGET: Final = re.compile(r"^\([a-z0-9-]+\)=\n+", re.M)
 _DIRECTIVE: Final = re.compile(r"^```\{(?:toctree|raw)\}.*?^```\n?", re.M | re.S)
 
@@ -38,7 +38,7 @@ def full(texts: dict[str, str]) -> str:
 
 def plain(text: str) -> str:
     """Return a page without comments, anchors and directives of the build."""
-    return _TARGET.sub("", _DIRECTIVE.sub("", _COMMENT.sub("", text)))
+    return _TARGET.sub("", _DIRECTIVE.sub("", without_comments(text)))
 
 
 def title(text: str) -> str:

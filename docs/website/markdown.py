@@ -14,7 +14,8 @@ from website.navigation import ROOT
 _BLOCK: Final = re.compile(r"^```(?P<kind>[\w-]*)\n(?P<text>.*?)^```$", re.M | re.S)
 _LINK: Final = re.compile(r"(?<!!)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])+)\]\((?P<target>[^()\s]+)\)")
 _CODE: Final = re.compile(r"`[^`\n]*`")
-_COMMENT: Final = re.compile(r"^<!--.*?-->\n", re.M | re.S)
+# One in a line of its own goes with its line. None reaches over the end of another: a line may begin with one.
+_COMMENT: Final = re.compile(r"^<!--(?:(?!-->).)*-->\n|<!--(?:(?!-->).)*-->", re.M | re.S)
 
 
 def site_page(text: str, file: Path, paths: dict[Path, str]) -> str:
@@ -25,7 +26,12 @@ def site_page(text: str, file: Path, paths: dict[Path, str]) -> str:
         file: The file that it is from; links are relative to its folder.
         paths: The path on the site of each file that is a page.
     """
-    return outside_of_blocks(_COMMENT.sub("", text), lambda prose: _links(prose, file, paths), _picture)
+    return outside_of_blocks(without_comments(text), lambda prose: _links(prose, file, paths), _picture)
+
+
+def without_comments(text: str) -> str:
+    """Return a page without the comments that tests and tables need."""
+    return _COMMENT.sub("", text)
 
 
 def outside_of_blocks(text: str, prose: Callable[[str], str], block: Callable[[str, str], str | None]) -> str:

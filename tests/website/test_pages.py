@@ -71,6 +71,19 @@ def test_links_become_those_of_the_site() -> None:
     )
 
 
+def test_a_comment_ends_where_it_ends() -> None:
+    file = ROOT / "docs" / "app.md"
+    figures = "<!-- figure: cuts -->234<!-- end --> cuts,\nin all <!-- figure: all -->300<!-- end -->.\n"
+    text = f"{figures}\n## Next\n\n<!-- end -->\nText.\n"
+    shown = "234 cuts,\nin all 300.\n\n## Next\n\nText.\n"
+    assert markdown.site_page(text, file, PATHS) == shown == llms.plain(text)
+
+
+def test_links_of_results_become_those_of_the_site() -> None:
+    shown = charts.page()
+    assert "[the page](reliability.md)" in shown and "](../" not in shown
+
+
 def test_a_link_to_a_file_that_is_no_page_becomes_its_path() -> None:
     file = ROOT / "docs" / "app.md"
     assert markdown.site_page("[pyproject.toml](../pyproject.toml)", file, PATHS) == "`pyproject.toml`"

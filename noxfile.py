@@ -1,7 +1,7 @@
 """The commands of the project: `nox -s check`, `nox -s test`; `nox -l` lists them all.
 
 Each session runs in the environment that nox is started from, so install that once: `pip install -e '.[dev]'`.
-What follows `--` is passed on: `nox -s test -- tests/unit -k sse`.
+What follows `--` is passed on: `nox -s test -- tests/core -k sse`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,8 @@ PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14", "python3.14t"
 BENCHMARKS = ("imports", "measures/models", "measures/readme_server", "stdio", "over_http", "styles", "generator/times")
 # What depends most on the interpreter: event loops, threads, processes, type hints and models.
 ON_ANY_PYTHON = (
-    *("tests/features/event_loops", "tests/features/cancellation", "tests/unit/aio", "tests/unit/stdio"),
-    *(
-        "tests/transports/stdio",
-        "tests/transports/portable",
-        "tests/app/test_app.py",
-        "tests/app/test_parameter_types.py",
-    ),
+    *("tests/platforms", "tests/core/features/cancellation", "tests/core/aio", "tests/core/stdio", "tests/fast"),
+    *("tests/app/test_app.py", "tests/app/test_parameter_types.py"),
 )
 
 
@@ -57,6 +52,8 @@ def check(session: nox.Session) -> None:
         ("-m", "black", "--check", "--quiet", "--diff", "."),
         ("-m", "mcp_codegen", "--all", "--check"),
         ("-m", "ruff", "check", "."),
+        # A file is read and written as UTF-8, and not by the code page of Windows: this rule is a preview.
+        ("-m", "ruff", "check", "--preview", "--select", "PLW1514", "."),
         ("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"),
         (".ci/audit.py",),
     ]
@@ -104,6 +101,12 @@ def long(session: nox.Session) -> None:
 
 
 @nox.session
+def exhaustive(session: nox.Session) -> None:
+    """Run what the other two runs leave of matrices: they have each value, and each pair of values."""
+    python(session, "-m", "pytest", "-q", "-n", "auto", "-m", "exhaustive")
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Give 200,000 mutated inputs to each reader of the bytes of others."""
     jobs = str(os.cpu_count() or 1)
@@ -113,9 +116,9 @@ def fuzz(session: nox.Session) -> None:
 @nox.session(venv_backend="uv|venv")
 def base(session: nox.Session) -> None:
     """Run the tests of apps and examples with the base installation, in an environment of its own."""
-    session.install(".", "./extras", "pytest", "pytest-xdist")
+    session.install(".", "./products", "pytest", "pytest-xdist")
     installed: dict[str, str | None] = {"PYTHONPATH": None, "PYTHONDONTWRITEBYTECODE": None}  # Not the checkout.
-    folders = ("tests/app", "tests/examples")
+    folders = ("tests/app", "tests/compat", "tests/host", "tests/relay/proxy", "tests/examples")
     session.run("python", "-m", "pytest", "-q", "-n", "auto", *folders, *session.posargs, env=installed)
 
 
@@ -124,7 +127,16 @@ def plain(session: nox.Session) -> None:
     """Run the tests of features and transports without the fast paths, in the first, the last but one and the newest
     revision: the paths depend on no revision."""
     session.env["MCP_FAST_PATHS"] = "0"
-    folders = ("tests/features", "tests/transports", "tests/unit/aio")
+    folders = (
+        "tests/core",
+        "tests/host",
+        "tests/hosting",
+        "tests/workers",
+        "tests/lenient",
+        "tests/telemetry",
+        "tests/platforms",
+        "tests/fast",
+    )
     python(session, "-m", "pytest", "-q", "-n", "auto", "-k", "not 2025-03-26 and not 2025-06-18", *folders)
 
 
@@ -132,15 +144,22 @@ def plain(session: nox.Session) -> None:
 def portable(session: nox.Session) -> None:
     """Run the tests of stdio with the transport of threads, which Windows uses."""
     session.env["MCP_STDIO"] = "threads"
-    folders = ("tests/transports/stdio", "tests/transports/portable", "tests/unit/stdio")
-    without_pipes = "--ignore=tests/transports/stdio/test_floods_and_envelopes.py"
+    folders = ("tests/core/stdio", "tests/platforms")
+    without_pipes = "--ignore=tests/core/stdio/test_floods_and_envelopes.py"
     python(session, "-m", "pytest", "-q", "-n", "auto", *folders, without_pipes)
 
 
 @nox.session
 def system(session: nox.Session) -> None:
     """Run the tests of stdio with what this system has of its own: Linux, macOS or Windows."""
-    python(session, "-m", "pytest", "-q", "tests/transports/portable/test_any_system.py")
+    python(session, "-m", "pytest", "-q", "tests/platforms/test_any_system.py", "tests/platforms/test_on_windows.py")
+
+
+@nox.session
+def windows(session: nox.Session) -> None:
+    """Run a part of the tests under wine, in two minutes; `-- --all` runs all that hold there, in an hour or more."""
+    session.env["PYTHONPATH"] = "tests"
+    python(session, "-m", "windows")
 
 
 @nox.session
@@ -196,9 +215,9 @@ def docs(session: nox.Session) -> None:
 @nox.session(venv_backend="venv")
 def site(session: nox.Session) -> None:
     """Build the documentation site into build/site, in an environment of its own; a broken link is an error."""
-    session.install(".[all,docs]", "./codegen", "./extras")
+    session.install(".[all,docs]", "./codegen", "./products")
     # The checkout is read, not the installed packages, so that the pages are those of what stands here.
-    folders = ("docs", "codegen", "runtime", "generated")
+    folders = ("docs", "codegen", "runtime", "products", "generated")
     session.env["PYTHONPATH"] = os.pathsep.join(str(ROOT / folder) for folder in folders)
     session.run("python", "-m", "website", *session.posargs)
 
@@ -206,7 +225,7 @@ def site(session: nox.Session) -> None:
 @nox.session
 def build(session: nox.Session) -> None:
     """Build the source distribution and the wheel of each distribution, and check what they hold."""
-    for folder in (".", "codegen", "extras"):
+    for folder in (".", "codegen", "products"):
         session.run(sys.executable, "-m", "build", "--outdir", "dist", folder, external=True)
     python(session, "-m", "pytest", "-q", "tests/house/test_packaging.py")
 

@@ -184,7 +184,7 @@ def main() -> None:
         PLAIN: Checkout(options.now.resolve(), ("/usr/bin/env", "MCP_FAST_PATHS=0")),
     }
     for checkout in (options.before, options.now):
-        for folder in ("runtime", "generated"):  # An installation compiles them; a checkout may not.
+        for folder in ("runtime", "products", "generated"):  # An installation compiles them; a checkout may not.
             compileall.compile_dir(checkout / folder, quiet=1)
     samples: Samples = {}
     runs, turns = (1, 2) if options.quick else (options.runs, options.turns)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from measures.fast_path_forms import FORMS, Figures, Form, bridge, client, memory, sqlite
+from measures.fast_path_forms import FORMS, Figures, Form, bridge, memory
 from measures.machine import measured
 from measures.rounds import write_results
 from peers import ROOT, environment
@@ -53,16 +53,9 @@ class FastPath:
 PATHS = {
     "none": FastPath("nothing: two equal servers", "-"),
     "eager": FastPath("eager tasks of Python 3.11", "eager"),
-    "inline": FastPath("futures that resume at once", "inline"),
-    "first-step": FastPath("first step of a coroutine in the ASGI task: it awaits the handler instead", "first-step"),
-    "first-task": FastPath("the same: a task more instead", "first-task"),
     "threads": FastPath("worker threads: all below, a plain pool instead", "pool,reading"),
     "pool": FastPath("worker threads without the reading thread: a plain pool", "pool,reading", "reading"),
     "waits": FastPath("· the loop waits briefly", "waits,reading", "reading"),
-    "sixteen": FastPath("· one turn in sixteen", "sixteen,reading", "reading"),
-    "eventfd": FastPath("· eventfd instead of a lock", "eventfd"),
-    "batches": FastPath("· results in batches", "batches"),
-    "thread-parts": FastPath("· the last three together", "sixteen,eventfd,batches"),
     "reading": FastPath("a thread reads in the loop's place", "reading"),
     "polling": FastPath("busy polling", "polling"),
     "polling-alone": FastPath("busy polling without the reading thread", "polling,reading", "reading"),
@@ -75,13 +68,8 @@ PATHS = {
     "whole": FastPath("whole requests and responses of uvicorn", "whole"),
     "held": FastPath("streams without a request", "held"),
     "heads": FastPath("cache of request heads", "heads"),
-    "shortcuts": FastPath("open endpoint, enum members in globals, awaitables un-awaited", "shortcuts"),
-    "idle": FastPath("one object of handlers for all idle sessions", "idle"),
     "held-memory": FastPath("streams without a request", "held", forms=(memory,)),
     "parts-memory": FastPath("small parts of uvicorn's connections", "small-parts", forms=(memory,)),
-    "idle-memory": FastPath("one object of handlers for all idle sessions", "idle", forms=(memory,)),
-    "inline-client": FastPath("futures that resume at once", "inline", forms=(client,)),
-    "append": FastPath("SQLite: `append_at_once`, commands that take no turn", "append", forms=(sqlite,)),
     "lines": FastPath("bridge: lines that pass as text", "lines", forms=(bridge,)),
     "http-client": FastPath("bridge: its own HTTP/1.1 client", "http-client", forms=(bridge,)),
 }
@@ -203,7 +191,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=6, help="turns of a run")
     parser.add_argument("--quick", action="store_true", help="one run of two turns; writes no results")
     options = parser.parse_args()
-    for folder in ("runtime", "generated"):
+    for folder in ("runtime", "products", "generated"):
         compileall.compile_dir(ROOT / folder, quiet=1)
     python = environment("ours-http", "--editable", f"{ROOT}[http]")
     runs, turns = (1, 2) if options.quick else (options.runs, options.turns)

@@ -76,7 +76,7 @@ class HttpChild:
 
     def memory(self, name: str) -> float:
         """Return `VmHWM` (the peak) or `VmRSS` (the current value), in MiB."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(status.split(f"{name}:")[1].split()[0]) / 1024
 
 

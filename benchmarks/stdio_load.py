@@ -153,7 +153,7 @@ class Child:
 
     def memory(self, name: str) -> float:
         """Return `VmHWM` (the peak) or `VmRSS` (the current value), in MiB."""
-        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+        for line in Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8").splitlines():
             if line.startswith(f"{name}:"):
                 return int(line.split()[1]) / 1024
         raise BrokenServerError(f"the kernel reports no {name}")

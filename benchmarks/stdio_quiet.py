@@ -55,6 +55,8 @@ class Quiet:
 
 def _foreign() -> float:
     """Return the CPU seconds of other processes: the total minus our own and those of our ended children."""
-    user, nice, system, _, _, interrupts, soft, stolen, *_ = Path("/proc/stat").read_text().split("\n")[0].split()[1:]
+    user, nice, system, _, _, interrupts, soft, stolen, *_ = (
+        Path("/proc/stat").read_text(encoding="utf-8").split("\n")[0].split()[1:]
+    )
     used = sum(map(int, (user, nice, system, interrupts, soft, stolen))) / _TICKS
     return used - sum(os.times()[:4])

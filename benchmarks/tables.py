@@ -141,7 +141,7 @@ def imports() -> str:
 # ---- bridge ----------------------------------------------------------------------------------------------------------
 
 BRIDGES: Final = {
-    "ours": "`mcp-codegen bridge`",
+    "ours": "`mcp-generated bridge`",
     "bare relay": "a relay that only copies lines",
     "FastMCP 4.1.2": "FastMCP 4.1.2",
     "mcp-proxy": "mcp-proxy",

@@ -6,14 +6,18 @@ import asyncio
 import gc
 import inspect
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.installation.extras import SkippedModule, missing_extra
+from support.matrices import DEFAULT, EXHAUSTIVE, RUNS, arguments_of, first_runs
 from support.processes import end_shared
+from support.systems import is_wine, reason_to_skip
 
 from mcp_generated import REVISIONS
 
@@ -33,7 +37,11 @@ else:
 MATRICES = ("revision", "REVISIONS", "among(", "HANDSHAKE", "protocol_version")
 # What a module with a long test contains: the mark, or a name of another module by which its tests get the mark.
 MARKS_OF_LONG_TESTS = ("long", "FEW_HOMES", "client_of", *MATRICES)
+PRODUCT = re.compile(
+    r"parametrize.*parametrize", re.DOTALL
+)  # Perhaps of one test, whose pairs are those of the long run.
 DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no marker gives it more.
+PATIENCE = 10 if is_wine() else 1  # How often so long it gets: a process starts slowly under wine.
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -53,7 +61,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def has_long_tests(path: Path) -> bool:
     """Return whether a module contains what gives a test the mark."""
     text = path.read_text(encoding="utf-8")
-    return any(word in text for word in MARKS_OF_LONG_TESTS)
+    return any(word in text for word in MARKS_OF_LONG_TESTS) or PRODUCT.search(text) is not None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -88,27 +96,51 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
-    """A module that needs an optional package is skipped where that is not installed."""
+    """A module that needs an optional package or another system is skipped where that is not there."""
     module: pytest.Module = SkippedModule.from_parent(parent, path=module_path)
     return module
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave the revisions between to the long run, where a test runs with earlier and later ones as well."""
-    matrices: dict[tuple[Path, str], list[pytest.Function]] = {}
+    """Skip what this system cannot do."""
     for item in items:
-        if isinstance(item, pytest.Function) and _revisions_of(item) and has_long_tests(item.path):
-            matrices.setdefault((item.path, item.originalname), []).append(item)
-    for tests in matrices.values():
-        by_argument: dict[str, set[str]] = {}
-        for test in tests:
-            for name, revision in _revisions_of(test).items():
-                by_argument.setdefault(name, set()).add(revision)
-        kept = {name: {min(revisions), max(revisions)} for name, revisions in by_argument.items()}
-        between = [test for test in tests if any(id not in kept[name] for name, id in _revisions_of(test).items())]
-        for test in between if len(between) < len(tests) else ():
-            test.add_marker(pytest.mark.long)
+        if (reason := reason_to_skip(item.nodeid)) is not None:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> Iterator[Any]:
+    """Choose the cases of each test for the default and the long run; the others are those of the exhaustive run.
+
+    Of a test for several revisions, the first and the last are those of the default run.
+    """
+    made = yield
+    if not isinstance(made, list) or len(made) < 2 or made[0].get_closest_marker("campaign") is not None:
+        return made
+    between = _between(made)
+    are_long = [test in between or test.get_closest_marker("long") is not None for test in made]
+    is_exhaustive = made[0].get_closest_marker("exhaustive") is not None
+    runs = [EXHAUSTIVE] * len(made) if is_exhaustive else first_runs(arguments_of(made), are_long)
+    for test, run in zip(made, runs, strict=True):
+        if run != DEFAULT:
+            test.add_marker(pytest.mark.exhaustive if run == EXHAUSTIVE else pytest.mark.long)
+    option = collector.config.option
+    if any("::" in name for name in collector.config.args) or option.markexpr not in RUNS:
+        return made
+    dropped = [test for test, run in zip(made, runs, strict=True) if run > RUNS[option.markexpr]]
+    collector.config.hook.pytest_deselected(items=dropped)
+    return [test for test, run in zip(made, runs, strict=True) if run <= RUNS[option.markexpr]]
+
+
+def _between(tests: list[pytest.Function]) -> set[pytest.Function]:
+    """Return the cases with a revision that is neither the first nor the last that the test has, if it has others."""
+    by_argument: dict[str, set[str]] = {}
+    for test in tests:
+        for name, revision in _revisions_of(test).items():
+            by_argument.setdefault(name, set()).add(revision)
+    kept = {name: {min(revisions), max(revisions)} for name, revisions in by_argument.items()}
+    between = {test for test in tests if any(id not in kept[name] for name, id in _revisions_of(test).items())}
+    return between if len(between) < len(tests) else set()
 
 
 def _revisions_of(test: pytest.Function) -> dict[str, str]:
@@ -137,5 +169,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
     own = pyfuncitem.get_closest_marker("deadline")
-    asyncio.run(asyncio.wait_for(test(**arguments), DEADLINE if own is None else own.args[0]))
+    deadline = DEADLINE if own is None else own.args[0]
+    asyncio.run(asyncio.wait_for(test(**arguments), deadline * PATIENCE))
     return True

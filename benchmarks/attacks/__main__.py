@@ -75,7 +75,7 @@ class Sides:
         return [[row, other] for row, other in zip(ours, theirs, strict=True)]
 
     def _measured(self, kind: str, revision: str, sizes: tuple[int, ...]) -> list[Row]:
-        paths = os.pathsep.join(str(ROOT / name) for name in ("runtime", "generated"))
+        paths = os.pathsep.join(str(ROOT / name) for name in ("runtime", "products", "generated"))
         env = {**os.environ, "PYTHONPATH": paths if kind == "ours" else ""}
         python = Path(sys.executable) if kind == "ours" else self._sdk or sdk_environment()
         command = [str(python), str(HERE / "attacked_server.py"), kind, revision, self._text, *map(str, sizes)]
@@ -129,7 +129,7 @@ def table(rows: list[tuple[Row, Row | None]]) -> list[str]:
 
 def loads(quick: bool, revision: str) -> list[list[Any]]:
     """Return the latencies of another client during each attack."""
-    paths = os.pathsep.join(str(ROOT / name) for name in ("runtime", "generated"))
+    paths = os.pathsep.join(str(ROOT / name) for name in ("runtime", "products", "generated"))
     rows: list[list[Any]] = []
     with served(Path(sys.executable), {"PYTHONPATH": paths}) as port:
         for number, attack in enumerate(attacks(revision)):

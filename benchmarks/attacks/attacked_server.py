@@ -158,8 +158,8 @@ class Driver:
 def peak(reset: bool = False) -> int:
     """Return the most memory that this process has had since the last reset, in bytes."""
     if reset:
-        Path("/proc/self/clear_refs").write_text("5")
-    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+    return int(Path("/proc/self/status").read_text(encoding="utf-8").split("VmHWM:")[1].split()[0]) * 1024
 
 
 def used_memory() -> list[bytes]:

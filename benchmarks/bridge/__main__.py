@@ -93,7 +93,7 @@ def from_stdio_to_stdio(programs: Programs) -> Route:
     echo = programs.echo
     commands: dict[str, Command] = {
         RELAY: [programs.own, HERE / "bare_relay.py", *echo],
-        OURS: [programs.own, "-m", "mcp_runtime.bridge", "--", *echo],
+        OURS: [programs.own, "-m", "mcp_products.relay.bridge", "--", *echo],
         FASTMCP: [programs.fastmcp, HERE / "fastmcp_proxy.py", *echo],
     }
     return Route("stdio to stdio", over_stdio, partial(over_stdio, echo), commands)
@@ -104,7 +104,7 @@ def from_http_to_stdio(programs: Programs) -> Route:
     echo, line = programs.echo, " ".join(map(str, programs.echo))
     streamable = ("--outputTransport", "streamableHttp", "--stateful", "--port", "PORT")
     commands: dict[str, Command] = {
-        OURS: [programs.own, "-m", "mcp_runtime.bridge", "--http", "127.0.0.1:PORT", "--", *echo],
+        OURS: [programs.own, "-m", "mcp_products.relay.bridge", "--http", "127.0.0.1:PORT", "--", *echo],
         FASTMCP: [programs.fastmcp, HERE / "fastmcp_proxy.py", "--port", "PORT", *echo],
         MCP_PROXY: [programs.proxy, "-m", "mcp_proxy", "--port", "PORT", "--", *echo],
         SUPERGATEWAY: [*programs.supergateway, "--stdio", line, *streamable],
@@ -115,7 +115,7 @@ def from_http_to_stdio(programs: Programs) -> Route:
 def from_stdio_to_http(programs: Programs, url: str) -> Route:
     """Return the bridges from stdio to HTTP."""
     commands: dict[str, Command] = {
-        OURS: [programs.own, "-m", "mcp_runtime.bridge", url],
+        OURS: [programs.own, "-m", "mcp_products.relay.bridge", url],
         FASTMCP: [programs.fastmcp, HERE / "fastmcp_proxy.py", url],
         MCP_PROXY: [programs.proxy, "-m", "mcp_proxy", "--transport", "streamablehttp", url],
         SUPERGATEWAY: [*programs.supergateway, "--streamableHttp", url],

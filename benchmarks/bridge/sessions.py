@@ -93,7 +93,7 @@ def write(heading: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     before, _, section = text.partition(f"\n## {heading}\n")
     _, found, after = section.partition("\n## ")
     section = f"\n## {heading}\n\n{measured()}\n\n{markdown(heads, rows)}\n"
-    write_results(RESULTS, f"{before}{section}{found}{after}", ["runtime/mcp_runtime/bridge"])
+    write_results(RESULTS, f"{before}{section}{found}{after}", ["products/mcp_products/relay"])
 
 
 async def one_round(child: Bridge, headers: Sequence[list[str]], number: int) -> int:
@@ -118,7 +118,7 @@ def main() -> None:
     shared = () if options.own else ("--shared", str(PROCESSES))
     sessions = options.sessions or DEFAULTS[options.own]
     writes = sessions == DEFAULTS[options.own] and options.rounds == ROUNDS
-    with Bridge((own, "-m", "mcp_runtime.bridge", "--http", "127.0.0.1:PORT", *shared, "--", *echo)) as child:
+    with Bridge((own, "-m", "mcp_products.relay.bridge", "--http", "127.0.0.1:PORT", *shared, "--", *echo)) as child:
         if options.own:
             rows = asyncio.run(measure_own(child, sessions))
         else:

@@ -165,7 +165,7 @@ def stage_table(before: str | None, runs: int) -> str:
     old = {}
     if before is not None:
         old = least_stages(
-            os.pathsep.join(f"{before}/{folder}" for folder in ("runtime", "codegen", "generated")), runs
+            os.pathsep.join(f"{before}/{folder}" for folder in ("runtime", "products", "codegen", "generated")), runs
         )
     heads = ["stage", *(["before"] if old else []), "now"]
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from measures.machine import measured
 
-from mcp_codegen.paths import CHECKOUT, runtime_home
+from mcp_codegen.paths import CHECKOUT, source_of
 
 HOME = CHECKOUT / "build" / "updates"
 PROBE = "import bindings, bindings.vdraft as d; d.Client, d.Server, d.types, bindings.App; print('imported')"
@@ -74,7 +74,7 @@ def follow(repository: Path, commit: str, day: str, subject: str) -> Followed:
         rows = [line.split(" | ") for line in report.splitlines() if line.startswith("| ") and line.count(" | ") == 3]
         first = next(row for row in rows if row[0] != "| kind")
         return Followed(commit, day, subject, f"stopped: {first[1]}", first[2], round(seconds, 1))
-    path = os.pathsep.join([str(HOME), str(runtime_home().parent)])
+    path = os.pathsep.join([str(HOME), *(str(source_of(name).parent) for name in ("mcp_runtime", "mcp_products"))])
     if (HOME / "schema" / "draft").is_dir():
         subprocess.run([sys.executable, "-c", PROBE], env={**os.environ, "PYTHONPATH": path}, check=True)
     summary = next((line for line in report.splitlines() if " → draft: " in line), "")

@@ -1,108 +1,191 @@
-"""Count the instructions of a call over stdio, here and in an earlier checkout: other programs do not change them.
+"""Count the instructions of calls, here and in an earlier checkout: other programs do not change them.
 
-    python benchmarks/instructions --before DIR [--revision ID …] [--low 200 --high 900]
+    python benchmarks/instructions --before DIR [--client NAME …] [--runs 3] [--windows 5] [--calls 100]
 
-DIR is a checkout with a virtual environment in .venv. All calls of a run are written at once, and the server ends when
-all of them have their responses: what a call costs is the difference of two runs, divided by that of their calls. It
-needs valgrind, and half a minute for each run. Both runs of a checkout run at the same time. On Linux the pipes have
-room for all messages, so that what a read brings does not depend on when this program runs.
+DIR is a checkout with a virtual environment in .venv that has the same packages. README's server runs under valgrind,
+side by side here and there, and answers a client that waits for each answer, or for all of 16. Counted is what the
+process executes between one call and another, `windows` times, after as many calls that are not counted: neither its
+start nor its end counts. A figure is the median of all windows of all runs, divided by their calls.
+
+What varies is fixed: hashes, addresses, compiled modules, the event loop (that of asyncio), and waits of the server,
+see servers/counted_server.py. It takes some twenty minutes, and writes benchmarks/results/instructions.md, except with
+--client.
 """
 
 from __future__ import annotations
 
 import argparse
-import fcntl
-import json
-import os
-import re
+import compileall
+import statistics
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
+from typing import Final
 
-ROOT = Path(__file__).resolve().parents[2]
-REVISIONS = ("2025-06-18", "2026-07-28")
-PIPE = 2**20  # Bytes, which is the most that Linux gives every user.
-META = "io.modelcontextprotocol/"
-COUNTED = re.compile(rb"Collected : (\d+)")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from instructions.counted import (  # The folder above has to be found first.
+    ROOT,
+    Client,
+    CountedServer,
+    Message,
+    opened,
+    over_stdio,
+    serving_port,
+    words_of,
+)
+from measures.machine import measured
+from measures.rounds import write_results
+from stdio_table import markdown
 
-def messages(revision: str, calls: int) -> Iterator[bytes]:
-    """Yield the messages of a client that makes so many calls."""
-    client = {"name": "load", "version": "1"}
-    meta: dict[str, object] = {}
-    if revision == REVISIONS[-1]:
-        fields = {"protocolVersion": revision, "clientInfo": client, "clientCapabilities": {}}
-        meta = {"_meta": {META + name: value for name, value in fields.items()}}
-    else:
-        opening = {"protocolVersion": revision, "capabilities": {}, "clientInfo": client}
-        yield json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening}).encode()
-        yield json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode()
-    for id in range(1, calls + 1):
-        params = {"name": "echo", "arguments": {"text": f"this is the text of call {id}"}, **meta}
-        yield json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).encode()
+RESULTS: Final = ROOT / "benchmarks" / "results" / "instructions.md"
+MOST: Final = 1.01  # What a call may cost, of what it cost before.
+CLIENTS: Final = (
+    *(Client("stdio", revision) for revision in ("2025-06-18", "2026-07-28")),
+    Client("HTTP, session", "2025-06-18"),
+    *(Client("HTTP, stateless", revision) for revision in ("2025-06-18", "2026-07-28")),
+)
+TOOLS: Final = {"add": "plain function", "add_soon": "coroutine"}
+AT_ONCE: Final = {"stdio": (1, 16)}  # One by one over HTTP.
 
-
-def instructions(python: Path, server: Path, paths: str, revision: str, calls: int) -> int:
-    """Return how many instructions a server needs from its start to its end, for so many calls at once."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment |= {"PYTHONPATH": paths, "PYTHONHASHSEED": "0"}
-    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", str(python), str(server)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    child = subprocess.Popen(command, env=environment, **pipes)  # type: ignore[call-overload]
-    if sys.platform == "linux":
-        for pipe in (child.stdin, child.stdout):
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
-    error_output: list[bytes] = []
-    reading = threading.Thread(target=lambda: error_output.append(child.stderr.read()))
-    sending = threading.Thread(target=lambda: child.stdin.write(b"\n".join(messages(revision, calls)) + b"\n"))
-    reading.start()
-    sending.start()
-    remaining = calls + (revision != REVISIONS[-1])
-    while remaining:
-        line = child.stdout.readline()
-        if not line or b'"error"' in line:
-            raise SystemExit(f"{server}: {line!r} with {remaining} calls remaining")
-        remaining -= 1
-    sending.join()
-    child.stdin.close()
-    child.wait()
-    reading.join()
-    counted = COUNTED.search(error_output[0])
-    if counted is None:
-        raise SystemExit(f"{server}: {error_output[0][-500:]!r}")
-    return int(counted[1])
+Counts = dict[str, list[float]]  # The figures of windows by row.
 
 
-def of_a_call(checkout: Path, revision: str, low: int, high: int) -> float:
-    """Return how many instructions a call needs."""
+def packages(checkout: Path) -> str:
+    """Return the packages of a checkout's environment with their versions."""
+    program = "import importlib.metadata as m; print(sorted((d.name, d.version) for d in m.distributions()))"
     python = checkout / ".venv" / "bin" / "python"
-    is_own = checkout == ROOT
-    paths = os.pathsep.join(str(checkout / name) for name in ("runtime", "generated"))
-    places = [checkout / "benchmarks" / name for name in ("servers/stdio_ours_server.py", "stdio_ours_server.py")]
-    server = next(path for path in places if path.exists())
-    with ThreadPoolExecutor(2) as pool:
-        interpreter = Path(sys.executable) if is_own else python
-        runs = [pool.submit(instructions, interpreter, server, paths, revision, calls) for calls in (low, high)]
-        first, second = (run.result() for run in runs)
-    return (second - first) / (high - low)
+    return subprocess.run([python, "-c", program], capture_output=True, text=True, check=True).stdout
+
+
+def measured_costs(checkout: Path, client: Client, windows: int, calls: int) -> Counts:
+    """Return `measure`, again if the machine has stood still for so long that a connection was closed."""
+    for _ in range(3):
+        try:
+            return measure(checkout, client, windows, calls)
+        except ConnectionError as error:
+            print(f"{checkout}, {client}: {error}", file=sys.stderr)
+    raise SystemExit(f"{checkout}, {client}: the machine stands still too often")
+
+
+def measure(checkout: Path, client: Client, windows: int, calls: int) -> Counts:
+    """Return what the calls of a client cost a server of a checkout, in each window."""
+    words, port = words_of(client.transport)
+    found: Counts = {}
+    numbers = count(1)
+    with CountedServer(checkout, words) as server:
+        is_stdio = client.transport == "stdio"
+        if is_stdio:
+            exchange = over_stdio(server)
+            exchange([*client.opening(), *(client.call(tool, 0) for tool in TOOLS)])
+        else:
+            exchange = opened(serving_port(checkout, port), client, [*TOOLS])
+        server.begin()
+        for tool, kind in TOOLS.items():
+            for together in AT_ONCE.get(client.transport, (1,)):
+                costs = found[f"{client.transport}, {client.revision}, {kind}, {together} at once"] = []
+                for _ in range(windows):
+                    call(client, exchange, tool, [next(numbers) for _ in range(calls)], together)
+                server.counted()
+                for _ in range(windows):
+                    call(client, exchange, tool, [next(numbers) for _ in range(calls)], together)
+                    costs.append(server.counted() / calls)
+    return found
+
+
+def call(
+    client: Client,
+    exchange: Callable[[Sequence[Message]], list[Message]],
+    tool: str,
+    numbers: Sequence[int],
+    together: int,
+) -> None:
+    """Make a call for each number, so many at once, and check the answers."""
+    for start in range(0, len(numbers), together):
+        some = numbers[start : start + together]
+        answers = exchange([client.call(tool, number) for number in some])
+        sums = {answer["id"]: answer["result"]["structuredContent"] for answer in answers}
+        if sums != {number: {"result": number + 1} for number in some}:
+            raise SystemExit(f"{client}: {answers}")
+
+
+def rows(before: Counts, now: Counts) -> Iterator[tuple[str, float, float, float, float]]:
+    """Yield for each row its name, both medians, their ratio, and how much the windows of one checkout differ."""
+    for name, figures in now.items():
+        first, second = statistics.median(before[name]), statistics.median(figures)
+        spread = max(_spread(before[name]), _spread(figures))
+        yield name, first, second, second / first, spread
+
+
+def _spread(figures: Sequence[float]) -> float:
+    """Return how far the middle half of some figures reaches, as a part of their median."""
+    low, middle, high = statistics.quantiles(figures, n=4, method="inclusive")
+    return (high - low) / middle
 
 
 def main() -> None:
-    """Count, and print a row for each version."""
+    """Count, print the table, and say which rows cost too much."""
     parser = argparse.ArgumentParser(prog="python benchmarks/instructions", description=__doc__)
     parser.add_argument("--before", type=Path, required=True, help="the earlier checkout")
-    parser.add_argument("--revision", action="append", choices=REVISIONS, help="these versions")
-    parser.add_argument("--low", type=int, default=200, help="calls of the first run")
-    parser.add_argument("--high", type=int, default=900, help="calls of the second run")
+    parser.add_argument("--client", action="append", default=[], help="those whose name begins so")
+    parser.add_argument("--runs", type=int, default=3, help="fresh processes of each checkout")
+    parser.add_argument("--windows", type=int, default=5, help="how often a process is counted")
+    parser.add_argument("--calls", type=int, default=96, help="calls that are counted together")
     options = parser.parse_args()
-    for revision in options.revision or REVISIONS:
-        before = of_a_call(options.before.resolve(), revision, options.low, options.high)
-        now = of_a_call(ROOT, revision, options.low, options.high)
-        print(f"| stdio, {revision}, {options.low} to {options.high} calls at once ", end="")
-        print(f"| {before:,.0f} | {now:,.0f} | {now / before:.3f} |", flush=True)
+    before = options.before.resolve()
+    if packages(before) != packages(ROOT):
+        raise SystemExit(f"the environments of {before} and {ROOT} have different packages")
+    for checkout in (before, ROOT):
+        for name in ("runtime", "products", "generated"):
+            if (checkout / name).is_dir():
+                compileall.compile_dir(checkout / name, quiet=1)
+    chosen = [
+        client
+        for client in CLIENTS
+        if not options.client
+        or any(f"{client.transport}, {client.revision}".startswith(name) for name in options.client)
+    ]
+    costs: tuple[Counts, Counts] = ({}, {})
+    with ThreadPoolExecutor(2) as pool:
+        for run in range(options.runs):
+            for client in chosen:
+                jobs = [
+                    pool.submit(measured_costs, checkout, client, options.windows, options.calls)
+                    for checkout in (before, ROOT)
+                ]
+                for total, job in zip(costs, jobs, strict=True):
+                    for name, figures in job.result().items():
+                        total.setdefault(name, []).extend(figures)
+                print(f"run {run + 1} of {options.runs}: {client}", file=sys.stderr, flush=True)
+    table = [*rows(*costs)]
+    heads = ("calls of README's server", "before", "now", "now / before", "spread")
+    cells = [
+        (name, f"{first:,.0f}", f"{second:,.0f}", f"{ratio:.3f}", f"{spread:.2%}")
+        for name, first, second, ratio, spread in table
+    ]
+    text = f"{_caption(before, options.runs, options.windows, options.calls)}\n{markdown(heads, cells)}\n"
+    print(text)
+    if not options.client:
+        write_results(RESULTS, text)
+    if above := [name for name, _, _, ratio, _ in table if ratio > MOST]:
+        raise SystemExit(f"more than {MOST} of before: {'; '.join(above)}")
+
+
+def _caption(before: Path, runs: int, windows: int, calls: int) -> str:
+    commit = subprocess.run(
+        ["git", "-C", before, "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True
+    )
+    version = ".".join(map(str, sys.version_info[:3]))
+    return f"""# Instructions of a call
+
+Medians of {runs} processes of each checkout, each counted {windows} times for {calls} calls, by valgrind, after as many
+that are not counted: `python benchmarks/instructions --before DIR`. Before is the commit {commit.stdout.strip()}.
+The spread is how far the middle half of the counts of one checkout reaches. Python {version}.
+{measured()}
+"""
 
 
 if __name__ == "__main__":

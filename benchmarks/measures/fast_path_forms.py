@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -22,8 +20,7 @@ from bridge_load import over_stdio as bridge_over_stdio  # noqa: E402
 from http_load import HttpChild, HttpLoad, calls, idle  # noqa: E402
 from start import HANDSHAKE, over_stdio  # noqa: E402
 from start import over_http as start_over_http  # noqa: E402
-from stdio_load import CLIENT_CPUS, PROCESSORS, REVISION, SERVER_CPUS, Child, Load, environ  # noqa: E402
-from store_cost import Kind, opened, send_all  # noqa: E402
+from stdio_load import CLIENT_CPUS, PROCESSORS, REVISION, SERVER_CPUS, Child, Load  # noqa: E402
 
 SERVERS = HERE / "servers"
 STDIO = Load(warm_up=1500, sequential=400, pipelined=2500)
@@ -139,49 +136,13 @@ def memory(stack: ExitStack, python: Path, path: str) -> Turn:
     return turn
 
 
-def client(stack: ExitStack, python: Path, path: str) -> Turn:
-    """Return what measures the CPU time of a client."""
-    words = [*server(python, path, "../stdio_ours_client.py", "300", "1000", "3000"), python]
-
-    def turn() -> Figures:
-        command = [*words, SERVERS / "stdio_bare_server.py"]
-        taken = json.loads(subprocess.run(command, capture_output=True, check=True, env=environ()).stdout)
-        return {f"a client's call, {name}, CPU": cpu for name, (_, cpu) in taken.items()}
-
-    return turn
-
-
-def sqlite(stack: ExitStack, python: Path, path: str) -> Turn:
-    """Return what measures calls in sessions with a stream, which SQLite stores."""
-    folder = stack.enter_context(tempfile.TemporaryDirectory())
-    url = f"sqlite:///{folder}/store.db"
-    child = stack.enter_context(HttpChild(server(python, path, "../stores/store_server.py", url, "1"), SERVER_CPUS))
-    kinds = {
-        "a stream": Kind("", 1, tool="report"),
-        "32 streams": Kind("", 32, tool="report"),
-        "a session": Kind("", 1),
-    }
-
-    async def cost(kind: Kind, count: int) -> float:
-        connections = await opened(child.port, kind)
-        await send_all(connections, count // 4)
-        cpu = child.cpu()
-        await send_all(connections, count)
-        cpu = child.cpu() - cpu
-        for connection, _ in connections:
-            connection.transport.close()
-        return cpu / count * 1e6
-
-    return lambda: {f"SQLite, {name}, CPU": asyncio.run(cost(kind, 320)) for name, kind in kinds.items()}
-
-
 def bridge(stack: ExitStack, python: Path, path: str) -> Turn:
     """Return what measures a bridge over stdio to a server over stdio, and to one over HTTP."""
     upstream = [python, HERE / "bridge" / "bare_http_upstream.py", "0"]
     process = stack.enter_context(subprocess.Popen(upstream, stdout=subprocess.PIPE, text=True))
     stack.callback(process.kill)
     assert process.stdout is not None
-    own = [python, SERVERS / "without.py", path, "-m", "mcp_runtime.bridge"]
+    own = [python, SERVERS / "without.py", path, "-m", "mcp_products.relay.bridge"]
     ways = {
         "to stdio": [*own, "--", python, SERVERS / "stdio_bare_server.py"],
         "to HTTP": [*own, f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"],

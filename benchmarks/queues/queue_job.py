@@ -19,7 +19,7 @@ JOB = 6.0  # Seconds of a job: longer than a lease, so that leases have to be re
 
 
 def note(text: str) -> None:
-    with Path(sys.argv[4]).open("a") as log:
+    with Path(sys.argv[4]).open("a", encoding="utf-8") as log:
         log.write(f"{time.time():.2f} {os.getpid()} {text}\n")
 
 

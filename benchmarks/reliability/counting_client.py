@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from mcp_runtime.protocol.sse import SSEDecoder
+from mcp_runtime.http.sse import SSEDecoder
 
 VERSION = "2025-11-25"
 ANNOUNCED = "notifications/tools/list_changed"

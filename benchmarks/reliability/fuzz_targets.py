@@ -15,19 +15,24 @@ from mcp_codegen.importer.normalize import normalize
 from mcp_codegen.importer.official import as_official
 from mcp_codegen.importer.typescript import parse
 from mcp_generated import v2025_11_25, v2026_07_28
-from mcp_runtime.app.components.uri_templates import URITemplate
-from mcp_runtime.auth.metadata import read_authorization_server_metadata, read_protected_resource_metadata
-from mcp_runtime.auth.resource_server.jwks import read_key
-from mcp_runtime.auth.resource_server.verifiers import JWTVerifier
-from mcp_runtime.auth.url_policy import URLPolicy
-from mcp_runtime.client.resources.uri_expansion import expand, variables_of
+from mcp_products.app.components.uris import URITemplate
+from mcp_products.auth.discovery import read_authorization_server_metadata, read_protected_resource_metadata
+from mcp_products.auth.http import URLPolicy
+from mcp_products.auth.resource_server.verifiers import JWTVerifier, read_key
+from mcp_products.fast.heads import CachedRequestHeadParser
+from mcp_products.host.resources import expand, variables_of
 from mcp_runtime.errors import AuthorizationError, JSONRPCError, LocalError
 from mcp_runtime.http.origins import OriginPolicy
-from mcp_runtime.http.request_head import CachedRequestHeadParser
-from mcp_runtime.http.server_rules import RequestHead, ServedRevisions, check_stateless, classify, resume_position
+from mcp_runtime.http.server_rules import (
+    RequestHead,
+    ServedRevisions,
+    check_stateless,
+    classify,
+    resume_position,
+)
+from mcp_runtime.http.sse import OversizedEventError, SSEDecoder
 from mcp_runtime.protocol import jsonrpc
 from mcp_runtime.protocol.framing import LineDecoder, OversizedMessage, SizeLimit
-from mcp_runtime.protocol.sse import OversizedEventError, SSEDecoder
 
 SERVER: Final = "https://mcp.example/mcp"
 ISSUER: Final = "https://as.example"

@@ -7,9 +7,10 @@ Clients with sessions call tools that report progress, request answers, send mes
 changes. At seeded instants one of these happens: a worker gets SIGKILL, Redis (append-only file on) is restarted or
 killed, the link to Redis is cut for five seconds, with a reset or in silence, the store loses all that it has
 (`loss`: FLUSHALL, or the file of SQLite is deleted), or the machine sleeps for longer than a time to live (`sleep`).
-A message of a session that nobody has read when the store loses it is lost: these are counted, and no problem. The
-program prints what was counted as JSON, and ends with 1 if anything else was lost, doubled, delivered to another, or
-neither answered nor failed with a reason.
+A message of a session that nobody has read when the store loses it is lost: these are counted, and no problem.
+What a worker knows of the past is stored again by that worker, so that a worker is killed `--apart` seconds before or
+after a loss, and not with it. The program prints what was counted as JSON, and ends with 1 if anything else was lost,
+doubled, delivered to another, or neither answered nor failed with a reason.
 With `--minutes`, campaigns of `--instants` follow each other, and with `--record --go-on` later runs add to them.
 """
 
@@ -41,8 +42,10 @@ KINDS = {
     "sqlite": ("worker", "worker", "loss", "sleep"),
     "redis": ("worker", "worker", "restart", "crash", "reset", "silence", "loss", "sleep"),
 }
+LOSSES = ("loss", "crash", "sleep")  # A sleep may look like a loss, and a crash loses the last moment.
 SLEEPS = (15.0, 75.0, 310.0, 700.0)  # Seconds; sessions live for 1,800 after their last use.
 CUT = 5.0  # Seconds.
+APART = 5.0  # Seconds in which clients have used their sessions at other workers.
 DRAIN = 40.0  # Seconds for the last events to arrive.
 
 
@@ -60,6 +63,7 @@ class Campaign:
         self.redis = RedisServer(folder)
         self.link = Link(self.redis.port)
         self.injected: Counter[str] = Counter()
+        self._last = {"loss": -60.0, "worker": -60.0}  # When one of these happened last.
 
     async def run(self) -> Findings:
         """Run the campaign; return what was counted."""
@@ -106,8 +110,7 @@ class Campaign:
             await client.completed(announced, until)
         for client in clients:
             perhaps = sum(item.perhaps_announced for item in clients)
-            # A sleep may look like a loss: the clocks of the workers and of the store go on one after the other.
-            losses = sum(self.injected[kind] for kind in ("loss", "crash", "sleep"))
+            losses = sum(self.injected[kind] for kind in LOSSES)
             client.judge(announced, perhaps, losses)
         for task in listeners:
             task.cancel()
@@ -122,6 +125,7 @@ class Campaign:
 
     async def _inject(self, kind: str) -> None:
         self.injected[kind] += 1
+        await self._keep_apart("loss" if kind in LOSSES else kind)
         if kind == "worker":
             self.server.kill(self.victims.choice(await self.server.several_serving()))
         elif kind == "restart":
@@ -131,9 +135,18 @@ class Campaign:
         elif kind == "loss":
             await lose(self._redis_port, self.folder)
         elif kind == "sleep":
-            await let_pass(self.random.choice(SLEEPS), self.folder / "stored", self.server.serving(), self._redis_port)
+            await let_pass(self.random.choice(SLEEPS), self.folder / "stored", self.server.marked(), self._redis_port)
         else:
             await self.link.cut(self.options.cut, silent=kind == "silence")
+        if kind in LOSSES:
+            self._last["loss"] = time.monotonic()
+
+    async def _keep_apart(self, what: str) -> None:
+        """Wait until a kill is far enough from a loss, or a loss from a kill."""
+        other = {"loss": "worker", "worker": "loss"}.get(what)
+        if other is not None:
+            await asyncio.sleep(max(self._last[other] + self.options.apart - time.monotonic(), 0))
+            self._last[what] = time.monotonic()
 
 
 def options_of(words: list[str]) -> argparse.Namespace:
@@ -145,6 +158,7 @@ def options_of(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--clients", type=int, default=6)
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between two instants, at most")
+    parser.add_argument("--apart", type=float, default=APART, help="seconds between a kill and a loss, at least")
     parser.add_argument("--cut", type=float, default=CUT, help="seconds for which the link is cut")
     add_options(parser)
     return parser.parse_args(words)

@@ -10,17 +10,19 @@ from typing import Any
 
 from serving import marked
 
-from mcp_generated import App, Context
+from mcp_generated import App, Context, TaskOptions
 from mcp_generated.http import HTTPLimits
 
 app = App("reliability", lifespan=marked)
 TASKS: set[asyncio.Task[None]] = set()
 AFTER_THE_RESULT = 0.05  # Seconds.
+WORK = 0.5  # Seconds.
+TASK_SECONDS = 60.0  # For which a task is known.
 
 
 def note(token: str) -> None:
     """Note that a message is stored."""
-    with Path(os.environ["STORED"]).open("a") as file:
+    with Path(os.environ["STORED"]).open("a", encoding="utf-8") as file:
         file.write(f"{token}\n")
 
 
@@ -64,6 +66,25 @@ async def say(ctx: Context, token: str) -> str:
 async def announce(token: str) -> str:
     """Announce a change to all sessions."""
     await app.server.notify_tool_list_changed()
+    return token
+
+
+@app.resource("note://{name}")
+async def read_note(name: str) -> str:
+    return name
+
+
+@app.tool
+async def touch(token: str, uri: str) -> str:
+    """Announce that a resource has changed."""
+    await app.server.notify_resource_updated(uri)
+    return token
+
+
+@app.tool(task=TaskOptions(ttl=TASK_SECONDS))
+async def work(token: str) -> str:
+    """Work for a moment, as a task of clients that have tasks."""
+    await asyncio.sleep(WORK)
     return token
 
 

@@ -5,9 +5,10 @@
 
 A call writes a stream of progress and a result. A GET resumes it through a proxy that closes the connection after N
 bytes of the answer, headers included; a second GET resumes it from the last event that has arrived, at any worker. Both
-together must have each message once and in order. N goes through all bytes of the answer, again and again. The program
-prints what was counted as JSON, and ends with 1 if anything was lost, doubled or left hanging. With `--minutes`, runs
-of `--injections` follow each other, and with `--record --go-on` later ones add to them.
+together must have each message once and in order. N goes through all bytes of the answer, again and again. Before every
+other stream the store loses all that it has, or the machine sleeps for 75 seconds (`--losses 0` for neither). The
+program prints what was counted as JSON, and ends with 1 if anything was lost, doubled or left hanging. With
+`--minutes`, runs of `--injections` follow each other, and with `--record --go-on` later ones add to them.
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ import json
 import sys
 import tempfile
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from link import Link
+from passing_time import let_pass, lose
 from processes import LoadServer, RedisServer
 from records import add_options, repeat
 
-from mcp_runtime.protocol.sse import SSEDecoder
+from mcp_runtime.http.sse import SSEDecoder
 
 STEPS = 6
+SLEEP = 75.0  # Seconds.
 TIMEOUT = 30.0  # Seconds for one answer.
 VERSION = "2025-11-25"
 HELLO = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "offsets", "version": "1"}}
@@ -96,7 +100,17 @@ def events_of(content: bytes) -> Messages:
     return [(event.id, event.data.decode()) for event in SSEDecoder().feed(content)]
 
 
-async def injections(server: LoadServer, options: argparse.Namespace) -> dict[str, int]:
+async def happen(number: int, server: LoadServer, folder: Path, redis_port: int | None) -> None:
+    """Let the store lose what it has, or time pass, before a stream with an odd number."""
+    if number % 4 == 1:
+        await lose(redis_port, folder)
+    elif number % 4 == 3:
+        await let_pass(SLEEP, folder / "stored", server.pids(), redis_port)
+
+
+async def injections(
+    server: LoadServer, options: argparse.Namespace, folder: Path, redis_port: int | None
+) -> dict[str, int]:
     """Cut a stream at all its bytes; return what was counted."""
     link = Link(int(server.url.rpartition(":")[2].split("/")[0]))
     await link.open()
@@ -104,7 +118,11 @@ async def injections(server: LoadServer, options: argparse.Namespace) -> dict[st
     await direct.open()
     cut.session = direct.session
     counts = dict.fromkeys(("injections", "bytes", "lost or doubled", "left hanging"), 0)
-    while counts["injections"] < options.injections:
+    for stream in count():
+        if counts["injections"] >= options.injections:
+            break
+        if options.losses:
+            await happen(stream, server, folder, redis_port)
         token = f"token{counts['injections']:06}"  # All answers have the same length.
         params = {"name": "count", "arguments": {"token": token, "steps": STEPS}, "_meta": {"progressToken": 1}}
         _, content = await direct.post({"id": 1, "method": "tools/call", "params": params})
@@ -150,7 +168,7 @@ async def cuts(options: argparse.Namespace, folder: Path) -> dict[str, int]:
     server = LoadServer(store, options.workers, folder / "stored")
     await server.start()
     try:
-        return await injections(server, options)
+        return await injections(server, options, folder, redis.port if options.store == "redis" else None)
     finally:
         await server.stop()
         await redis.stop()
@@ -171,6 +189,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--store", choices=["sqlite", "redis"], default="sqlite")
     parser.add_argument("--injections", type=int, default=500)
     parser.add_argument("--first", type=int, default=0, help="the first byte of each round at which it is cut")
+    parser.add_argument("--losses", type=int, default=1, help="0: the store loses nothing, and no time passes")
     parser.add_argument("--workers", type=int, default=2)
     add_options(parser)
     options = parser.parse_args(words)

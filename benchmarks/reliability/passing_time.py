@@ -11,7 +11,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mcp_runtime.aio import clock
@@ -30,8 +30,9 @@ def ahead_of(stored: str | Path) -> Path:
     return Path(f"{stored}.ahead")
 
 
-def follow(stored: str) -> None:
-    """Let the clock of this process be set by the file: now, and when the signal comes."""
+def follow(stored: str) -> Callable[[], None]:
+    """Let the clock of this process be set by the file: now, when the signal comes, and by the function that this
+    returns: call it once more when `let_pass` can know of this process."""
     file, ahead = ahead_of(stored), [0.0]
     loop = asyncio.get_running_loop()
     real = loop.time
@@ -44,6 +45,7 @@ def follow(stored: str) -> None:
     clock.monotonic = lambda: time.monotonic() + ahead[0]
     loop.time = lambda: real() + ahead[0]  # type: ignore[method-assign]
     loop.add_signal_handler(signal.SIGUSR1, read)
+    return read
 
 
 async def let_pass(seconds: float, stored: Path, workers: Iterable[int], redis_port: int | None) -> None:
@@ -68,7 +70,7 @@ async def lose(redis_port: int | None, folder: Path) -> None:
 
 def _delete_files(folder: Path) -> None:
     for path in folder.glob("store.db*"):
-        path.unlink()
+        path.unlink(missing_ok=True)  # A worker may delete a file of SQLite itself meanwhile.
 
 
 async def _command(port: int, *words: str) -> None:

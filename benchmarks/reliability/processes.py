@@ -98,7 +98,11 @@ class LoadServer:
     def pids(self) -> list[int]:
         """Return the processes of the workers."""
         path = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
-        return [int(word) for word in path.read_text().split()]
+        return [int(word) for word in path.read_text(encoding="utf-8").split()]
+
+    def marked(self) -> list[int]:
+        """Return the processes of the workers that have begun to serve."""
+        return [pid for pid in self.pids() if mark_of(self.stored, pid).exists()]
 
     def serving(self) -> list[int]:
         """Return the processes of the workers that serve for certain."""

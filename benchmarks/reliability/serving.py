@@ -15,6 +15,7 @@ from mcp_generated import App
 @asynccontextmanager
 async def marked(app: App) -> AsyncIterator[None]:
     """Make the file of this process: a lifespan."""
-    follow(os.environ["STORED"])
+    read = follow(os.environ["STORED"])
     mark_of(os.environ["STORED"], os.getpid()).touch()
+    read()  # Whoever lets time pass has written it before this, or signals all that have such a file.
     yield

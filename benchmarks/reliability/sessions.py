@@ -197,7 +197,7 @@ class Crowd:
 
     def memory(self) -> int:
         """Return the resident bytes of the workers."""
-        status = (Path(f"/proc/{pid}/status").read_text() for pid in self.server.pids())
+        status = (Path(f"/proc/{pid}/status").read_text(encoding="utf-8") for pid in self.server.pids())
         return sum(int(text.split("VmRSS:")[1].split()[0]) for text in status) * 1024
 
     def _held(self) -> list[int]:

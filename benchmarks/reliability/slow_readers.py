@@ -33,8 +33,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # Where `measures`
 from slow_clients import REVISIONS, STATELESS, Connection, Conversation
 
 RESULTS: Final = Path(__file__).resolve().parents[1] / "results" / "slow_readers.md"
-MEASURES: Final = tuple(
-    f"runtime/mcp_runtime/{name}" for name in ("aio", "app/proxy", "bridge", "gateway", "transports", "session")
+MEASURES: Final = (
+    "products/mcp_products/relay",
+    *(f"runtime/mcp_runtime/{name}" for name in ("aio", "transports", "session")),
 )
 ECHO: Final = Path(__file__).resolve().parents[2] / "examples/echo/server.py"
 KINDS: Final = ("server", "bridge", "gateway")
@@ -110,7 +111,16 @@ async def endpoint(kind: str, revision: str) -> AsyncIterator[int]:
             yield port
     elif kind == "bridge":
         shared = [] if revision == STATELESS else ["--shared", "4"]
-        words = ["-m", "mcp_runtime.bridge", "--http", f"127.0.0.1:{port}", *shared, "--", sys.executable, *stdio]
+        words = [
+            "-m",
+            "mcp_products.relay.bridge",
+            "--http",
+            f"127.0.0.1:{port}",
+            *shared,
+            "--",
+            sys.executable,
+            *stdio,
+        ]
         async with process(sys.executable, *words):
             await listens(port)
             yield port

@@ -4,11 +4,14 @@
         [--idle 90] [--losses 4] [--from N] [--minutes N] [--record] [--go-on]
 
 Of ten calls one is a stream that the client leaves before its end, and for ten calls a session is opened and left: half
-of them with a DELETE. The whole has 1,000,000 calls. After each tenth the memory, the files and the tasks of the
+of them with a DELETE. Meanwhile `--watchers` hear of changes of a list and of resources, half of them on the streams of
+their sessions, and half by `subscriptions/listen`; they also make calls with progress, and hear of the ends of tasks.
+The whole has 1,000,000 calls. After each tenth the memory, the files and the tasks of the
 workers and the keys of Redis are noted. In one of each `--losses` tenths the store loses all that it has, and in the
 next one the machine sleeps for 75 seconds. Sessions and streams that nobody has ended are stored for `--idle` seconds:
 there are more keys when there are more calls a second, and after the last tenth and these seconds there are none but
-those of the workers. Prints JSON; ends with 1 if an answer is wrong, if the workers hold more than after the first
+those of the workers. Prints JSON; ends with 1 if an answer is wrong, if a
+notification is lost or comes twice, if the workers hold more than after the first
 tenth by more than `--growth` of it, or if other keys are left. With `--minutes`, soaks of `--calls` follow each other,
 each with workers of its own, and with `--record --go-on` later ones add to them.
 """
@@ -30,6 +33,7 @@ from passing_time import let_pass, lose
 from processes import LoadServer, RedisServer
 from records import add_options, repeat
 from sessions import Stream, port_of, redis_value
+from watching import PROBLEMS, Watch
 
 ABANDONED = 0.1  # The part of the calls that are left, and of those for which a session is opened and left.
 KEEP_ALIVE = 60  # Seconds for which uvicorn keeps a connection without a request.
@@ -112,7 +116,7 @@ def held_by(server: LoadServer) -> tuple[int, int]:
     """Return the resident KiB of the workers, and the number of their open files."""
     memory = files = 0
     for pid in server.pids():
-        memory += int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0])
+        memory += int(Path(f"/proc/{pid}/status").read_text(encoding="utf-8").split("VmRSS:")[1].split()[0])
         files += sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
     return memory, files
 
@@ -152,6 +156,10 @@ async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     await server.start()
     try:
         counts, noted, began = Counter[str](), list[dict[str, Any]](), time.monotonic()
+        watch = Watch(server.url, options.watchers, Random(f"{options.seed} watch"), counts)
+        await watch.begin()
+        ended = asyncio.Event()
+        telling = asyncio.create_task(watch.tell(ended))
         for tenth in range(10):
             start, name = time.monotonic(), f"{options.seed} {options.start} {tenth}"
             clients = [Client(port_of(server), f"{name} {n}", counts) for n in range(options.clients)]
@@ -161,6 +169,11 @@ async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             seconds = round(time.monotonic() - start, 1)
             await asyncio.sleep(SETTLED)
             noted.append({"seconds": seconds, **await holdings(server, redis)})
+        ended.set()
+        await telling
+        # A sleep may look like a loss: the clocks of the workers and of the store go on one after the other.
+        await watch.judge(sum(bool(options.losses) and tenth % options.losses in (1, 2) for tenth in range(10)))
+        await watch.end()
         if redis is not None:
             await asyncio.sleep(1.5 * options.idle)
         remaining = await keys_of(redis)
@@ -180,7 +193,8 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], int, bool]:
     grown = any(growth > options.growth for growth in result["growth"].values())
     grown = grown or result["keys left"] > OWN_KEYS + options.workers
     counts: Counter[str] = result["counts"]
-    return result, counts["calls"] + counts["disconnects"], not (grown or counts["wrong answers"])
+    is_wrong = any(counts[problem] for problem in ("wrong answers", *PROBLEMS))
+    return result, counts["calls"] + counts["disconnects"], not (grown or is_wrong)
 
 
 def main() -> None:
@@ -191,7 +205,8 @@ def main() -> None:
     parser.add_argument("--store", choices=("redis", "sqlite"), default="redis")
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--losses", type=int, default=4, help="tenths from one loss to the next; 0 for none")
-    parser.add_argument("--idle", type=float, default=90.0, help="seconds for which what nobody has ended is stored")
+    parser.add_argument("--watchers", type=int, default=6, help="clients that hear of changes, 2 at least")
+    parser.add_argument("--idle", type=float, default=120.0, help="seconds for which what nobody has ended is stored")
     parser.add_argument(
         "--growth", type=float, default=0.1, help="part of the first tenth by which the last may be more"
     )

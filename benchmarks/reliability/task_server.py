@@ -18,7 +18,7 @@ OPTIONS = TaskOptions(repeatable=True, retries=3, poll_interval=0.2)
 
 def note(text: str) -> None:
     """Note what a function does, and when."""
-    with Path(os.environ["STORED"]).open("a") as file:
+    with Path(os.environ["STORED"]).open("a", encoding="utf-8") as file:
         file.write(f"{time.time():.3f} {text}\n")
 
 
@@ -41,7 +41,7 @@ def fail_once(token: str, seconds: float) -> str:
     """Fail when this runs for the first time."""
     note(f"begins {token}")
     time.sleep(seconds)
-    if f"fails {token}\n" not in Path(os.environ["STORED"]).read_text():
+    if f"fails {token}\n" not in Path(os.environ["STORED"]).read_text(encoding="utf-8"):
         note(f"fails {token}")
         raise OSError("this was the first time")
     return token
@@ -50,7 +50,7 @@ def fail_once(token: str, seconds: float) -> str:
 if __name__ == "__main__":
     store, workers = sys.argv[1:]
     if lease := os.environ.get("LEASE"):
-        from mcp_runtime.extensions.tasks.repeatable import docket_queue
+        from mcp_products.workers.tasks import repeatable as docket_queue
 
         docket_queue._LEASE_SECONDS = float(lease)  # type: ignore[misc]
     app.run("http", port=0, workers=int(workers), store=store, json_response=True)

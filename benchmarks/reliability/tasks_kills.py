@@ -5,9 +5,11 @@
 
 Clients begin tasks of three functions: one that waits, one in a thread, and one that fails once and is repeated. Half
 of the clients have the tasks extension of 2026-07-28, the others the tasks of 2025-11-25. They poll each task at
-whichever worker accepts the connection, and cancel some. At seeded instants a worker gets SIGKILL or SIGTERM, or Redis
-(append-only file on) is restarted or killed. The program prints what was counted as JSON, and ends with 1 if a task was
-lost, had another result, had none in time, or began again after its client had seen it cancelled.
+whichever worker accepts the connection, and cancel some. At seeded instants a worker gets SIGKILL or SIGTERM, Redis
+(append-only file on) is restarted or killed, the store loses all that it has (`loss`), or the machine sleeps for longer
+than a time to live (`sleep`). A task that waits when the store loses it is lost, as one whose time has passed, and its
+client is told so: these are counted, and no problem. The program prints what was counted as JSON, and ends with 1 if
+another task was lost, had another result, had none in time, or began again after its client had seen it cancelled.
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ from random import Random
 from typing import Any
 
 import httpx2
+from passing_time import let_pass, lose
 from processes import LoadServer, RedisServer
 from records import add_options, repeat
 
 PROBLEMS = ("tasks lost", "tasks failed", "wrong results", "no end in time", "begun after their cancellation")
-KINDS = ("worker", "worker", "term", "restart", "crash")
+KINDS = ("worker", "worker", "term", "restart", "crash", "loss", "sleep")
+SLEEPS = (15.0, 75.0, 310.0)  # Seconds: more than a lease, than a sign of life, and than a task is kept.
 TOOLS = ("work", "work_in_a_thread", "fail_once")
 SECONDS = 90.0  # For a task to end: several leases.
 ENDED = ("completed", "failed", "cancelled")
@@ -42,8 +46,8 @@ class TaskClient:
     """A client of one version, with a connection for each request. A request without an answer is sent again, but for a
     call: whether it has begun a task is not known."""
 
-    def __init__(self, url: str, number: int, random: Random, counts: Counter[str]) -> None:
-        """Create the client; those with an odd number have sessions."""
+    def __init__(self, url: str, number: int, random: Random, counts: Counter[str], losses: list[float]) -> None:
+        """Create the client; those with an odd number have sessions. `losses` says when the store lost what it had."""
         self.url = url
         self.name = f"c{number}"
         self.random = random
@@ -53,6 +57,7 @@ class TaskClient:
         self.session: dict[str, str] = {}
         self.last = 0
         self.cancelled: dict[str, float] = {}  # When a task was seen as cancelled, by its token.
+        self.losses = losses
 
     async def post(self, method: str, params: dict[str, Any]) -> httpx2.Response:
         self.last += 1
@@ -71,7 +76,10 @@ class TaskClient:
         while True:
             with suppress(httpx2.TransportError):
                 response = await self.post(method, params)
-                if response.status_code != 503:
+                if response.status_code == 404 and self._has_lost_since(time.monotonic() - SECONDS):
+                    await self.open()  # The session was used at a worker that was killed meanwhile.
+                    self.counts["sessions opened again after a loss"] += 1
+                elif response.status_code != 503:
                     answer = response.json()
                     outcome: dict[str, Any] = answer["result"] if "result" in answer else {"error": answer["error"]}
                     return outcome
@@ -124,12 +132,16 @@ class TaskClient:
                 self.counts["cancellations"] += 1
             await self.follow(id, token)
 
+    def _has_lost_since(self, began: float) -> bool:
+        return any(lost >= began for lost in self.losses)
+
     async def follow(self, id: str, token: str) -> None:
         """Poll a task until it has ended, and judge its result."""
+        began = time.monotonic() - 1.0  # It was added a moment ago.
         until = time.monotonic() + SECONDS
         while (task := await self.request("tasks/get", taskId=id)).get("status") not in ENDED:
             if "error" in task:
-                self.counts["tasks lost"] += 1
+                self.counts["tasks lost with the store" if self._has_lost_since(began) else "tasks lost"] += 1
                 return
             if time.monotonic() > until:
                 self.counts["no end in time"] += 1
@@ -157,6 +169,7 @@ class TaskCampaign:
         self.victims = Random(f"{self.name} victims")
         self.redis = RedisServer(folder)
         self.injected: Counter[str] = Counter()
+        self.losses: list[float] = []  # When the store lost all, or may seem to have: a sleep, a crash.
 
     async def run(self) -> None:
         """Run the campaign."""
@@ -173,7 +186,10 @@ class TaskCampaign:
 
     async def _load(self) -> list[TaskClient]:
         randoms = [Random(f"{self.name} {number}") for number in range(self.options.clients)]
-        clients = [TaskClient(self.server.url, number, random, self.counts) for number, random in enumerate(randoms)]
+        clients = [
+            TaskClient(self.server.url, number, random, self.counts, self.losses)
+            for number, random in enumerate(randoms)
+        ]
         for client in clients:
             await client.open()
         ended = asyncio.Event()
@@ -193,6 +209,13 @@ class TaskCampaign:
             await self.redis.restart(signal.SIGTERM)
         elif kind == "crash":
             await self.redis.restart(signal.SIGKILL)
+        elif kind == "loss":
+            await lose(self.redis.port, self.folder)
+            self.losses.append(time.monotonic())
+        elif kind == "sleep":
+            seconds = self.random.choice(SLEEPS)
+            await let_pass(seconds, self.folder / "stored", self.server.marked(), self.redis.port)
+            self.losses.append(time.monotonic())
         else:
             pid = self.victims.choice(await self.server.several_serving())
             self.server.kill(pid, signal.SIGTERM if kind == "term" else signal.SIGKILL)

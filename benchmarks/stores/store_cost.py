@@ -75,7 +75,9 @@ class Candidate:
 
     def pids(self) -> list[int]:
         """Return the processes that serve: those of the workers, or the only one."""
-        children = Path(f"/proc/{self.child.process.pid}/task/{self.child.process.pid}/children").read_text()
+        children = Path(f"/proc/{self.child.process.pid}/task/{self.child.process.pid}/children").read_text(
+            encoding="utf-8"
+        )
         return [int(word) for word in children.split()] or [self.child.process.pid]
 
 

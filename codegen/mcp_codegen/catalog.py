@@ -16,6 +16,7 @@ from .conversion.rules import Conversions, read_conversions
 from .conversion.steps import Step
 from .errors import CodegenError, OverlayError, SchemaError, is_object
 from .importer.references import Schema
+from .model.forms import Forms, read_forms
 from .model.ir import Revision
 from .model.known_names import other_names
 from .model.lifecycle import check_http, derive_error_codes, derive_http, derive_lifecycle, has_batches, has_null_ids
@@ -100,6 +101,11 @@ class SchemaCatalog:
     def docs(self) -> Docs:
         """Return the sentences of docs.toml."""
         return read_docs(self.root / "docs.toml")
+
+    @cached_property
+    def forms(self) -> Forms:
+        """Return the rows of official.toml."""
+        return read_forms(self.root / "official.toml")
 
     @cached_property
     def overlay(self) -> Overlay:

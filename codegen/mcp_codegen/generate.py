@@ -7,22 +7,22 @@ from itertools import pairwise, repeat
 from pathlib import Path
 
 from .catalog import SchemaCatalog
-from .extensions.catalog import mounted_extensions
+from .extensions.mount import mounted_extensions
 from .extensions.render import ExtensionPackage, render_extensions
 from .helper_process import HelperProcess
 from .model.ir import Revision
 from .paths import Templates
 from .render.core_schemas import render_core_schemas
 from .render.declarations import written_ahead
+from .render.facade import render_areas, render_compat, render_index
+from .render.official import render_official
 from .render.package import (
     RevisionPackage,
     converter_module,
     render_app,
-    render_areas,
-    render_compat,
+    render_client,
     render_converter,
     render_converters_package,
-    render_index,
     render_multi,
     supports_apps,
 )
@@ -135,7 +135,9 @@ def _other_modules(
         handshakes = [revision for revision in indexed if revision.lifecycle.style == "handshake"]
         if handshakes:
             compat = render_compat(app_revision, handshakes[-1], templates)
-            files |= {output / name: text for name, text in compat.items()}
+            official = render_official(all_revisions, schemas.forms, templates)
+            files |= {output / name: text for name, text in (compat | official).items()}
+        files[output / "client.py"] = render_client(app_revision, templates)
         files[output / "multi.py"] = render_multi(app_revision, templates)
     index = render_index(indexed, neighbours, templates, app_revision)
     return tidy_modules(files | {output / "__init__.py": index, output / "py.typed": ""}, output)

@@ -22,7 +22,7 @@ Templates = tuple[Path, ...]
 
 PACKAGE: Final = Path(__file__).resolve().parent
 CHECKOUT: Final = PACKAGE.parent.parent
-_OURS: Final = frozenset({"mcp_codegen", "mcp_generated", "mcp_runtime"})
+_OURS: Final = frozenset({"mcp_codegen", "mcp_generated", "mcp_products", "mcp_runtime"})
 
 
 def in_checkout() -> bool:
@@ -62,9 +62,11 @@ def generator_version() -> str:
     return version("mcp-generated")
 
 
-def runtime_home() -> Path:
-    """Return the folder with the source of the runtime, which is copied and never imported here."""
-    return CHECKOUT / "runtime" / "mcp_runtime" if in_checkout() else PACKAGE.parent / "mcp_runtime"
+def source_of(package: str) -> Path:
+    """Return the folder with the source of the core, `mcp_runtime`, or of the products, `mcp_products`: they are copied
+    and never imported here."""
+    folder = CHECKOUT / package.removeprefix("mcp_") if in_checkout() else PACKAGE.parent
+    return folder / package
 
 
 def default_output() -> Path:

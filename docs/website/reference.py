@@ -23,7 +23,7 @@ _SECTION: Final = re.compile(r"^(Args|Returns|Raises|Yields|Attributes|Example|E
 _WIDE: Final = 84
 _LONG: Final = 2_400  # Characters of an entry above which it gets a page of its own.
 _STARS: Final[dict[object, str]] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-_OURS: Final = ("mcp_runtime", "mcp_generated")
+_OURS: Final = ("mcp_runtime", "mcp_products", "mcp_generated")
 
 
 def page_of(module: str) -> str:
@@ -59,7 +59,7 @@ def _index(modules: list[ModuleType]) -> str:
     toctree = "\n".join(_file(module) for module in modules)
     return (
         "# API reference\n\nWhat a program may import. A name that is not here is internal, and may change in any\n"
-        "release; [policies](../policies.md) has the rules. The types of a protocol version, such as `Tool` or\n"
+        "release; [versioning](../versioning.md) has the rules. The types of a protocol version, such as `Tool` or\n"
         "`CallToolResult`, are in `mcp_generated.vYYYY_MM_DD.types`; the [explorer](../explorer.md) has them.\n\n"
         "| module | what it is for |\n|---|---|\n"
         + "\n".join(rows)
@@ -186,7 +186,8 @@ def _keywords(signature: inspect.Signature) -> str:
 @cache
 def _typed_dicts() -> list[Any]:
     """Return the TypedDicts of the runtime, which hold the keywords of its functions."""
-    modules = [module for name, module in sorted(sys.modules.items()) if name.startswith("mcp_runtime")]
+    ours = ("mcp_runtime", "mcp_products")
+    modules = [module for name, module in sorted(sys.modules.items()) if name.startswith(ours)]
     return [one for module in modules for one in vars(module).values() if is_typeddict(one)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from mcp_generated import App, Context
 from mcp_generated.http import HTTPLimits
@@ -31,14 +32,27 @@ async def total(articles: list[str], ctx: Context) -> int:
     return cents
 
 
+def text(name: str, default: str) -> str:
+    """Return a variable; one that is empty is as one that is not set."""
+    return os.environ.get(name) or default
+
+
+def number(name: str, default: str) -> int:
+    """Return the whole number of a variable."""
+    value = text(name, default)
+    if not (value.isascii() and value.isdigit()):
+        sys.exit(f"{name} must be a whole number; {value!r} is not")
+    return int(value)
+
+
 if __name__ == "__main__":
     app.run(
         "http",
-        host=os.environ.get("MCP_HOST", "127.0.0.1"),
-        port=int(os.environ.get("MCP_PORT", "8000")),
-        hosts=os.environ.get("MCP_HOSTS", "localhost,127.0.0.1").split(","),
-        store=os.environ.get("MCP_STORE", "memory"),
-        workers=int(os.environ.get("MCP_WORKERS", "1")),
+        host=text("MCP_HOST", "127.0.0.1"),
+        port=number("MCP_PORT", "8000"),
+        hosts=text("MCP_HOSTS", "localhost,127.0.0.1").split(","),
+        store=text("MCP_STORE", "memory"),
+        workers=number("MCP_WORKERS", "1"),
         limits=LIMITS,
         health_path="/healthz",
         ready_path="/readyz",

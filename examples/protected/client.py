@@ -30,7 +30,7 @@ async def main(
         )
         async with connect(url, http=HTTPOptions(auth=auth)) as client:
             for name, arguments in (("add_note", {"text": "buy milk"}), ("list_notes", {})):
-                result = await client.call_tool(name, arguments)
+                result = await client.call_tool(name, arguments, raise_on_error=False)
                 print(*(printable(str(getattr(block, "text", block))) for block in result.content))
     finally:
         browser.close()

@@ -48,13 +48,13 @@ class Service:
     @classmethod
     def configured(cls, environment: Mapping[str, str]) -> Service:
         """Read WEATHER_API, WEATHER_USER_AGENT and WEATHER_TIMEOUT. Raises ValueError with a one-line message."""
-        base = environment.get("WEATHER_API", cls().base).rstrip("/")
+        base = (environment.get("WEATHER_API") or cls().base).rstrip("/")
         if not _is_web(base):
             raise ValueError(f"WEATHER_API is not the URL of a web service: {base!r}")
-        agent = environment.get("WEATHER_USER_AGENT", cls().user_agent)
+        agent = environment.get("WEATHER_USER_AGENT") or cls().user_agent
         if not (agent.isascii() and agent.isprintable()):
             raise ValueError("WEATHER_USER_AGENT has characters that no header can carry")
-        seconds = environment.get("WEATHER_TIMEOUT", str(cls().timeout))
+        seconds = environment.get("WEATHER_TIMEOUT") or str(cls().timeout)
         try:
             timeout = float(seconds)
         except ValueError:

@@ -35,7 +35,7 @@ async def note(name: str) -> str:
     return notes.get(name, "")
 
 
-web.mount("/mcp", mcp.asgi())
+web.add_route("/mcp", mcp.asgi())
 
 if __name__ == "__main__":
     import uvicorn

@@ -3,40 +3,226 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Final
 
-import mcp_runtime as _runtime
-from mcp_runtime._lazy import load as _load
+from mcp_runtime._lazy import lazy_module as _lazy_module
+from mcp_runtime.products import register as _register
 
 if TYPE_CHECKING:
-    from mcp_runtime import *
-    from mcp_runtime.bindings.client import BaseClient
-    from mcp_runtime.bindings.connect import Target
-    from mcp_runtime.bindings.settings import ConnectSettings
-    from mcp_runtime.session.interfaces import RevisionChoice
+    from mcp_products.app.app import Lifespan as Lifespan
+    from mcp_products.app.app import lifespan as lifespan
+    from mcp_products.app.components.completion import rank_completions as rank_completions
+    from mcp_products.app.content import AssistantMessage as AssistantMessage
+    from mcp_products.app.content import Audio as Audio
+    from mcp_products.app.content import File as File
+    from mcp_products.app.content import Image as Image
+    from mcp_products.app.content import Message as Message
+    from mcp_products.app.content import UserMessage as UserMessage
+    from mcp_products.app.context.elicitation import AcceptedElicitation as AcceptedElicitation
+    from mcp_products.app.context.elicitation import AcceptedUrlElicitation as AcceptedUrlElicitation
+    from mcp_products.app.context.elicitation import CancelledElicitation as CancelledElicitation
+    from mcp_products.app.context.elicitation import DeclinedElicitation as DeclinedElicitation
+    from mcp_products.app.context.elicitation import ElicitationResult as ElicitationResult
+    from mcp_products.app.context.own_requests import ResourceContent as ResourceContent
+    from mcp_products.app.context.request_context import RequestContext as RequestContext
+    from mcp_products.app.context.request_views import ServerSession as ServerSession
+    from mcp_products.app.context.sampling import SampleResult as SampleResult
+    from mcp_products.app.context.state import InMemoryStateStore as InMemoryStateStore
+    from mcp_products.app.context.state import StateStore as StateStore
+    from mcp_products.app.context.sync_context import SyncContext as SyncContext
+    from mcp_products.app.decorators import tool as tool
+    from mcp_products.app.dependencies.markers import Depends as Depends
+    from mcp_products.app.dependencies.markers import Elicit as Elicit
+    from mcp_products.app.dependencies.markers import ListRoots as ListRoots
+    from mcp_products.app.dependencies.markers import Resolve as Resolve
+    from mcp_products.app.dependencies.markers import Sample as Sample
+    from mcp_products.app.middleware.hooks import Middleware as Middleware
+    from mcp_products.app.middleware.hooks import MiddlewareContext as MiddlewareContext
+    from mcp_products.app.resources import BinaryResource as BinaryResource
+    from mcp_products.app.resources import DirectoryResource as DirectoryResource
+    from mcp_products.app.resources import FileResource as FileResource
+    from mcp_products.app.resources import HttpResource as HttpResource
+    from mcp_products.app.resources import TextResource as TextResource
+    from mcp_products.app.tools import ArgTransform as ArgTransform
+    from mcp_products.app.tools import Tool as Tool
+    from mcp_products.app.tools import forward as forward
+    from mcp_products.app.tools import forward_raw as forward_raw
+    from mcp_products.extensions.tasks.store import TaskOptions as TaskOptions
+    from mcp_products.host.cache import ClientResponseCache as ClientResponseCache
+    from mcp_products.host.cache import ResponseCache as ResponseCache
+    from mcp_products.host.outputs import ToolData as ToolData
+    from mcp_products.host.outputs import ToolOutput as ToolOutput
+    from mcp_products.host.roots import RootsCache as RootsCache
+    from mcp_products.host.roots import is_within as is_within
+    from mcp_products.host.roots import path_to_root as path_to_root
+    from mcp_products.host.roots import readable_roots as readable_roots
+    from mcp_products.host.sampling import choose_model as choose_model
+    from mcp_products.host.tools import ApprovedTools as ApprovedTools
+    from mcp_products.host.tools import CompletionSession as CompletionSession
+    from mcp_products.host.tools import FileRoots as FileRoots
+    from mcp_products.openapi.apps import MCPType as MCPType
+    from mcp_products.openapi.apps import RouteMap as RouteMap
+    from mcp_products.relay.gateway.gateway import Gateway as Gateway
+    from mcp_products.telemetry.client_logs import ClientLogHandler as ClientLogHandler
+    from mcp_products.telemetry.json_logs import JSONLogFormatter as JSONLogFormatter
+    from mcp_runtime.aio.rates import RateLimit as RateLimit
+    from mcp_runtime.bindings.client import negotiate as negotiate
+    from mcp_runtime.bindings.server import asgi_app as asgi_app
+    from mcp_runtime.bindings.server import run as run
+    from mcp_runtime.bindings.server import serve as serve
+    from mcp_runtime.errors import AuthorizationError as AuthorizationError
+    from mcp_runtime.errors import AuthorizationServerUnavailableError as AuthorizationServerUnavailableError
+    from mcp_runtime.errors import ClientCapabilityError as ClientCapabilityError
+    from mcp_runtime.errors import ConnectionClosedError as ConnectionClosedError
+    from mcp_runtime.errors import ConversionError as ConversionError
+    from mcp_runtime.errors import HTTPStatusError as HTTPStatusError
+    from mcp_runtime.errors import InvalidMessageError as InvalidMessageError
+    from mcp_runtime.errors import InvalidResponseError as InvalidResponseError
+    from mcp_runtime.errors import InvalidSchemaError as InvalidSchemaError
+    from mcp_runtime.errors import JSONRPCError as JSONRPCError
+    from mcp_runtime.errors import LocalError as LocalError
+    from mcp_runtime.errors import MCPError as MCPError
+    from mcp_runtime.errors import ProtocolViolationError as ProtocolViolationError
+    from mcp_runtime.errors import RemoteError as RemoteError
+    from mcp_runtime.errors import RemoteJSONRPCError as RemoteJSONRPCError
+    from mcp_runtime.errors import RequestTimeoutError as RequestTimeoutError
+    from mcp_runtime.errors import SkillVerificationError as SkillVerificationError
+    from mcp_runtime.errors import ToolError as ToolError
+    from mcp_runtime.errors import ToolResultError as ToolResultError
+    from mcp_runtime.errors import UnwritableValueError as UnwritableValueError
+    from mcp_runtime.errors import printable as printable
+    from mcp_runtime.http.client_rules import is_https_url as is_https_url
+    from mcp_runtime.json_schema.validator import compile_schema as compile_schema
+    from mcp_runtime.protocol.model_methods import ToolHints as ToolHints
+    from mcp_runtime.protocol.model_methods import to_anthropic as to_anthropic
+    from mcp_runtime.protocol.model_methods import to_gemini as to_gemini
+    from mcp_runtime.protocol.model_methods import to_openai as to_openai
+    from mcp_runtime.server.encryption import KeyRing as KeyRing
+    from mcp_runtime.server.lists import CacheHint as CacheHint
+    from mcp_runtime.server.lists import paginate as paginate
+    from mcp_runtime.session.interfaces import Transport as Transport
+    from mcp_runtime.session.requests import Progress as Progress
+    from mcp_runtime.session.requests import RequestOptions as RequestOptions
+    from mcp_runtime.transports.http_client.connection import HTTPOptions as HTTPOptions
     from mcp_runtime.versions.conversion import Chain
-    from typing_extensions import Unpack
-
-    from .v2026_07_28 import Client
-
-    ClientT = TypeVar("ClientT", bound=BaseClient)
+    from mcp_runtime.versions.conversion.operations import ConversionReport as ConversionReport
 
     from .app import App as App
     from .app import Context as Context
+    from .client import Client as Client
+    from .client import SyncClient as SyncClient
+    from .client import connect as connect
     from .multi import MultiClient as MultiClient
 
 __all__ = [
-    "CONVERSIONS",
-    "DEFAULT_REVISION",
-    "LIFECYCLES",
-    "REVISIONS",
+    "AcceptedElicitation",
+    "AcceptedUrlElicitation",
     "App",
+    "ApprovedTools",
+    "ArgTransform",
+    "AssistantMessage",
+    "Audio",
+    "AuthorizationError",
+    "AuthorizationServerUnavailableError",
+    "BinaryResource",
+    "CONVERSIONS",
+    "CacheHint",
+    "CancelledElicitation",
+    "Client",
+    "ClientCapabilityError",
+    "ClientLogHandler",
+    "ClientResponseCache",
+    "CompletionSession",
+    "ConnectionClosedError",
     "Context",
+    "ConversionError",
+    "ConversionReport",
+    "DEFAULT_REVISION",
+    "DeclinedElicitation",
+    "Depends",
+    "DirectoryResource",
+    "Elicit",
+    "ElicitationResult",
+    "File",
+    "FileResource",
+    "FileRoots",
+    "Gateway",
+    "HTTPOptions",
+    "HTTPStatusError",
+    "HttpResource",
+    "Image",
+    "InMemoryStateStore",
+    "InvalidMessageError",
+    "InvalidResponseError",
+    "InvalidSchemaError",
+    "JSONLogFormatter",
+    "JSONRPCError",
+    "KeyRing",
+    "LIFECYCLES",
+    "Lifespan",
+    "ListRoots",
+    "LocalError",
+    "MCPError",
+    "MCPType",
+    "Message",
+    "Middleware",
+    "MiddlewareContext",
     "MultiClient",
+    "Progress",
+    "ProtocolViolationError",
+    "REVISIONS",
+    "RateLimit",
+    "RemoteError",
+    "RemoteJSONRPCError",
+    "RequestContext",
+    "RequestOptions",
+    "RequestTimeoutError",
+    "Resolve",
+    "ResourceContent",
+    "ResponseCache",
+    "RootsCache",
+    "RouteMap",
+    "Sample",
+    "SampleResult",
+    "ServerSession",
+    "SkillVerificationError",
+    "StateStore",
+    "SyncClient",
+    "SyncContext",
+    "TaskOptions",
+    "TextResource",
+    "Tool",
+    "ToolData",
+    "ToolError",
+    "ToolHints",
+    "ToolOutput",
+    "ToolResultError",
+    "Transport",
+    "UnwritableValueError",
+    "UserMessage",
+    "asgi_app",
+    "choose_model",
+    "compile_schema",
     "connect",
     "converter",
+    "forward",
+    "forward_raw",
+    "is_https_url",
+    "is_within",
+    "lifespan",
+    "negotiate",
+    "paginate",
+    "path_to_root",
+    "printable",
+    "rank_completions",
+    "readable_roots",
+    "run",
+    "serve",
+    "to_anthropic",
+    "to_gemini",
+    "to_openai",
+    "tool",
 ]
-__all__ += _runtime.__all__
 
 REVISIONS: Final = {
     "2024-11-05": "v2024_11_05",
@@ -68,39 +254,6 @@ CONVERSIONS: Final[tuple[tuple[str, str, str], ...]] = (
 """Neighbouring revisions, older first, and the module of `converters` that converts between them."""
 
 
-@overload
-def connect(
-    target: Target, *, client: None = None, revisions: RevisionChoice = "all", **settings: Unpack[ConnectSettings]
-) -> Client: ...
-@overload
-def connect(
-    target: Target,
-    *,
-    client: type[ClientT],
-    revisions: RevisionChoice = "all",
-    **settings: Unpack[ConnectSettings],
-) -> ClientT: ...
-def connect(target: Any, *, client: Any = None, revisions: Any = "all", **settings: Any) -> Any:
-    """Return a client for any server, whatever protocol version it speaks; connect with `async with`.
-
-    Args:
-        target: The URL of a server, the words of a command that starts one, or a server object of this process.
-        client: The class of the client; by default that of `DEFAULT_REVISION`. Override its `on_…` methods to answer
-            the server.
-        revisions: The protocol versions that the client may negotiate: "all", or their ids.
-        http: With a URL: an `HTTPOptions` with headers, credentials, proxy, TLS and limits.
-        env: With a command: environment variables for the child process.
-        cwd: With a command: its working directory.
-        stderr: With a command: a function that gets each line of its standard error.
-        settings: The other keywords of the client's constructor, such as `name`, `roots` and `ping_interval`.
-
-    Raises LocalError for a target of another kind, and TypeError for an unknown keyword.
-    """
-    from mcp_runtime.bindings.connect import connect, default_client
-
-    return connect(client or default_client(__name__), target, revisions, settings)
-
-
 def converter(source: str, target: str) -> Chain:
     """Return the converter of messages of the revision `source` to the revision `target`; it reports lost information."""
     from mcp_runtime.versions.conversion import chain_of
@@ -108,17 +261,159 @@ def converter(source: str, target: str) -> Chain:
     return chain_of(__name__, source, target)
 
 
-def __getattr__(name: str) -> object:
-    if name in (
-        "App",
-        "Context",
-    ):
-        return getattr(_load(f"{__name__}.app"), name)
-    if name in ("MultiClient",):
-        return getattr(_load(f"{__name__}.multi"), name)
-    if name in _runtime.__all__:
-        return getattr(_runtime, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# What the runtime looks for where it can use a product, and which extra installs what is not there.
+_register(
+    {
+        "error_output": "mcp_products.platforms.error_output",
+        "fast": "mcp_products.fast",
+        "foreign_loop": "mcp_products.platforms.trio_client",
+        "hosting": "mcp_products.hosting.run",
+        "legacy_sse_client": "mcp_products.legacy_sse.client",
+        "legacy_sse_server": "mcp_products.legacy_sse.server",
+        "lenient": "mcp_products.lenient.reading",
+        "other_names": "mcp_products.app.other_names",
+        "pipe_io": "mcp_products.platforms.pipe_threads",
+        "records": "mcp_products.fast.records",
+        "resource_names": "mcp_products.host.resources",
+        "task_polling": "mcp_products.extensions.tasks.polling",
+        "result_cache": "mcp_products.host.cache",
+        "telemetry": "mcp_products.telemetry",
+        "workers": "mcp_products.workers",
+    },
+    {
+        "mcp_products.auth": ("OAuth", "http,auth"),
+        "mcp_products.auth.authorization_server": ("an authorization server", "auth"),
+        "mcp_products.auth.client": ("an OAuth client", "http,auth"),
+        "mcp_products.auth.discovery": ("an OAuth client", "http,auth"),
+        "mcp_products.auth.resource_server": ("a protected server", "http,auth"),
+        "mcp_products.compat": ("mcp_generated.compat", "compat"),
+        "mcp_products.hosting": ("a server over HTTP", "http"),
+        "mcp_products.hosting.other_servers": ("server= of run()", "hypercorn"),
+        "mcp_products.json_rpc": ("a peer of another protocol", "protocols"),
+        "mcp_products.legacy_sse": ("HTTP+SSE of 2024", "http"),
+        "mcp_products.openapi": ("an app of an API", "openapi"),
+        "mcp_products.relay": ("App.proxy", "proxy"),
+        "mcp_products.relay.bridge": ("a bridge", "cli"),
+        "mcp_products.relay.gateway": ("a gateway", "cli"),
+        "mcp_products.skills": ("skills", "skills"),
+        "mcp_products.workers": ("a store that workers share", "http"),
+        "mcp_runtime.transports.http_client": ("a client over HTTP", "http"),
+        "mcp_products.workers.stores.redis": ("a store in Redis", "redis"),
+        "mcp_products.workers.tasks.repeatable": ("a repeatable task", "docket"),
+        "mcp_generated.extensions.apps": ("a view", "views"),
+        "mcp_generated.extensions.skills": ("skills", "skills"),
+    },
+)
+
+
+# The modules that define the other names, imported when a name is first used.
+__getattr__, _ = _lazy_module(
+    __name__,
+    names={
+        "App": "app",
+        "Context": "app",
+        "Client": "client",
+        "MultiClient": "multi",
+        "SyncClient": "client",
+        "connect": "client",
+        "Lifespan": "mcp_products.app.app",
+        "lifespan": "mcp_products.app.app",
+        "rank_completions": "mcp_products.app.components.completion",
+        "AssistantMessage": "mcp_products.app.content",
+        "Audio": "mcp_products.app.content",
+        "File": "mcp_products.app.content",
+        "Image": "mcp_products.app.content",
+        "Message": "mcp_products.app.content",
+        "UserMessage": "mcp_products.app.content",
+        "AcceptedElicitation": "mcp_products.app.context.elicitation",
+        "AcceptedUrlElicitation": "mcp_products.app.context.elicitation",
+        "CancelledElicitation": "mcp_products.app.context.elicitation",
+        "DeclinedElicitation": "mcp_products.app.context.elicitation",
+        "ElicitationResult": "mcp_products.app.context.elicitation",
+        "ResourceContent": "mcp_products.app.context.own_requests",
+        "RequestContext": "mcp_products.app.context.request_context",
+        "ServerSession": "mcp_products.app.context.request_views",
+        "SampleResult": "mcp_products.app.context.sampling",
+        "InMemoryStateStore": "mcp_products.app.context.state",
+        "StateStore": "mcp_products.app.context.state",
+        "SyncContext": "mcp_products.app.context.sync_context",
+        "tool": "mcp_products.app.decorators",
+        "Depends": "mcp_products.app.dependencies.markers",
+        "Elicit": "mcp_products.app.dependencies.markers",
+        "ListRoots": "mcp_products.app.dependencies.markers",
+        "Resolve": "mcp_products.app.dependencies.markers",
+        "Sample": "mcp_products.app.dependencies.markers",
+        "Middleware": "mcp_products.app.middleware.hooks",
+        "MiddlewareContext": "mcp_products.app.middleware.hooks",
+        "BinaryResource": "mcp_products.app.resources",
+        "DirectoryResource": "mcp_products.app.resources",
+        "FileResource": "mcp_products.app.resources",
+        "HttpResource": "mcp_products.app.resources",
+        "TextResource": "mcp_products.app.resources",
+        "ArgTransform": "mcp_products.app.tools",
+        "Tool": "mcp_products.app.tools",
+        "forward": "mcp_products.app.tools",
+        "forward_raw": "mcp_products.app.tools",
+        "TaskOptions": "mcp_products.extensions.tasks.store",
+        "ClientResponseCache": "mcp_products.host.cache",
+        "ResponseCache": "mcp_products.host.cache",
+        "ToolData": "mcp_products.host.outputs",
+        "ToolOutput": "mcp_products.host.outputs",
+        "RootsCache": "mcp_products.host.roots",
+        "is_within": "mcp_products.host.roots",
+        "path_to_root": "mcp_products.host.roots",
+        "readable_roots": "mcp_products.host.roots",
+        "choose_model": "mcp_products.host.sampling",
+        "ApprovedTools": "mcp_products.host.tools",
+        "CompletionSession": "mcp_products.host.tools",
+        "FileRoots": "mcp_products.host.tools",
+        "MCPType": "mcp_products.openapi.apps",
+        "RouteMap": "mcp_products.openapi.apps",
+        "Gateway": "mcp_products.relay.gateway.gateway",
+        "ClientLogHandler": "mcp_products.telemetry.client_logs",
+        "JSONLogFormatter": "mcp_products.telemetry.json_logs",
+        "RateLimit": "mcp_runtime.aio.rates",
+        "negotiate": "mcp_runtime.bindings.client",
+        "asgi_app": "mcp_runtime.bindings.server",
+        "run": "mcp_runtime.bindings.server",
+        "serve": "mcp_runtime.bindings.server",
+        "AuthorizationError": "mcp_runtime.errors",
+        "AuthorizationServerUnavailableError": "mcp_runtime.errors",
+        "ClientCapabilityError": "mcp_runtime.errors",
+        "ConnectionClosedError": "mcp_runtime.errors",
+        "ConversionError": "mcp_runtime.errors",
+        "HTTPStatusError": "mcp_runtime.errors",
+        "InvalidMessageError": "mcp_runtime.errors",
+        "InvalidResponseError": "mcp_runtime.errors",
+        "InvalidSchemaError": "mcp_runtime.errors",
+        "JSONRPCError": "mcp_runtime.errors",
+        "LocalError": "mcp_runtime.errors",
+        "MCPError": "mcp_runtime.errors",
+        "ProtocolViolationError": "mcp_runtime.errors",
+        "RemoteError": "mcp_runtime.errors",
+        "RemoteJSONRPCError": "mcp_runtime.errors",
+        "RequestTimeoutError": "mcp_runtime.errors",
+        "SkillVerificationError": "mcp_runtime.errors",
+        "ToolError": "mcp_runtime.errors",
+        "ToolResultError": "mcp_runtime.errors",
+        "UnwritableValueError": "mcp_runtime.errors",
+        "printable": "mcp_runtime.errors",
+        "is_https_url": "mcp_runtime.http.client_rules",
+        "compile_schema": "mcp_runtime.json_schema.validator",
+        "ToolHints": "mcp_runtime.protocol.model_methods",
+        "to_anthropic": "mcp_runtime.protocol.model_methods",
+        "to_gemini": "mcp_runtime.protocol.model_methods",
+        "to_openai": "mcp_runtime.protocol.model_methods",
+        "KeyRing": "mcp_runtime.server.encryption",
+        "CacheHint": "mcp_runtime.server.lists",
+        "paginate": "mcp_runtime.server.lists",
+        "Transport": "mcp_runtime.session.interfaces",
+        "Progress": "mcp_runtime.session.requests",
+        "RequestOptions": "mcp_runtime.session.requests",
+        "HTTPOptions": "mcp_runtime.transports.http_client.connection",
+        "ConversionReport": "mcp_runtime.versions.conversion.operations",
+    },
+)
 
 
 def __dir__() -> list[str]:

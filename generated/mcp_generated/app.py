@@ -7,11 +7,10 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, cast
 
-from mcp_runtime.app.app import BaseApp
-from mcp_runtime.app.context.app_context import AppContext, FirstT, RequestT, StateT
+from mcp_products.app.app import BaseApp
+from mcp_products.app.context.context import AppContext, FirstT, RequestT, StateT
 from mcp_runtime.bindings.server import BaseServer, NoKeywords, RequestKeywords, RequestOptions, ServerContext
-from mcp_runtime.usage.keywords import refuse_unknown
-from mcp_runtime.usage.required import named_when_missing
+from mcp_runtime.usage.keywords import named_when_missing, refuse_unknown
 from typing_extensions import deprecated
 
 from .v2026_07_28 import types as t

@@ -4,17 +4,51 @@
 
 from typing import TYPE_CHECKING
 
-import mcp_runtime.transports as _area
+from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_runtime.transports import *
+    from mcp_products.hosting.run import listen as listen
+    from mcp_products.workers.stores.memory import InMemoryStore as InMemoryStore
+    from mcp_products.workers.stores.redis import RedisStore as RedisStore
+    from mcp_products.workers.stores.sqlite import SQLiteStore as SQLiteStore
+    from mcp_runtime.stores import Store as Store
+    from mcp_runtime.stores import StoreUnavailableError as StoreUnavailableError
+    from mcp_runtime.transports.http_client.connection import HTTPOptions as HTTPOptions
+    from mcp_runtime.transports.http_server.app import HTTPLimits as HTTPLimits
+    from mcp_runtime.transports.http_server.app import MCPASGIApp as MCPASGIApp
+    from mcp_runtime.transports.http_server.events import EventStore as EventStore
+    from mcp_runtime.transports.http_server.events import InMemoryEventStore as InMemoryEventStore
 
-__all__: list[str] = []
-__all__ += _area.__all__
+__all__ = [
+    "EventStore",
+    "HTTPLimits",
+    "HTTPOptions",
+    "InMemoryEventStore",
+    "InMemoryStore",
+    "MCPASGIApp",
+    "RedisStore",
+    "SQLiteStore",
+    "Store",
+    "StoreUnavailableError",
+    "listen",
+]
 
-
-def __getattr__(name: str) -> object:
-    return getattr(_area, name)
+__getattr__, _ = _lazy_module(
+    __name__,
+    names={
+        "listen": "mcp_products.hosting.run",
+        "InMemoryStore": "mcp_products.workers.stores.memory",
+        "RedisStore": "mcp_products.workers.stores.redis",
+        "SQLiteStore": "mcp_products.workers.stores.sqlite",
+        "Store": "mcp_runtime.stores",
+        "StoreUnavailableError": "mcp_runtime.stores",
+        "HTTPOptions": "mcp_runtime.transports.http_client.connection",
+        "HTTPLimits": "mcp_runtime.transports.http_server.app",
+        "MCPASGIApp": "mcp_runtime.transports.http_server.app",
+        "EventStore": "mcp_runtime.transports.http_server.events",
+        "InMemoryEventStore": "mcp_runtime.transports.http_server.events",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Unpack, cast
 
+from mcp_products.host.multi_client import BaseMultiClient
 from mcp_runtime.bindings.client import BaseClient, RequestKeywords, RequestOptions
-from mcp_runtime.bindings.hosts.multi_client import BaseMultiClient
 
 from .v2026_07_28 import types as t
 from .v2026_07_28.client import Client

@@ -4,10 +4,15 @@
 
 from typing import TYPE_CHECKING
 
-import mcp_runtime.client.sampling as _area
+from mcp_runtime.products import missing as _missing
+
+try:
+    import mcp_products.host as _area
+except ModuleNotFoundError as error:
+    raise _missing(error) from None
 
 if TYPE_CHECKING:
-    from mcp_runtime.client.sampling import *
+    from mcp_products.host import *
 
 __all__: list[str] = []
 __all__ += _area.__all__

@@ -4,10 +4,15 @@
 
 from typing import TYPE_CHECKING
 
-import mcp_runtime.extensions.skills as _area
+from mcp_runtime.products import missing as _missing
+
+try:
+    import mcp_products.skills as _area
+except ModuleNotFoundError as error:
+    raise _missing(error) from None
 
 if TYPE_CHECKING:
-    from mcp_runtime.extensions.skills import *
+    from mcp_products.skills import *
 
 __all__: list[str] = []
 __all__ += _area.__all__

@@ -2,39 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Final
 
-# The modules of other distributions: who needs one, and the extra that installs it.
-_EXTRAS: Final = {
-    "mcp_runtime.auth.authorization_server": ("an authorization server", "auth"),
-    **dict.fromkeys(("mcp_runtime.auth.client", "mcp_runtime.auth.metadata"), ("an OAuth client", "http,auth")),
-    **dict.fromkeys(
-        (f"mcp_runtime.auth.resource_server.{module}" for module in ("dpop", "protection", "verifiers")),
-        ("a protected server", "http,auth"),
-    ),
-    "mcp_runtime.transports.http_server.other_servers": ("server= of run()", "hypercorn"),
-    "mcp_runtime.session.metrics": ("metrics of OpenTelemetry", "otel"),
-    "mcp_runtime.compat": ("mcp_generated.compat", "compat"),
-    "mcp_runtime.app.openapi.route_maps": ("an app of an API", "openapi"),
-    "mcp_runtime.app.openapi.converted_apps": ("an app of an API", "openapi"),
-    "mcp_runtime.gateway": ("a gateway", "cli"),
-    "mcp_runtime.extensions.tasks.repeatable": ("a repeatable task", "docket"),
-    "mcp_runtime.stores.redis_store": ("a store in Redis", "redis"),
-    **dict.fromkeys(
-        (f"mcp_runtime.extensions.skills.{module}" for module in ("client", "entry", "provider", "server")),
-        ("skills", "skills"),
-    ),
-    **{
-        f"mcp_generated.extensions.{name}.{module}": extra
-        for name, extra in (("apps", ("a view", "views")), ("skills", ("skills", "skills")))
-        for module in ("client", "methods", "server", "sync", "types")
-    },
-}
-_DISTRIBUTIONS: Final = {"cli": "mcp-generated-codegen"}  # By extra; those of other extras are in mcp-generated-extras.
+from .products import is_whole_name, missing, place_of
 
 
 def lazy_module(
@@ -45,7 +17,7 @@ def lazy_module(
     Args:
         package: The name of the package.
         names: For each name the submodule that defines it, relative to the package; with a dot before it, relative to
-            the package above.
+            the package above. A module of another package has its full name.
         modules: Submodules that are attributes of the package themselves.
     """
 
@@ -55,9 +27,10 @@ def lazy_module(
         if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         target = names[name]
-        base = package.rpartition(".")[0] if target.startswith(".") else f"{package}."
-        value = getattr(load(f"{base}{target}"), name)
-        setattr(sys.modules[package], name, value)
+        if not is_whole_name(target):
+            target = package.rpartition(".")[0] + target if target.startswith(".") else f"{package}.{target}"
+        value = getattr(load(target), name)
+        setattr(import_module(package), name, value)
         return value
 
     def directory() -> list[str]:
@@ -92,17 +65,6 @@ class LazyModule(ModuleType):
 def load(module: str) -> ModuleType:
     """Import a module. Raises LocalError for a module of a distribution that is not installed."""
     try:
-        return import_module(module)
+        return import_module(place_of(module))
     except ModuleNotFoundError as error:
-        raise missing(error) from None
-
-
-def missing(error: ModuleNotFoundError) -> Exception:
-    """Return the error that says what to install, if the module is one of ours; else the same error."""
-    if error.name not in _EXTRAS:
-        return error
-    from .errors import LocalError
-
-    user, extra = _EXTRAS[error.name]
-    distribution = _DISTRIBUTIONS.get(extra, "mcp-generated-extras")
-    return LocalError(f"{user} needs {distribution}: pip install 'mcp-generated[{extra}]'")
+        raise missing(error, module) from None

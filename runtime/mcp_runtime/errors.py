@@ -26,12 +26,16 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+_HOME: Final = f"{__name__.rpartition('.')[0]}."
 # Characters that steer a terminal, or change the order of what it shows: C0 without the line feed and the tabulator,
 # C1, and those that format text in two directions or are invisible.
 _STEERING: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
+
+
+DOCUMENTATION: Final = "https://mcp-codegen.example/docs"  # The address of `Documentation` in pyproject.toml.
 
 
 def printable(text: str) -> str:
@@ -49,13 +53,13 @@ class TracebackNotes:
         if error is None:
             raise AttributeError("__notes__")
         ours = next(base for base in owner.__mro__ if _is_documented(base))
-        notes = error.__dict__["__notes__"] = [f"see docs/troubleshooting#{ours.__name__.lower()}"]
+        notes = error.__dict__["__notes__"] = [f"see {DOCUMENTATION}/troubleshooting.html#{ours.__name__.lower()}"]
         return notes
 
 
 def _is_documented(error: type) -> bool:
-    """Return True for a class of this package, not one of its users or with a name of another package."""
-    return error.__module__.startswith("mcp_runtime.") and not error.__module__.startswith("mcp_runtime.compat.")
+    """Return True for a class of the core, and for one that has notes of its own."""
+    return error.__module__.startswith(_HOME) or "__notes__" in vars(error)
 
 
 class MCPError(Exception):
@@ -104,7 +108,22 @@ class ConversionError(LocalError):
 
 
 class ConnectionClosedError(LocalError):
-    """Raised if there is no connection, or it closed before the response arrived; connect again."""
+    """Raised if there is no connection, or it closed before the response arrived; connect again.
+
+    `output` has the last lines of standard error of the process that was connected; empty without one.
+    """
+
+    def __init__(self, reason: str = "", output: str = "") -> None:
+        super().__init__(reason)
+        self.output = output
+
+    @property
+    def reason(self) -> str:
+        """The message without the output of the process."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return self.reason + (f"; its standard error ended with:\n  {printable(self.output)}" if self.output else "")
 
 
 class AuthorizationError(LocalError):
@@ -115,8 +134,8 @@ class AuthorizationServerUnavailableError(AuthorizationError):
     """Raised if the authorization server did not respond; try again later."""
 
 
-class RequestTimeoutError(LocalError):
-    """Raised if no response arrived within the timeout; retry, or set a longer timeout."""
+class RequestTimeoutError(LocalError, TimeoutError):
+    """Raised if no response arrived within the timeout; retry, or set a longer timeout. It is a `TimeoutError` too."""
 
 
 class InvalidSchemaError(LocalError):

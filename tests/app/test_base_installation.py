@@ -38,7 +38,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 from mcp_generated import App, Context, KeyRing, LocalError, REVISIONS, ToolError, UserMessage
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.versions.candidates import server_candidates
+from mcp_runtime.versions.adapters import server_candidates
 from importlib import import_module
 
 app = App("base", capabilities={"logging": {}})
@@ -165,7 +165,7 @@ def run(python: str, program: str, folder: Path, env: dict[str, str]) -> dict[st
 
 def test_an_app_works_where_the_optional_packages_cannot_be_imported(tmp_path: Path) -> None:
     blocked = BLOCK.format(names=OPTIONAL)
-    path = os.pathsep.join(str(ROOT / name) for name in ("runtime", "generated"))
+    path = os.pathsep.join(str(ROOT / name) for name in ("runtime", "products", "generated"))
     output = run(sys.executable, blocked + PROGRAM, tmp_path, {**os.environ, "PYTHONPATH": path})
     check(output)
 

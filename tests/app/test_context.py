@@ -21,8 +21,8 @@ from support.project import ROOT
 from support.servers import context as server_module
 
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.session.options import RequestOptions
-from mcp_runtime.versions.candidates import server_candidates
+from mcp_runtime.session.requests import RequestOptions
+from mcp_runtime.versions.adapters import server_candidates
 
 APP: Final = str(ROOT / "tests" / "support" / "servers" / "context.py")
 LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"

@@ -10,11 +10,13 @@ from typing import Annotated, Any, get_type_hints
 
 import pytest
 from pydantic import Field
+from support.clients import connect
 
-from mcp_generated import App, connect, tool
+from mcp_generated import App, tool
+from mcp_generated import Client as OneClient
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.usage import other_names
+from mcp_products.app import other_names
 from mcp_runtime.usage.keywords import keywords_of
 
 FORMS: dict[str, Callable[[Any], Any]] = {
@@ -204,16 +206,16 @@ async def test_every_method_of_an_app_names_the_nearest_keyword() -> None:
 
 def keywords_by_group() -> dict[str, set[str]]:
     """Return all keywords of the functions that a group of rows of other SDKs is for."""
-    from mcp_runtime.app.settings import ResourceSettings, ToolSettings
-    from mcp_runtime.bindings.settings import ConnectSettings, HTTPServerSettings
-    from mcp_runtime.session.options import RequestKeywords
+    from mcp_products.app.settings import ResourceSettings, ToolSettings
+    from mcp_runtime.bindings.arguments import ConnectSettings, HTTPServerSettings
+    from mcp_runtime.session.requests import RequestKeywords
 
     calls = inspect.signature(Client.call_tool).parameters
     return {
         "tool": {*keywords_of(ToolSettings, ResourceSettings)},
         "run": {*keywords_of(HTTPServerSettings)},
         "App": {*inspect.signature(App.__init__).parameters},
-        "Client": {*keywords_of(ConnectSettings), "revisions"},
+        "Client": {*keywords_of(ConnectSettings), "revisions", *inspect.signature(OneClient.__init__).parameters},
         "call_tool": {*keywords_of(RequestKeywords), *calls},
     }
 
@@ -223,9 +225,10 @@ def test_what_replaces_a_keyword_of_another_sdk_exists(group: str) -> None:
     names = keywords_by_group()[group]
     rows = other_names._rows(group)
     assert rows
-    replacements = {text for keyword, text in rows.items() if text.isidentifier() and keyword not in names}
+    texts = [(key, text) for key, row in rows.items() for text in ((row,) if isinstance(row, str) else row)]
+    replacements = {text for keyword, text in texts if text.isidentifier() and keyword not in names}
     assert replacements - names == set()
-    handlers = {name for text in rows.values() for name in re.findall(r"override the method (\w+)", text)}
+    handlers = {name for _, text in texts for name in re.findall(r"override the method (\w+)", text)}
     assert [name for name in handlers if not hasattr(Client, name)] == []
 
 

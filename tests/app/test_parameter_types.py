@@ -253,7 +253,7 @@ async def test_a_value_that_does_not_fit_is_refused_with_its_path(annotation: An
         (decimal.Decimal, decimal.Decimal("1.5"), "1.5"),
         (datetime.date, MOMENT.date(), "2026-02-03"),
         (uuid.UUID, NUMBER, str(NUMBER)),
-        (pathlib.Path, pathlib.Path("/a"), "/a"),
+        (pathlib.Path, pathlib.Path("/a"), str(pathlib.Path("/a"))),
         (Plain | None, None, None),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -96,7 +97,10 @@ async def test_the_response_of_an_http_server() -> None:
     [
         (lambda: FileResource(uri="a://f", path="a.md"), r"path='a.md' must be absolute; write path=Path\('a.md'\)"),
         (lambda: DirectoryResource(uri="a://f", path="a"), "must be absolute"),
-        (lambda: FileResource(uri="a://f", path="/a", encoding="utf-99"), "encoding='utf-99' is unknown"),
+        (
+            lambda: FileResource(uri="a://f", path=os.path.abspath("a"), encoding="utf-99"),
+            "encoding='utf-99' is unknown",
+        ),
         (lambda: HttpResource(uri="a://f", url="example.com"), "must begin with"),
         (lambda: App("x").add_resource("a://f"), "pass a function, or TextResource"),  # type: ignore[call-overload]
         (lambda: App("x").add_resource(TextResource(uri="no scheme", text="")), "has no scheme"),

@@ -9,10 +9,11 @@ import threading
 from typing import Any
 
 import pytest
+from support.clients import connect
 from support.installation.extras import needs, optional
 from support.servers.app import app
 
-from mcp_generated import App, Context, connect, tool
+from mcp_generated import App, Context, tool
 from mcp_generated.v2026_07_28 import types as t
 from mcp_runtime.errors import InvalidSchemaError, LocalError, RemoteJSONRPCError
 
@@ -77,7 +78,7 @@ async def test_a_tool_says_its_title_annotations_icons_and_limits() -> None:
 
 async def test_an_injected_context_is_not_an_argument() -> None:
     assert [*(await definition("who"))["inputSchema"]["properties"]] == ["greeting"]
-    assert await text_of("who") == "hello mcp-codegen, sample"
+    assert await text_of("who") == "hello mcp-generated, sample"
     assert "ctx" in await complaint("who", ctx={})
 
 

@@ -83,8 +83,8 @@ def test_the_tutorials_code_runs_with_only_its_import_lines_changed(tmp_path: Pa
     changed = [IMPORTS.get(line, line) for line in code.splitlines()]
     differing = [line for line, other in zip(code.splitlines(), changed, strict=False) if line != other]
     assert differing == [*IMPORTS]
-    (tmp_path / "nearby.py").write_text(NEARBY)
-    (tmp_path / "weather.py").write_text("\n".join(changed))
+    (tmp_path / "nearby.py").write_text(NEARBY, encoding="utf-8")
+    (tmp_path / "weather.py").write_text("\n".join(changed), encoding="utf-8")
     results = results_of(tmp_path / "weather.py")
     assert [*results["tools"]] == ["get_alerts", "get_forecast"]
     state = results["tools"]["get_alerts"].input_schema.model_dump()["properties"]["state"]

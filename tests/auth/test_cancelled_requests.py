@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,10 +12,14 @@ from joserfc.jwk import ECKey
 from support.cancelled_steps import each_wait, steps
 
 from mcp_generated.auth import InMemoryTokenStorage, OAuthClientInformation, OAuthClientProvider, OAuthToken
-from mcp_runtime.auth.client.storage import StoredCredentials
-from mcp_runtime.auth.resource_server.jwks import JWKSClient
-from mcp_runtime.gateway.gateway_settings import ExchangeSettings
-from mcp_runtime.gateway.token_exchange import TokenExchange, UserToken
+from mcp_products.auth.authorization_server.models import StoredGrant
+from mcp_products.auth.authorization_server.upstream import UpstreamClient, UpstreamProvider
+from mcp_products.auth.client.storage import StoredCredentials
+from mcp_products.auth.http import SharedRequests
+from mcp_products.auth.resource_server.verifiers import JWKSClient
+from mcp_products.relay.gateway.settings import ExchangeSettings
+from mcp_products.relay.gateway.token_exchange import TokenExchange, UserToken
+from mcp_runtime.server.encryption import KeyRing
 
 ISSUER, SERVER = "https://auth.example", "https://mcp.example/mcp"
 
@@ -108,3 +113,83 @@ async def test_a_refresh_token_is_not_lost_with_the_request_that_uses_it() -> No
         return ask
 
     assert await each_wait(world, "Bearer new") == 1
+
+
+async def test_metadata_is_fetched_for_all_although_its_first_request_was_reset() -> None:
+    """One place, which a request that was reset must not keep."""
+
+    def world() -> Any:
+        requests: SharedRequests[str, int] = SharedRequests(1, seconds=20, at_once_of_group=1)
+        fetched: list[str] = []
+
+        async def fetch() -> int:
+            fetched.append(SERVER)
+            await steps(3)
+            return len(fetched)
+
+        async def ask() -> bool:
+            other = await requests.run("another document", fetch, "host")
+            return await requests.run(SERVER, fetch, "host") > other
+
+        return ask
+
+    assert await each_wait(world, True) == 2
+
+
+class Grants:
+    """A storage with one grant, which takes a while."""
+
+    stored: StoredGrant
+
+    async def grant(self, id: str) -> StoredGrant:
+        await steps(1)
+        return self.stored
+
+    async def update_upstream(self, id: str, token: str) -> None:
+        await steps(2)
+        self.stored = replace(self.stored, upstream=token)
+
+
+class RenewingClient(UpstreamClient):
+    """Renews tokens after some steps, and each refresh token once."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.used: list[str] = []
+
+    def _endpoint(self, issuer: Any) -> Any:
+        return SimpleNamespace(token=self.renew)
+
+    async def _discover(self) -> Any:
+        await steps(2)
+
+    async def renew(self, form: dict[str, str], scopes: Any) -> OAuthToken:
+        assert form["refresh_token"] not in self.used, "the grant is revoked"
+        self.used.append(form["refresh_token"])
+        await steps(3)
+        return OAuthToken(access_token="new", refresh_token="second", expires_at=9e9, scopes=())
+
+
+async def test_an_upstream_token_is_renewed_once_although_its_first_request_was_reset() -> None:
+    """The third party accepts each refresh token once, and the grant would be revoked with the second use."""
+
+    async def identify(token: OAuthToken) -> str:
+        await steps(2)
+        return "ann"
+
+    def world() -> Any:
+        client = OAuthClientInformation("server")
+        provider = UpstreamProvider(issuer=ISSUER, client=client, identify=identify)
+        grants = Grants()
+        keys = KeyRing(KeyRing.new_key())
+        upstream = RenewingClient(provider, f"{SERVER}/callback", grants, keys, lambda: 1000.0)
+        old = OAuthToken(access_token="old", refresh_token="first", expires_at=1001.0, scopes=())
+        grants.stored = StoredGrant("grant", "client", "ann", (), SERVER, 9e9, upstream.encrypt(old, "ann"))
+
+        async def ask() -> str | None:
+            token = await upstream.token(grants.stored)
+            return None if token is None else token.access_token
+
+        return ask
+
+    assert await each_wait(world, "new") == 1

@@ -1,4 +1,4 @@
-"""The names of `mcp_runtime.auth`: complete, visible, and loaded one by one."""
+"""The names of `mcp_products.auth`: complete, visible, and loaded one by one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import sys
 from enum import Enum
 from pathlib import Path
 
-import mcp_runtime.auth as auth
-from mcp_runtime.session.identity import AuthenticatedUser
+import mcp_products.auth as auth
+from mcp_runtime.session.interfaces import AuthenticatedUser
 
 
 def test_all_names_can_be_imported_and_are_listed() -> None:
@@ -41,11 +41,11 @@ def test_constructors_document_each_parameter() -> None:
 def test_importing_one_role_does_not_load_the_others() -> None:
     code = (
         "import sys\n"
-        "import mcp_runtime.auth\n"
-        "assert not [name for name in sys.modules if name.startswith('mcp_runtime.auth.')]\n"
-        "from mcp_runtime.auth import OAuthClientProvider\n"
-        "loaded = [name for name in sys.modules if name.startswith('mcp_runtime.auth.')]\n"
-        "assert 'mcp_runtime.auth.client.provider' in loaded\n"
+        "import mcp_products.auth\n"
+        "assert not [name for name in sys.modules if name.startswith('mcp_products.auth.')]\n"
+        "from mcp_products.auth import OAuthClientProvider\n"
+        "loaded = [name for name in sys.modules if name.startswith('mcp_products.auth.')]\n"
+        "assert 'mcp_products.auth.client.provider' in loaded\n"
         "assert not [name for name in loaded if 'server' in name], loaded\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

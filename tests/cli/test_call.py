@@ -1,4 +1,4 @@
-"""`mcp-codegen call` and `inspect server.py`: values by the tool's schema, what is printed, and exit codes."""
+"""`mcp-generated call` and `inspect server.py`: values by the tool's schema, what is printed, and exit codes."""
 
 from __future__ import annotations
 
@@ -71,16 +71,19 @@ def test_values_have_the_types_of_the_schema(file: Path) -> None:
     assert (done.exit_code, done.stdout) == (0, repr((5.0, "5", True, [1, 2], None, 7, "2", {"a": 1})) + "\n")
 
 
+@pytest.mark.long
 def test_a_text_may_be_empty_quoted_or_have_signs(file: Path) -> None:
     done = run("call", file, "show", "text=a=b", "maybe=", "either=x", 'anything="5"')
     assert (done.exit_code, done.stdout) == (0, repr((0, "a=b", False, [], "", "x", "1", "5")) + "\n")
 
 
+@pytest.mark.long
 def test_arguments_may_be_one_json_object(file: Path) -> None:
     done = run("call", file, "show", "--arguments", '{"text": "5", "either": "7"}')
     assert (done.exit_code, done.stdout) == (0, repr((0, "5", False, [], None, "7", "1", None)) + "\n")
 
 
+@pytest.mark.long
 def test_a_command_is_a_target_too_and_variables_reach_it(file: Path) -> None:
     words = [f"'{word}'" for word in command_line("run", file)]
     done = run("call", " ".join(words), "key", "--env", f"PYTHONPATH={INSTALLED['PYTHONPATH']}", "--env", "KEY=secret")
@@ -88,6 +91,7 @@ def test_a_command_is_a_target_too_and_variables_reach_it(file: Path) -> None:
     assert run("call", file, "key", "--env", "KEY=secret").stdout == "secret\n"
 
 
+@pytest.mark.long
 def test_an_error_of_the_tool_is_exit_code_1(file: Path) -> None:
     done = run("call", file, "fail")
     assert done.exit_code == 1 and "it failed" in done.stdout
@@ -117,6 +121,7 @@ def test_a_file_that_does_not_exist_is_named() -> None:
         assert done.exit_code == 2 and done.output.startswith("error: missing.py: this file does not exist")
 
 
+@pytest.mark.long
 def test_inspecting_a_file_shows_its_name_and_tables(file: Path) -> None:
     done = run("inspect", file)
     assert done.exit_code == 0, done.output
@@ -128,6 +133,7 @@ def test_inspecting_a_file_shows_its_name_and_tables(file: Path) -> None:
     assert [tool["name"] for tool in listed["tools"]] == ["show", "fail", "key"]
 
 
+@pytest.mark.long
 def test_one_of_several_servers_is_inspected_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "two.py"
     path.write_text("from mcp_generated import App\nfirst, second = App('one'), App('two')\n")

@@ -1,4 +1,4 @@
-"""`mcp-codegen call` and `inspect`: what a server writes, and the forms that it asks."""
+"""`mcp-generated call` and `inspect`: what a server writes, and the forms that it asks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_runtime.endpoint.terminal_forms import Form
+from mcp_products.tooling.terminal_forms import Form
 
 SERVER = """
 import sys
@@ -82,6 +82,7 @@ def at_terminal(*words: str, lines: str) -> tuple[str, int]:
     return shown.decode(errors="replace"), os.waitstatus_to_exitcode(status)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [("call", "{}", "fail"), ("inspect", "{}", "--tool", "fail")])
 def test_the_traceback_of_a_server_is_shown_after_a_failure(server: str, words: tuple[str, ...]) -> None:
     done = run(*(word.format(server) for word in words))
@@ -96,6 +97,7 @@ def test_what_a_server_writes_before_it_dies_is_shown(tmp_path: Path) -> None:
     assert done.returncode == 2 and "the last words" in done.stderr and "KeyError: 'no database'" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tool", "reason"),
     [
@@ -110,6 +112,7 @@ def test_what_cannot_be_answered_is_refused_with_the_reason(server: str, tool: s
     assert done.returncode and reason in done.stderr
 
 
+@pytest.mark.long
 def test_a_form_is_asked_field_by_field_in_a_terminal(server: str) -> None:
     shown, code = at_terminal("call", server, "book", lines="y\nAda\n12\n3\ny\n1\n")
     assert code == 0, shown
@@ -118,6 +121,7 @@ def test_a_form_is_asked_field_by_field_in_a_terminal(server: str) -> None:
     assert "Booking(name='Ada', guests=3, window=True, menu='meat')" in shown
 
 
+@pytest.mark.long
 def test_a_form_can_be_declined_and_the_end_of_the_input_cancels_it(server: str) -> None:
     shown, code = at_terminal("call", server, "book", lines="n\n")
     assert code == 0 and "action='decline'" in shown
@@ -125,6 +129,7 @@ def test_a_form_can_be_declined_and_the_end_of_the_input_cancels_it(server: str)
     assert code == 0 and "action='cancel'" in shown
 
 
+@pytest.mark.long
 def test_an_address_is_shown(server: str) -> None:
     shown, code = at_terminal("call", server, "visit", lines="y\n")
     assert code == 0 and "https://example.com/login" in shown and "action='accept'" in shown

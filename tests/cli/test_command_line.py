@@ -52,6 +52,7 @@ def test_one_revision_is_written_as_a_package_of_its_own(tmp_path: Path) -> None
     assert done.stdout == "2025-03-26 Tool\n"
 
 
+@pytest.mark.long
 def test_the_index_names_what_was_generated_before_too(tmp_path: Path) -> None:
     run("--revision", "2025-06-18", "--output", tmp_path)
     run("--revision", "2024-11-05", "--output", tmp_path)

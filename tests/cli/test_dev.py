@@ -1,4 +1,4 @@
-"""`mcp-codegen dev`: a server that starts again when its files change, and the Inspector beside it."""
+"""`mcp-generated dev`: a server that starts again when its files change, and the Inspector beside it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 from support.cli.commands import LIMIT, command_line, listening, mcp_codegen
+from support.clients import connect
 from support.processes import free_port
 
 from mcp_codegen.cli.apps.running import FileWatcher
-from mcp_generated import MCPError, connect
+from mcp_generated import MCPError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM for a process")
 
@@ -72,6 +73,7 @@ def test_it_starts_again_when_a_file_beside_the_server_changes(tmp_path: Path) -
         socket.create_connection(("127.0.0.1", port), timeout=1)
 
 
+@pytest.mark.long
 def test_the_inspector_gets_the_url_of_the_server(tmp_path: Path) -> None:
     """A program with the name npx writes its arguments to a file."""
     file, port, written = project(tmp_path), free_port(), tmp_path / "written"
@@ -88,6 +90,7 @@ def test_the_inspector_gets_the_url_of_the_server(tmp_path: Path) -> None:
         assert written.read_text() == f"-y @modelcontextprotocol/inspector --transport http --server-url {url}\n"
 
 
+@pytest.mark.long
 def test_without_npx_it_says_so_and_serves(tmp_path: Path) -> None:
     file, port = project(tmp_path), free_port()
     with listening(command_line("dev", file, "--port", str(port)), port, {"PATH": str(tmp_path)}) as process:

@@ -1,4 +1,4 @@
-"""`mcp-codegen install` and `uninstall`: the files of hosts, what remains in them, and what is refused."""
+"""`mcp-generated install` and `uninstall`: the files of hosts, what remains in them, and what is refused."""
 
 from __future__ import annotations
 
@@ -276,6 +276,7 @@ def test_removing_an_unknown_server_names_the_nearest(home: Path) -> None:
     assert run("uninstall", "weather", "--host", "gemini").exit_code == 2
 
 
+@pytest.mark.long
 def test_what_a_host_starts_answers(home: Path) -> None:
     """The entry works from another folder, as hosts start it."""
     env = f"PYTHONPATH={INSTALLED['PYTHONPATH']}"

@@ -1,4 +1,4 @@
-"""`mcp-codegen config` and `inspect` as commands: what they write, what they refuse, and what they show of a server."""
+"""`mcp-generated config` and `inspect` as commands: what they write, refuse and show of a server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(*words: str) -> Result:
 def added(file: Path, *words: str) -> dict[str, Any]:
     done = run("config", "add", "--file", str(file), *words)
     assert done.exit_code == 0, done.output
-    entry: dict[str, Any] = json.loads(file.read_text())["mcpServers"]
+    entry: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["mcpServers"]
     return entry
 
 
@@ -140,6 +140,7 @@ def test_inspecting_lists_all_that_a_server_of_a_configuration_offers(tmp_path: 
         assert shown in done.output
 
 
+@pytest.mark.long
 def test_inspecting_calls_a_tool_and_shows_what_the_server_tells_meanwhile() -> None:
     words = ("--tool", "log_something", "--arg", "level=warning", "--arg", "text=careful", "--json")
     done = run("inspect", *words, "--", sys.executable, EVERYTHING)
@@ -150,6 +151,7 @@ def test_inspecting_calls_a_tool_and_shows_what_the_server_tells_meanwhile() -> 
     assert (message["level"], message["data"]) == ("warning", {"text": "careful"})
 
 
+@pytest.mark.long
 def test_inspecting_shows_the_text_and_the_structured_content_of_a_call() -> None:
     script = "from mcp_generated import App\napp = App('x')\n@app.tool\ndef sum(a: int, b: int) -> dict[str, int]:\n"
     script += "    return {'the sum': a + b}\n@app.tool(structured_output=False)\n"
@@ -161,6 +163,7 @@ def test_inspecting_shows_the_text_and_the_structured_content_of_a_call() -> Non
     assert without.exit_code == 0 and "{" not in without.output
 
 
+@pytest.mark.long
 def test_inspecting_reads_a_resource_gets_a_prompt_and_tells_of_failure() -> None:
     server = ("--", sys.executable, EVERYTHING)
     read = run("inspect", "--read", "demo://text", *server)

@@ -14,7 +14,7 @@ from support.project import ROOT
 
 from mcp_codegen.cli.main import main
 
-INSTALLED = os.pathsep.join(f"{ROOT}/{folder}" for folder in ("codegen", "runtime", "generated"))
+INSTALLED = os.pathsep.join(f"{ROOT}/{folder}" for folder in ("codegen", "runtime", "products", "generated"))
 REVISION = "2025-03-26"
 
 
@@ -37,6 +37,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, done.stdout
 
 
+@pytest.mark.long
 def test_the_default_package_imports_beside_the_installed_one(project: tuple[Path, str]) -> None:
     folder, _ = project
     assert [path.name for path in folder.iterdir()] == ["mcp_bindings"]
@@ -117,6 +118,7 @@ def test_a_folder_that_cannot_be_imported_is_an_error(tmp_path: Path, name: str,
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_in_a_checkout_the_committed_package_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT / "docs")
     result = run("--revision", REVISION)

@@ -1,4 +1,4 @@
-"""`mcp-codegen run`: which object of a file is served, over which transport, and what it says where there is none."""
+"""`mcp-generated run`: which object of a file is served, over which transport, and what it says where there is none."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from support.cli.commands import INSTALLED, LIMIT, command_line, listening, mcp_codegen
+from support.clients import connect
 from support.peers import node_peer
 from support.processes import free_port
 
 from mcp_codegen.servers.contract import server_identity
-from mcp_generated import connect
 
 SERVER = '''
 import os, sys
@@ -62,6 +62,7 @@ def test_the_only_server_is_served_with_its_arguments_and_variables(tmp_path: Pa
     assert (name, text) == ("named", repr((["--database", "x.db"], "a b", "c=d", "__mcp_server__")))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "suffix", "name"),
     [
@@ -90,6 +91,7 @@ def test_a_file_of_a_package_may_import_its_neighbours(tmp_path: Path) -> None:
     assert served(file)[0] == "relative"
 
 
+@pytest.mark.long
 def test_a_module_is_run_by_its_name(tmp_path: Path) -> None:
     write(tmp_path / "pack" / "__init__.py", "")
     write(tmp_path / "pack" / "main.py", "from mcp_generated import App\na, b = App('a'), App('b')")
@@ -101,6 +103,7 @@ def test_a_module_is_run_by_its_name(tmp_path: Path) -> None:
     assert done.returncode == 2 and "there is no module 'pack.missing' here" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "suffix", "message"),
     [
@@ -144,6 +147,7 @@ def test_wrong_use_is_one_line(tmp_path: Path, words: list[str], message: str) -
     assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 def test_an_error_of_the_file_shows_its_own_lines_only(tmp_path: Path) -> None:
     file = write(tmp_path / "broken.py", "def inner():\n    raise RuntimeError('no database')\n\ninner()\n")
     done = mcp_codegen("run", file)
@@ -154,6 +158,7 @@ def test_an_error_of_the_file_shows_its_own_lines_only(tmp_path: Path) -> None:
     assert done.returncode == 1 and re.findall(r'File "([^"]+)"', done.stderr) == [str(file)]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM for a process")
 def test_it_serves_over_http_and_ends_with_a_signal(tmp_path: Path) -> None:
     async def call(url: str) -> str:
@@ -196,6 +201,7 @@ def test_the_command_line_of_the_inspector_lists_and_calls_its_tools(tmp_path: P
     assert content == [{"type": "text", "text": repr(([], None, None, "server"))}]
 
 
+@pytest.mark.long
 def test_the_interpreter_of_the_command_runs_the_server(tmp_path: Path) -> None:
     file = write(tmp_path / "server.py", f"{SERVER}\nassert sys.executable == {sys.executable!r}\n")
     done = mcp_codegen("run", file)

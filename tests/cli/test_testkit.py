@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
 from support.project import ROOT, SERVERS, package
 
@@ -36,7 +37,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_vectors_hold_both_verdicts_for_every_message_and_the_types_agree(revision: str) -> None:
     result = CliRunner().invoke(main, ["vectors", "--revision", revision, "--each", "6"])
     assert result.exit_code == 0, result.output
-    vectors = json.loads(result.output)["vectors"]
+    vectors = [line for line in map(json.loads, result.output.splitlines()) if line["kind"] == "instance"]
     schemas = SchemaCatalog(ROOT / "schema")
     read = schemas.revision(revision)
     judge = MessageFactory(read, schemas.normalized(revision)[0], seed=0)
@@ -44,7 +45,7 @@ def test_vectors_hold_both_verdicts_for_every_message_and_the_types_agree(revisi
         (row.method, row.result) for row in read.methods if row.result
     }
     for verdict in (True, False):
-        assert {(vector["method"], vector["type"]) for vector in vectors if vector["valid"] is verdict} == expected
+        assert {(vector["of"], vector["type"]) for vector in vectors if vector["valid"] is verdict} == expected
     for vector in vectors:
         shape = getattr(package(revision, "types"), vector["type"])
         try:
@@ -58,6 +59,21 @@ def test_vectors_hold_both_verdicts_for_every_message_and_the_types_agree(revisi
             ), vector
 
 
+def test_each_line_of_vectors_is_as_their_schema_says_and_names_the_error(revision: str) -> None:
+    described = CliRunner().invoke(main, ["vectors", "--describe"])
+    judge: Any = Draft202012Validator(json.loads(described.output))
+    lines = CliRunner().invoke(main, ["vectors", "--revision", revision, "--each", "1"]).output.splitlines()
+    found = [json.loads(line) for line in lines]
+    assert found[0]["kind"] == "header" and found[0]["revision"] == revision
+    assert all(judge.is_valid(line) for line in found)
+    assert len({line["id"] for line in found[1:]}) == len(found) - 1
+    wrong = [line for line in found if line.get("valid") is False]
+    assert {line["why"] for line in wrong} >= {"missing", "null", "type", "literal"}
+    assert all((line["policy"] == ["null"]) is (line["why"] == "null") for line in wrong)
+    talks = [line["steps"] for line in found if line["kind"] == "conversation"]
+    assert talks and all({step["from"] for step in steps} == {"client", "server"} for steps in talks)
+
+
 def test_vectors_are_the_same_for_the_same_seed_and_others_for_another(tmp_path: Path) -> None:
     texts = []
     for number, seed in enumerate(["7", "7", "8"]):
@@ -65,7 +81,7 @@ def test_vectors_are_the_same_for_the_same_seed_and_others_for_another(tmp_path:
         result = CliRunner().invoke(
             main, ["vectors", "--revision", "2025-06-18", "--seed", seed, "--output", str(path)]
         )
-        assert result.exit_code == 0 and f"instances written to {path}" in result.output
+        assert result.exit_code == 0 and f"lines written to {path}" in result.output
         texts.append(path.read_bytes())
     assert texts[0] == texts[1] != texts[2]
 
@@ -73,6 +89,7 @@ def test_vectors_are_the_same_for_the_same_seed_and_others_for_another(tmp_path:
 # ---- mocks ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_mock_client_gets_every_method_answered_by_a_mock_server(revision: str) -> None:
     done = run("mock", "client", "--revision", revision, *PROGRAM, "mock", "server", "--revision", revision)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -111,6 +128,7 @@ def test_a_mock_client_asks_a_real_server_and_answers_what_it_asks() -> None:
     assert "a ListToolsResult" in done.stdout and "failed" not in done.stderr
 
 
+@pytest.mark.long
 def test_a_mock_client_finds_the_answer_that_is_not_what_the_schema_says(tmp_path: Path) -> None:
     server = tmp_path / "wrong.py"
     server.write_text(
@@ -130,6 +148,7 @@ def test_a_mock_client_finds_the_answer_that_is_not_what_the_schema_says(tmp_pat
     assert "not a ListToolsResult: tools.0" in done.stdout
 
 
+@pytest.mark.long
 def test_a_mock_server_says_what_is_wrong_with_a_request() -> None:
     requests = [
         '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}',
@@ -152,6 +171,7 @@ def test_a_mock_server_says_what_is_wrong_with_a_request() -> None:
     assert answers[0]["error"]["message"] == "params.name: 5 is not of type 'string'"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "message"),
     [
@@ -180,8 +200,9 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_recording_is_in_the_language_of_the_golden_conversations(recording: Path) -> None:
-    steps = list(read_steps(enumerate(recording.read_text().split("\n")), recording.name))
+    steps = list(read_steps(enumerate(recording.read_text(encoding="utf-8").split("\n")), recording.name))
     assert [(step.verb, step.text) for step in steps[-2:]] == [("close", ""), ("exit", "0")]
     messages = [json.loads(step.text) for step in steps[:-2]]
     request_ids = {
@@ -195,6 +216,7 @@ def test_a_recording_is_in_the_language_of_the_golden_conversations(recording: P
     assert request_ids == answered and len(request_ids) > 4
 
 
+@pytest.mark.long
 def test_the_server_of_a_recording_can_be_replayed_and_the_client_too(recording: Path) -> None:
     replay = [*PROGRAM, "replay", str(recording)]
     done = run("mock", "client", "--revision", "2025-06-18", *replay)
@@ -203,15 +225,17 @@ def test_the_server_of_a_recording_can_be_replayed_and_the_client_too(recording:
     assert done.returncode == 0 and "the server behaves as recorded" in done.stdout, done.stderr
 
 
+@pytest.mark.long
 def test_a_replay_says_where_the_other_side_says_something_else(recording: Path, tmp_path: Path) -> None:
     done = run("mock", "client", "--revision", "2025-06-18", "--seed", "2", *PROGRAM, "replay", str(recording))
     assert done.returncode == 2 and "golden.txt:" in done.stderr and "recorded was" in done.stderr
     changed = tmp_path / "changed.txt"
-    changed.write_text(recording.read_text().replace('"name":"story"', '"name":"history"'))
+    changed.write_text(recording.read_text(encoding="utf-8").replace('"name":"story"', '"name":"history"'))
     done = run("replay", str(changed), *GOLDEN, "2025-06-18")
     assert done.returncode == 2 and 'result.resources[0].name is "story"' in done.stderr
 
 
+@pytest.mark.long
 def test_a_command_of_several_lines_and_bytes_that_are_no_text_leave_a_file_that_can_be_read(tmp_path: Path) -> None:
     server = (
         "import sys\nfor line in sys.stdin.buffer:\n    sys.stdout.buffer.write(line)\n"
@@ -227,6 +251,7 @@ def test_a_command_of_several_lines_and_bytes_that_are_no_text_leave_a_file_that
     assert lines[-1] == ("exit", "3") and ("close", "") in lines
 
 
+@pytest.mark.long
 def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
     silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
     done = run("mock", "client", "--revision", "2025-06-18", "--timeout", "0.2", *silent)

@@ -1,4 +1,4 @@
-"""`mcp-codegen generate-cli`, whose program calls tools, and `mcp-codegen discover`, which lists servers of hosts."""
+"""`mcp-codegen generate-cli`, whose program calls tools, and `mcp-generated discover`, which lists servers of hosts."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_the_program_prints_json_and_refuses_wrong_words(program: Path) -> None:
 
 
 def test_text_of_a_server_is_only_in_literals(program: Path) -> None:
-    tree = ast.parse(program.read_text())
+    tree = ast.parse(program.read_text(encoding="utf-8"))
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     assert "__import__" not in names
     assert "abort" not in {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}

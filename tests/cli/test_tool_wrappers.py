@@ -29,7 +29,7 @@ from mcp_codegen.servers.probe import ServerTarget, parse_target, probe, target_
 from mcp_codegen.servers.wrappers import wrap
 from mcp_generated import v2025_06_18, v2025_11_25
 from mcp_generated.v2025_11_25 import types as t
-from mcp_runtime.client.typed_tools import UNSET
+from mcp_products.host.tools import UNSET
 from mcp_runtime.errors import InvalidResponseError, ToolResultError
 
 EXAMPLES = {
@@ -171,6 +171,7 @@ def test_the_official_everything_server_is_wrapped_and_called(folder: Path) -> N
     assert not pyright(folder, "official.py")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", [v2025_06_18, v2025_11_25])
 def test_a_client_of_any_revision_drives_the_wrappers(package: Any, folder: Path) -> None:
     target = EXAMPLES["everything"]
@@ -258,6 +259,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
+@pytest.mark.long
 def test_a_server_is_asked_over_http() -> None:
     server = started([sys.executable, "-c", SERVED, EXAMPLES["echo"].command[1]], dict(os.environ), "listening at")
     try:
@@ -278,6 +280,7 @@ def test_what_is_not_a_contract_is_refused() -> None:
             read_contract(contract, "x")
 
 
+@pytest.mark.long
 def test_a_server_is_named_by_a_command_a_url_a_saved_list_or_a_configuration(tmp_path: Path) -> None:
     saved = tmp_path / "tools.json"
     saved.write_text(json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [tool("a", {"type": "object"})]}}))
@@ -292,6 +295,7 @@ def test_a_server_is_named_by_a_command_a_url_a_saved_list_or_a_configuration(tm
         target_from_config(config, "other")
 
 
+@pytest.mark.long
 def test_what_cannot_be_asked_is_one_line_and_exit_code_2_and_writes_nothing(tmp_path: Path) -> None:
     output = tmp_path / "made.py"
     for source in (f"{sys.executable} -c pass", "/no/such/program", "http://127.0.0.1:9/mcp", "''"):
@@ -300,6 +304,7 @@ def test_what_cannot_be_asked_is_one_line_and_exit_code_2_and_writes_nothing(tmp
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_the_command_writes_a_module_that_runs(tmp_path: Path) -> None:
     output = tmp_path / "echoing.py"
     done = CliRunner().invoke(main, ["tools", "--from", str(EXAMPLES["echo"]), "--output", str(output)])

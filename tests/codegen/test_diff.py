@@ -221,6 +221,7 @@ def test_exit_codes_are_for_ci() -> None:
     assert unknown.exit_code == 2 and "neither a revision nor a folder" in unknown.output
 
 
+@pytest.mark.long
 def test_waivers_accept_changes_with_a_reason(tmp_path: Path) -> None:
     waivers = tmp_path / "waivers.toml"
     row = '[[waive]]\nrule = "{}"\nat = "{}"\nreason = "Not used here."\n'
@@ -234,6 +235,7 @@ def test_waivers_accept_changes_with_a_reason(tmp_path: Path) -> None:
     assert "unknown rule 'no-such-rule'" in run("2025-03-26", "2025-06-18", "--waivers", waivers).output
 
 
+@pytest.mark.long
 def test_a_folder_is_compared_like_a_revision(tmp_path: Path) -> None:
     fork = tmp_path / "fork"
     fork.mkdir()

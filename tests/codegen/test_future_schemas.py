@@ -129,7 +129,7 @@ def _answering_packages(revisions: list[Revision], folder: Path) -> int:
         samples[name] = _samples(revision)
     (folder / "samples.json").write_text(json.dumps(samples))
     assert mypy(folder, *samples) == []
-    path = os.pathsep.join([str(folder), str(ROOT / "runtime")])
+    path = os.pathsep.join([str(folder), str(ROOT / "runtime"), str(ROOT / "products")])
     command = [sys.executable, str(TESTS / "support" / "schemas" / "call_everything.py"), "samples.json"]
     done = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -111,6 +111,7 @@ def assert_harmless(source: str, where: str) -> None:
                 "typing",
                 "typing_extensions",
                 "pydantic",
+                "mcp_products",
                 "mcp_runtime",
             } or node.level
 

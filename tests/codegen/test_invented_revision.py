@@ -64,7 +64,7 @@ from future.v2099_01_01 import Client, Context, Server
 from future.v2099_01_01 import types as t
 from mcp_runtime.versions.conversion import ConversionReport
 from mcp_runtime.errors import ConversionError
-from mcp_runtime.versions.candidates import server_candidates
+from mcp_runtime.versions.adapters import server_candidates
 
 
 class Notes(Server):
@@ -192,7 +192,7 @@ def test_its_messages_become_those_of_its_neighbour_and_back(future: Path) -> No
 
 def run(future: Path, script: str) -> str:
     """What a script prints that has the package beside it."""
-    path = os.pathsep.join([str(future), str(ROOT / "runtime")])
+    path = os.pathsep.join([str(future), str(ROOT / "runtime"), str(ROOT / "products")])
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run([sys.executable, script], cwd=future, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

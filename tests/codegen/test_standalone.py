@@ -93,6 +93,7 @@ def test_the_weather_server_runs_where_nothing_of_ours_is_installed(place: Path,
     assert "Flood Warning" in answers[1]["result"]["content"][0]["text"]
 
 
+@pytest.mark.long
 def test_no_module_of_it_imports_anything_of_ours(place: Path) -> None:
     files = sorted((place / "weather_mcp").rglob("*.py"))
     assert {"runtime/protocol/connection.py", "v2025_03_26/client.py"} <= {

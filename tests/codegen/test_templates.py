@@ -45,6 +45,7 @@ def test_the_dump_is_of_one_revision_or_is_the_contract(arguments: tuple[str, ..
     assert result.exit_code == 2 and "pass either --revision R or --json-schema" in result.output
 
 
+@pytest.mark.long
 def test_an_own_template_stands_before_ours_and_the_others_stay(tmp_path: Path) -> None:
     own, out = tmp_path / "own", tmp_path / "out"
     own.mkdir()
@@ -62,6 +63,7 @@ def test_an_own_template_stands_before_ours_and_the_others_stay(tmp_path: Path) 
     assert check.exit_code == 1 and "my way" in check.output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

@@ -13,9 +13,9 @@ from typing import Final
 import httpx2
 import uvicorn
 
-from mcp_runtime.auth.authorization_server.app import AuthorizationServer
-from mcp_runtime.auth.authorization_server.http import HTTPRequest
-from mcp_runtime.auth.authorization_server.models import OAuthClient
+from mcp_products.auth.authorization_server.app import AuthorizationServer
+from mcp_products.auth.authorization_server.http import HTTPRequest
+from mcp_products.auth.authorization_server.models import OAuthClient
 
 CLIENT: Final = "conformance"
 

@@ -19,8 +19,8 @@ from mcp_generated.extensions.skills import Client as SkillsClient
 from mcp_generated.extensions.skills.types import Skill
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
+from mcp_products.skills import VerifiedSkill
 from mcp_runtime.errors import SkillVerificationError
-from mcp_runtime.extensions.skills import VerifiedSkill
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 Context = Mapping[str, Any]

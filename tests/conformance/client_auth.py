@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import httpx2
 
-from mcp_runtime.auth.client.grants import (
+from mcp_products.auth.client.grants import (
     AuthorizationCode,
     ClientCredentials,
     Grant,
@@ -15,9 +15,9 @@ from mcp_runtime.auth.client.grants import (
     JWTAssertion,
     TokenRequest,
 )
-from mcp_runtime.auth.client.provider import OAuthClientProvider
-from mcp_runtime.auth.client.storage import OAuthClientInformation
-from mcp_runtime.auth.http import AuthHTTPClient
+from mcp_products.auth.client.provider import OAuthClientProvider
+from mcp_products.auth.client.storage import OAuthClientInformation
+from mcp_products.auth.http import AuthHTTPClient
 
 _REDIRECT: Final = "http://localhost:3000/callback"
 _DOCUMENT: Final = "https://conformance-test.local/client-metadata.json"

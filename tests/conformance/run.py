@@ -8,6 +8,7 @@ reason. The exit code is 0 if all passed but those that stand there, and all of 
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from authorization import CLIENT, agree
+from scorecard import scorecard
 from suite import HERE, SIDES, Run, Suite, Verdict, is_expected_failure, settled
 
 PROGRAMS: Final = {"server": "server.py", "authorization": "authorization.py"}
@@ -36,6 +38,7 @@ def options() -> Namespace:
     parser.add_argument("--url", help="origin of a server that runs already, such as a proxy in front of several")
     parser.add_argument("--balanced", action="store_true", help="put nginx before four servers, which share a Redis")
     parser.add_argument("--bridge", action="store_true", help="put a bridge before each server")
+    parser.add_argument("--scorecard", type=Path, help="write the scorecard of `tier-check` into this file")
     parser.add_argument("--times", type=int, default=1, help="how often; the results are compared check by check")
     return parser.parse_args()
 
@@ -96,7 +99,7 @@ async def origin_of(stack: AsyncExitStack, side: str, bridge: bool) -> str:
     if not bridge:
         return origin
     port = free_port()
-    words = ("-m", "mcp_runtime.bridge", "--http", f"127.0.0.1:{port}", f"{origin}/mcp")
+    words = ("-m", "mcp_products.relay.bridge", "--http", f"127.0.0.1:{port}", f"{origin}/mcp")
     return await stack.enter_async_context(serving(*words, port=port))
 
 
@@ -169,6 +172,11 @@ def main() -> int:
         if chosen.balanced:
             chosen.url = stack.enter_context(balanced_origin())
         rounds = [asyncio.run(once(suite, runs, chosen)) for _ in range(chosen.times)]
+    if chosen.scorecard is not None:
+        card = scorecard(rounds[-1], suite.requirements)
+        chosen.scorecard.write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+        implied = card["implied_tier"]
+        print(f"{chosen.scorecard}: tier {implied['tier']}; {', '.join(implied['tier1_blockers'])}")
     differing = sorted(run for run in runs if len({verdicts[run] for verdicts in rounds}) > 1)
     for run in differing:
         print(f"not the same each time: {run}")

@@ -67,6 +67,7 @@ class Suite:
 
     def __init__(self, node: Path, program: Path) -> None:
         self._command = (str(node), str(program))
+        self.requirements = program.parent.parent / "requirements"  # What each revision requires, a file each.
         # The suite starts once a scenario: Node compiles it once and reads that later, half of what a start costs.
         self._environment = {**os.environ, "NODE_COMPILE_CACHE": str(CACHE / "compiled")}
 

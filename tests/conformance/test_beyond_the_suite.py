@@ -49,6 +49,7 @@ def url(transport: str, server: str = EVERYTHING) -> str:
     return origin + TRANSPORTS[transport]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("transport", "rev", "scenario"), CASES)
 async def test_a_scenario(transport: str, rev: Rev, scenario: Any) -> None:
     async with conversation(transport, rev, [EVERYTHING, "stdio"], url(transport), ANSWERS) as wire:
@@ -67,6 +68,7 @@ async def test_a_client_from_another_time_is_offered_the_newest_that_begins_with
         assert (await wire.answer(waiting))["protocolVersion"] == rev.id
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("server", "scenario"),
     [

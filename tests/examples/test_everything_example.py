@@ -63,6 +63,7 @@ async def test_what_is_not_there_or_incomplete_has_its_error_code(rev: Rev) -> N
             assert (await code_of(client.complete(ref=ref, argument=about)))[0] == INVALID_PARAMS
 
 
+@pytest.mark.long
 @clause("2024-11-05/tools/07", "2025-03-26/tools/08", "draft/tools/12")
 @among(FAST)
 async def test_arguments_that_do_not_fit_are_never_executed(rev: Rev) -> None:
@@ -78,6 +79,7 @@ async def test_arguments_that_do_not_fit_are_never_executed(rev: Rev) -> None:
         assert not (await client.call_tool(name="write_note", arguments={"name": "a", "text": "x"})).is_error
 
 
+@pytest.mark.long
 @clause("draft/tools/08")
 @among(FAST)
 async def test_a_server_whose_tools_embed_resources_declares_them(rev: Rev) -> None:
@@ -87,6 +89,7 @@ async def test_a_server_whose_tools_embed_resources_declares_them(rev: Rev) -> N
         assert client.server.capabilities.resources is not None
 
 
+@pytest.mark.long
 @clause("draft/tools/09", "draft/tools/10")
 @among(WITH_STRUCTURE)
 async def test_structured_content_fits_its_schema_and_is_there_as_text_too(rev: Rev) -> None:
@@ -100,6 +103,7 @@ async def test_structured_content_fits_its_schema_and_is_there_as_text_too(rev: 
             jsonschema.validate(structured, tool.output_schema.model_dump())
 
 
+@pytest.mark.long
 @clause("2024-11-05/logging/06", "2025-03-26/logging/06", "draft/logging/06")
 @among(FAST)
 async def test_all_log_messages_of_a_server_name_the_same_logger(rev: Rev) -> None:
@@ -114,6 +118,7 @@ async def test_all_log_messages_of_a_server_name_the_same_logger(rev: Rev) -> No
     assert names == ["everything", "everything"]
 
 
+@pytest.mark.long
 async def test_the_tasks_of_one_client_and_their_results_are_bounded() -> None:
     rev = Rev("2025-11-25")
     async with everything(rev) as client:

@@ -10,12 +10,13 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from support.clients import connect
 from support.databases.postgres import environment_with_driver
 from support.peers import started
 from support.processes import free_port
 from support.project import ROOT
 
-from mcp_generated import MCPError, connect
+from mcp_generated import MCPError
 
 EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/__main__.py"))
@@ -101,6 +102,7 @@ async def test_the_first_argument_names_another_program(name: str, program: str)
         assert await tools_of(words)
 
 
+@pytest.mark.long
 async def test_a_name_that_is_no_program_is_an_argument_of_the_first_one(tmp_path: Path) -> None:
     with pytest.raises(MCPError, match="'decorated' is no folder"):
         await tools_of([sys.executable, "-m", "examples.filesystem", "decorated"])

@@ -10,9 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from support.clients import connect
 from support.project import ROOT
-
-from mcp_generated import connect
 
 PAGE = b"<html><head><title>x</title></head><body><h1>Hello</h1><script>evil()</script><p>big\n world</p></body></html>"
 
@@ -83,6 +82,7 @@ def test_fetch_gives_the_words_of_a_page_part_by_part_and_follows_redirects(orig
     assert rest[0] == f"{text} (text/plain)\n456789"
 
 
+@pytest.mark.long
 def test_fetch_says_why_there_is_nothing_to_give(origin: str) -> None:
     paths = ("nothing", "picture", "long", "round", "inside", "file")
     results = fetched(origin, *({"url": f"{origin}/{path}"} for path in paths))
@@ -108,6 +108,7 @@ INSIDE = (
 )
 
 
+@pytest.mark.long
 def test_fetch_never_goes_to_a_machine_that_is_not_public_however_it_is_written(origin: str) -> None:
     port = origin.rpartition(":")[2]
     for text, failed in fetched("", *({"url": url.format(port=port)} for url in INSIDE)):
@@ -115,6 +116,7 @@ def test_fetch_never_goes_to_a_machine_that_is_not_public_however_it_is_written(
         assert failed and ("private address" in text or "Name or service" in text or "nodename" in text), text
 
 
+@pytest.mark.long
 def test_fetch_takes_http_urls_alone(origin: str) -> None:
     urls = ("file:///etc/passwd", "ftp://example.com/", "http://user:word@127.0.0.1/", "http:///x", "http://a:b/", "x")
     for text, failed in fetched(origin, *({"url": url} for url in urls)):

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clients import connect
 from support.project import ROOT
 
-from mcp_generated import RemoteJSONRPCError, connect
+from mcp_generated import RemoteJSONRPCError
 
 PROGRAM = str(ROOT / "examples" / "gateway" / "office.py")
 
 
+@pytest.mark.long
 async def test_clients_see_three_servers_by_the_rules_of_the_file(tmp_path: Path) -> None:
     words = [sys.executable, PROGRAM, str(tmp_path)]
     async with connect(words, env=dict(os.environ), cwd=str(ROOT)) as client:

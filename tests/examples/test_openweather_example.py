@@ -16,7 +16,7 @@ from support.project import ROOT
 from mcp_generated.v2025_11_25 import Client
 from mcp_generated.v2025_11_25 import types as t
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.session.requests import RequestOptions
 
 SERVER = [sys.executable, str(ROOT / "examples" / "openweather" / "server.py")]
 KEY = "k3y"
@@ -109,6 +109,7 @@ def test_openweather_has_resources_a_template_progress_sampling_and_levels() -> 
         assert {parse_qs(urlsplit(path).query)["appid"][0] for path, _ in fake.requests} == {KEY}
 
 
+@pytest.mark.long
 def test_openweather_says_what_it_lacks() -> None:
     ended = subprocess.run(SERVER, env={}, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert ended.returncode == 1 and ended.stderr.strip() == "openweather: OPENWEATHER_API_KEY is not set"

@@ -12,14 +12,14 @@ from pathlib import Path
 import httpx2
 import pytest
 from support.auth import protected_example as example
+from support.clients import connect
 from support.peers import driven, node_peer, python_peer
 from support.project import PEER_DRIVERS
 
-from mcp_generated import connect
 from mcp_generated.v2025_03_26 import Client
-from mcp_runtime.auth.client.browser import LoopbackBrowser
-from mcp_runtime.auth.client.grants import AuthorizationCode
-from mcp_runtime.auth.client.provider import OAuthClientProvider
+from mcp_products.auth.client.browser import LoopbackBrowser
+from mcp_products.auth.client.grants import AuthorizationCode
+from mcp_products.auth.client.provider import OAuthClientProvider
 from mcp_runtime.errors import AuthorizationError
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 
@@ -80,6 +80,7 @@ def test_a_tool_acts_at_a_third_party_for_whoever_signed_in_there(served: tuple[
         asyncio.run(asyncio.wait_for(run(url), DEADLINE))
 
 
+@pytest.mark.long
 def test_who_signed_in_is_sent_to_no_other_site(served: tuple[str, str]) -> None:
     for back in (
         "https://evil.example/",

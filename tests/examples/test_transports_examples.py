@@ -1,4 +1,4 @@
-"""The examples of transports as programs, and what they refuse. Their features are tested in tests/features."""
+"""The examples of transports as programs, and what they refuse. Their features are tested in tests/core/features."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def test_the_programs_talk_over_a_unix_socket(tmp_path: Path) -> None:
     assert call_by_program("unix_socket.py", str(tmp_path / "socket"), str(tmp_path)) == "Hello, Ada!\n"
 
 
+@pytest.mark.long
 def test_the_programs_talk_over_websocket() -> None:
     import_module("websockets")
     assert call_by_program("web_socket.py", "0", "ws://127.0.0.1:") == "Hello, Ada!\n"

@@ -9,9 +9,10 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+import pytest
+from support.clients import connect
 from support.project import ROOT
 
-from mcp_generated import connect
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
 
@@ -85,6 +86,7 @@ WRITING = (
 )
 
 
+@pytest.mark.long
 def test_sqlite_refuses_whatever_writes_and_the_file_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "a shop?.db"
     with sqlite3.connect(file) as database:
@@ -117,6 +119,7 @@ def test_sqlite_refuses_whatever_writes_and_the_file_stays_as_it_is(tmp_path: Pa
 # ---- memory and thinking --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_memory_finds_again_what_was_remembered_after_a_restart(tmp_path: Path) -> None:
     server = command("memory", str(tmp_path / "memory.json"))
     entities = [
@@ -154,6 +157,7 @@ def test_memory_finds_again_what_was_remembered_after_a_restart(tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["memory.json"]
 
 
+@pytest.mark.long
 def test_thinking_goes_on_revises_and_branches_off() -> None:
     async def conversation() -> None:
         async with connect(command("thinking")) as client:

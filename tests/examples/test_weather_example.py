@@ -97,10 +97,12 @@ def test_alerts_are_told_with_what_to_do(weather: FakeWeather) -> None:
     assert weather.requests == [(ALERTS, "tests/1")]
 
 
+@pytest.mark.long
 def test_a_quiet_state_has_no_alerts(weather: FakeWeather) -> None:
     assert text(call(weather.url, "get_alerts", state="NV")) == "No active alerts for NV."
 
 
+@pytest.mark.long
 def test_a_forecast_is_that_of_the_next_five_periods(weather: FakeWeather) -> None:
     # More decimals than the service takes are left out.
     result = call(weather.url, "get_forecast", latitude=38.58000001, longitude=-121.49)
@@ -111,6 +113,7 @@ def test_a_forecast_is_that_of_the_next_five_periods(weather: FakeWeather) -> No
     assert [path for path, _ in weather.requests] == [POINT, FORECAST]
 
 
+@pytest.mark.long
 def test_the_synchronous_client_gets_the_same(weather: FakeWeather) -> None:
     with SyncClient.stdio(*COMMAND, env=environment(weather.url)) as client:
         assert [tool.name for tool in client.iter_tools()] == ["get_alerts", "get_forecast"]
@@ -129,6 +132,7 @@ NO_PLACES: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.long
 def test_a_place_that_is_none_is_a_result_that_says_so(weather: FakeWeather) -> None:
     async def conversation() -> None:
         async with Client.stdio(*COMMAND, env=environment(weather.url)) as client:
@@ -166,6 +170,7 @@ NONSENSE: list[tuple[str, Answer, str | None]] = [
 ]
 
 
+@pytest.mark.long
 def test_a_service_that_answers_nonsense_is_a_result_that_says_what(weather: FakeWeather) -> None:
     async def conversation() -> None:
         async with Client.stdio(*COMMAND, env=environment(weather.url)) as client:
@@ -183,11 +188,13 @@ def test_a_service_that_answers_nonsense_is_a_result_that_says_what(weather: Fak
     within_deadline(conversation())
 
 
+@pytest.mark.long
 def test_the_service_may_send_us_on_to_itself(weather: FakeWeather) -> None:
     weather.answers[ALERTS] = Answer(b"", 301, location=f"{weather.url}/alerts/active/area/NV")
     assert text(call(weather.url, "get_alerts", state="CA")) == "No active alerts for CA."
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("answer", [Answer(b"", silent=True), Answer(b" " * 1000, dripping=True)], ids=["none", "slow"])
 def test_a_service_that_takes_too_long_is_given_up_while_others_are_answered(
     weather: FakeWeather, answer: Answer
@@ -204,6 +211,7 @@ def test_a_service_that_takes_too_long_is_given_up_while_others_are_answered(
     within_deadline(conversation())
 
 
+@pytest.mark.long
 def test_a_service_that_is_not_there_is_a_result_that_says_so() -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # Bound and not listening: nobody else can answer there.
@@ -211,6 +219,7 @@ def test_a_service_that_is_not_there_is_a_result_that_says_so() -> None:
         assert "The weather service cannot be reached: " in failure(call(url, "get_alerts", state="CA"))
 
 
+@pytest.mark.long
 def test_a_service_that_does_not_speak_http_is_a_result_that_says_so() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -239,6 +248,7 @@ WRONG_CALLS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.long
 def test_a_wrong_call_is_refused() -> None:
     async def conversation() -> None:
         async with Client.stdio(*COMMAND, env=environment("http://127.0.0.1:9")) as client:
@@ -250,6 +260,7 @@ def test_a_wrong_call_is_refused() -> None:
     within_deadline(conversation())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("variable", "value"),
     [

@@ -15,11 +15,12 @@ from typing import Any
 import httpx2
 import pytest
 from click.testing import CliRunner
+from support.clients import connect
 from support.fake_weather import serving
 from support.project import ROOT
 
 from mcp_codegen.cli.main import main
-from mcp_generated import connect, v2024_11_05, v2025_03_26
+from mcp_generated import v2024_11_05, v2025_03_26
 
 EXAMPLES = ROOT / "examples"
 DEADLINE = 60.0
@@ -77,6 +78,7 @@ def test_an_app_mounted_in_fastapi_shares_the_applications_state() -> None:
     within_deadline(conversation)
 
 
+@pytest.mark.long
 def test_two_apps_are_served_to_clients_of_the_old_pair_of_endpoints_as_well() -> None:
     async def conversation() -> None:
         async with listening(str(EXAMPLES / "web" / "legacy_sse.py"), "0") as url:
@@ -89,6 +91,7 @@ def test_two_apps_are_served_to_clients_of_the_old_pair_of_endpoints_as_well() -
     within_deadline(conversation)
 
 
+@pytest.mark.long
 def test_the_weather_server_gives_the_same_over_http() -> None:
     async def conversation() -> None:
         with serving() as fake:

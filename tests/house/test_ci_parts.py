@@ -1,4 +1,4 @@
-"""`.ci/run`, the workflow of CI and CONTRIBUTING.md list the same parts."""
+"""`.ci/run`, the workflows of CI and CONTRIBUTING.md list the same parts."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ def test_the_script_runs_the_parts_that_contributing_lists() -> None:
     assert run | {README_TESTS} == parts_of_ci(1)
 
 
-def test_the_workflow_runs_the_parts_that_contributing_lists() -> None:
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
-    steps = [step.get("run", "") for job in workflow["jobs"].values() for step in job["steps"]]
+def test_the_workflows_run_the_parts_that_contributing_lists() -> None:
+    folder = ROOT / ".github" / "workflows"
+    workflows = [yaml.safe_load((folder / name).read_text(encoding="utf-8")) for name in ("ci.yml", "nightly.yml")]
+    jobs = [job for workflow in workflows for job in workflow["jobs"].values()]
+    steps = [step.get("run", "") for job in jobs for step in job["steps"]]
     assert sessions_in("\n".join(steps)) == parts_of_ci(2)
     assert parts_of_ci(1) <= parts_of_ci(2)

@@ -13,7 +13,7 @@ from house.calls.public_list import public_members, public_names
 
 import mcp_generated
 from mcp_generated.v2026_07_28 import Client, Server, SyncClient
-from mcp_runtime.bindings import settings
+from mcp_runtime.bindings import arguments as settings
 from mcp_runtime.client.core import ClientContext
 from mcp_runtime.endpoint.context import Context
 from mcp_runtime.server.context import ServerContext
@@ -34,7 +34,7 @@ ENTRY_POINTS: list[Callable[..., Any]] = [
 CONTEXT_METHODS = [
     method
     for name, method in inspect.getmembers(Server.context, inspect.isfunction)
-    if not name.startswith("_") and method.__module__.startswith("mcp_runtime")
+    if not name.startswith("_") and method.__module__.startswith(("mcp_runtime", "mcp_products"))
 ]
 
 
@@ -82,11 +82,12 @@ def test_help_of_a_context_lists_its_attributes(context: type[Any]) -> None:
     assert {name for name in properties | {"state"} if f"    {name}: " not in docstring} == set()
 
 
-@pytest.mark.parametrize(("name", "value"), public_names().items(), ids=public_names())
-def test_every_public_name_has_a_hover_text(name: str, value: Any) -> None:
-    texts = {name: value.__doc__}
-    if inspect.isclass(value):
-        texts |= {member: inspect.getdoc(getattr(value, member)) for member in public_members(value)}
+def test_every_public_name_has_a_hover_text() -> None:
+    texts = {name: value.__doc__ for name, value in public_names().items()}
+    for name, value in public_names().items():
+        if inspect.isclass(value):
+            members = public_members(value)
+            texts |= {f"{name}.{member}": inspect.getdoc(getattr(value, member)) for member in members}
     missing = [key for key, text in texts.items() if not text or not re.match(r"[A-Z`]", text.strip())]
     assert missing == []
 

@@ -23,21 +23,23 @@ import mcp_runtime
 from mcp_generated import App
 from mcp_generated import v2025_11_25 as handshake
 from mcp_generated import v2026_07_28 as stateless
-from mcp_runtime.aio import fast_paths
-from mcp_runtime.aio.workers.selector import InlineSelector
-from mcp_runtime.protocol import events, jsonrpc
+from mcp_products import fast as fast_paths
+from mcp_products.fast.stdio import InlineSelector
+from mcp_runtime.protocol import connection as events
+from mcp_runtime.protocol import jsonrpc
 from mcp_runtime.protocol.models import PreSerialized
-from mcp_runtime.session.current_request import FORWARDING
-from mcp_runtime.session.pending import PendingRequest
+from mcp_runtime.session.interfaces import FORWARDING
+from mcp_runtime.session.requests import PendingRequest
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 from mcp_runtime.transports.stdio.pipes import PipeTransport
 
 pytestmark = pytest.mark.skipif(not fast_paths.ENABLED, reason="the numbers are those of the fast paths")
 
 RUNTIME = Path(mcp_runtime.__file__).parent
-OURS = (str(RUNTIME), str(Path(handshake.__file__).parent.parent))
+PRODUCTS = Path(fast_paths.__file__).parent.parent
+OURS = (str(RUNTIME), str(PRODUCTS), str(Path(handshake.__file__).parent.parent))
 # The event loop calls the selector once a turn, whatever there is to do.
-EVENT_LOOP = str(RUNTIME / "aio" / "workers" / "selector.py")
+EVENT_LOOP = str(PRODUCTS / "fast" / "stdio.py")
 HANDLERS = ("call_tool", "add")
 # The constructors of models and records do not count, written or generated: they only set attributes.
 RECORDS = (*vars(events).values(), *vars(jsonrpc).values(), PendingRequest, PreSerialized)
@@ -58,7 +60,7 @@ META = {
 def no_opentelemetry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure without OpenTelemetry, which other tests of this process may have imported: trace context costs calls."""
     monkeypatch.delitem(sys.modules, "opentelemetry", raising=False)
-    monkeypatch.delitem(sys.modules, "mcp_runtime.app.dependencies.current", raising=False)  # `get_context` of others.
+    monkeypatch.delitem(sys.modules, "mcp_products.app.context.current", raising=False)  # `get_context` of others.
     monkeypatch.setattr(FORWARDING, "is_on", False)  # Other tests of this process may have a ClientLogHandler.
     for side in ("client", "server"):  # Or they may have set the level of all loggers to DEBUG.
         monkeypatch.setattr(logging.getLogger(f"mcp_runtime.{side}.calls"), "level", logging.WARNING)
@@ -195,7 +197,7 @@ async def test_http_with_a_session() -> None:
 
     trace = await traced(request)
     await app.close()
-    trace.assert_limit(28)
+    trace.assert_limit(34)
 
 
 async def call_stateless(app: Any, id: int) -> bytes:
@@ -213,7 +215,7 @@ async def test_stateless_http() -> None:
 
     trace = await traced(request)
     await app.close()
-    trace.assert_limit(26)
+    trace.assert_limit(40)
 
 
 async def test_an_app() -> None:
@@ -230,7 +232,7 @@ async def test_an_app() -> None:
 
     trace = await traced(request)
     await asgi.close()
-    trace.assert_limit(37)
+    trace.assert_limit(51)
 
 
 async def test_a_plain_function_of_an_app_in_an_older_version() -> None:
@@ -254,7 +256,7 @@ async def test_a_plain_function_of_an_app_in_an_older_version() -> None:
     await asgi.close()
     shortest = min(traces, key=lambda trace: len(trace.calls))
     shortest.calls.append("add, in its thread")
-    shortest.assert_limit(63)
+    shortest.assert_limit(69)
 
 
 class Body(httpx2.AsyncByteStream):

@@ -10,6 +10,7 @@ import pytest
 from support.source_tree import (
     PACKAGES,
     ROOT,
+    Graph,
     circles,
     folder_graph,
     graph_of,
@@ -22,7 +23,7 @@ from support.source_tree import (
 from mcp_generated import REVISIONS
 
 # What generated code may import of the runtime. Lazy imports of mcp_generated itself follow the layers only.
-GENERATED_IMPORTS = ("mcp_runtime._lazy", "mcp_runtime.bindings", "mcp_runtime.protocol")
+GENERATED_IMPORTS = ("mcp_runtime._lazy", "mcp_runtime.bindings", "mcp_runtime.protocol", "mcp_products.host.sync")
 
 
 def test_the_contracts_of_the_layers_hold() -> None:
@@ -47,8 +48,19 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_folders_import_each_other_in_a_circle(package: str) -> None:
-    """Imports inside functions and under TYPE_CHECKING count."""
-    assert circles(folder_graph(package)) == []
+    """Imports inside functions and under TYPE_CHECKING count. Which product may import which is in a contract."""
+    assert circles(within_products(folder_graph(package))) == []
+
+
+def within_products(graph: Graph) -> Graph:
+    """Return a graph without the imports of one product by another."""
+    return {
+        folder: {other for other in others if product(other) == product(folder)} for folder, others in graph.items()
+    }
+
+
+def product(folder: str) -> str:
+    return folder.split(".")[1] if folder.startswith("mcp_products.") else ""
 
 
 def test_a_circle_would_be_found() -> None:
@@ -62,7 +74,7 @@ def test_revisions_and_extensions_use_the_bindings_of_the_runtime_alone() -> Non
     for module, path in modules("mcp_generated").items():
         folders = path.relative_to(PACKAGES["mcp_generated"]).parts
         if len(folders) > 2 and "compat" not in folders:  # `compat` binds the adapters of the official SDK's names.
-            used = {name for name in imports(path, module) if name.startswith("mcp_runtime")}
+            used = {name for name in imports(path, module) if name.startswith(("mcp_runtime", "mcp_products"))}
             if other := {name for name in used if not name.startswith(GENERATED_IMPORTS)}:
                 offenders[relative(path)] = other
     assert offenders == {}

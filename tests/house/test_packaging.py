@@ -20,7 +20,12 @@ from support.installation.environments import create_environment
 from support.project import ROOT
 
 DATA = [path for folder in ("schema", "templates") for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
-PACKAGES = {"mcp_codegen": "codegen", "mcp_runtime": "runtime", "mcp_generated": "generated"}
+PACKAGES = {
+    "mcp_codegen": "codegen",
+    "mcp_runtime": "runtime",
+    "mcp_products": "products",
+    "mcp_generated": "generated",
+}
 
 
 def project(folder: str) -> dict[str, Any]:
@@ -60,28 +65,44 @@ def files_of(path: Path) -> set[str]:
         return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
+@pytest.mark.long
 def test_the_wheels_hold_the_packages_and_their_data_and_nothing_else(built: Path) -> None:
     files = [files_of(wheel_of(built, name)) for name in DISTRIBUTIONS]
     assert set.union(*files) == sources()
     assert sum(map(len, files)) == len(sources())  # No file is in two of them, so that each can be uninstalled.
     base, codegen, extras = files
     assert {"mcp_runtime/command.py", "mcp_runtime/py.typed", "mcp_generated/py.typed"} <= base
-    assert {name.partition("/")[0] for name in base} == {"mcp_runtime", "mcp_generated"}
-    assert {"mcp_codegen/py.typed", "mcp_codegen/templates/client.py.jinja2", "mcp_runtime/launch.py"} <= codegen
-    assert {"mcp_runtime/compat/app.py", "mcp_runtime/auth/client/provider.py"} <= extras
+    assert {name.partition("/")[0] for name in base} == {"mcp_runtime", "mcp_products", "mcp_generated"}
+    assert {
+        "mcp_codegen/py.typed",
+        "mcp_codegen/templates/client.py.jinja2",
+        "mcp_products/tooling/launch.py",
+    } <= codegen
+    assert {"mcp_products/compat/app.py", "mcp_products/auth/client/provider.py"} <= extras
+
+
+def products_of(files: set[str]) -> set[str]:
+    """The products whose files a wheel has."""
+    return {name.split("/")[1] for name in files if name.startswith("mcp_products/")}
+
+
+def test_each_product_is_in_one_distribution(built: Path) -> None:
+    base, codegen, extras = (products_of(files_of(wheel_of(built, name))) for name in DISTRIBUTIONS)
+    assert codegen == {"lint", "tooling"}
+    assert extras == {"auth", "compat", "hosting", "json_rpc", "legacy_sse", "openapi", "relay", "skills", "workers"}
+    assert base == {path.parent.name for path in (ROOT / "products/mcp_products").glob("*/py.typed")} - codegen - extras
 
 
 def test_what_one_distribution_leaves_out_another_has() -> None:
     excluded = project(".")["tool"]["hatch"]["build"]["targets"]["wheel"]["exclude"]
-    tables = [
-        project(folder)["tool"]["hatch"]["build"]["hooks"]["custom"]["checkout"] for folder in ("codegen", "extras")
-    ]
-    added = {path: place for table in tables for path, place in table.items()}
-    of_base = ("../runtime/", "../generated/")
-    assert {f"..{path}" for path in excluded} == {path for path in added if path.startswith(of_base)}
-    assert all(path.endswith(place.partition("/")[2]) for path, place in added.items())
-    hook = (ROOT / "codegen" / "hatch_build.py").read_bytes()
-    assert (ROOT / "extras" / "hatch_build.py").read_bytes() == hook
+    tables = {
+        folder: project(folder)["tool"]["hatch"]["build"]["hooks"]["custom"]["checkout"]
+        for folder in ("codegen", "products")
+    }
+    assert {f"..{path}" for path in excluded} == tables["products"].keys()
+    assert all(path.endswith(place.partition("/")[2]) for table in tables.values() for path, place in table.items())
+    hooks = [(ROOT / folder / "hatch_build.py").read_bytes() for folder in tables]
+    assert hooks[0] == hooks[1]
 
 
 def test_all_distributions_have_one_version_and_require_it_exactly() -> None:
@@ -142,8 +163,11 @@ def test_an_installed_wheel_generates_what_the_checkout_does(installed: Path, tm
         done = [sys.executable, "-m", "mcp_codegen", *arguments]
         subprocess.run(done, cwd=tmp_path, env=environment, check=True, capture_output=True)
     own = {str(path.relative_to(tmp_path / "own")) for path in (tmp_path / "own").rglob("*.py")}
-    runtime = {str(path.relative_to(ROOT / "runtime" / "mcp_runtime")) for path in (ROOT / "runtime").rglob("*.py")}
-    assert {f"runtime/{name}" for name in runtime} | {"v2025_06_18/client.py"} <= own
+    ours = (("runtime", ROOT / "runtime" / "mcp_runtime"), ("products", ROOT / "products" / "mcp_products"))
+    copied = {f"{name}/{path.relative_to(folder)}" for name, folder in ours for path in folder.rglob("*.py")}
+    # What commands start belongs to a distribution that is not installed with bindings.
+    copied = {name for name in copied if not name.startswith(("products/lint/", "products/tooling/"))}
+    assert copied | {"v2025_06_18/client.py"} <= own
     assert (tmp_path / "mcp.html").stat().st_size > 100_000
     where = [
         sys.executable,
@@ -165,7 +189,7 @@ FIRST_PROGRAM = next(
 def test_each_hint_names_an_extra_that_there_is() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     hints: dict[str, set[str]] = {}
-    for folder in ("runtime", "codegen", "templates", "docs", "README.md"):
+    for folder in ("runtime", "products", "codegen", "templates", "docs", "README.md"):
         paths = [ROOT / folder] if (ROOT / folder).is_file() else sorted((ROOT / folder).rglob("*"))
         for path in paths:
             if path.suffix in (".py", ".jinja2", ".md"):
@@ -219,24 +243,28 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
     environment.run("pip", "install", "-q", "--no-compile", wheel_of(built))
     packages = environment.packages()
     assert "mcp-generated" in packages and len(packages) <= 6, packages
-    assert environment.size() <= 10.5 * 2**20, environment.size()  # 7.3 MiB of these are pydantic and pydantic-core.
+    assert environment.size() < 10 * 2**20, environment.size()  # 7.3 MiB of these are pydantic and what it requires.
     for line, extra in (
         ("from mcp_generated.auth import OAuthClientProvider", "http,auth"),
-        ("from mcp_generated.auth import AuthorizationServer", "auth"),
+        ("from mcp_generated.auth import AuthorizationServer", "http,auth"),
         ("from mcp_generated.auth import ResourceServer", "http,auth"),
         ("from mcp_generated.auth import JWTVerifier", "http,auth"),
         ("from mcp_generated.auth import DPoPVerifier", "http,auth"),
         ("from mcp_generated.auth import DiscoveryMethod", "http,auth"),
         ("from mcp_generated.compat import FastMCP", "compat"),
         ("import mcp_generated.compat.types", "compat"),
-        ("from mcp_generated.extensions.apps import Host", "views"),
+        ("from mcp_generated import App; App('shop').asgi(legacy_sse=True)", "http"),
         ("from mcp_generated import RouteMap", "openapi"),
         ("from mcp_generated import App; App.from_openapi({})", "openapi"),
+        ("from mcp_generated import App; App.proxy('server.py')", "proxy"),
         ("from mcp_generated import Gateway", "cli"),
+        ("from mcp_generated import App; App('shop').skills('skills')", "skills"),
+        ("import mcp_generated.skills", "skills"),
+        ("from mcp_generated.extensions.skills import Client", "skills"),
+        ("from mcp_generated.extensions.apps import App", "views"),
     ):
         refused = environment.run("python", "-c", line, code=1).stderr
-        distribution = "mcp-generated-codegen" if extra == "cli" else "mcp-generated-extras"
-        assert f" needs {distribution}: pip install 'mcp-generated[{extra}]'\n" in refused, refused
+        assert f" needs mcp-generated-extras: pip install 'mcp-generated[{extra}]'\n" in refused, refused
     (tmp_path / "server.py").write_text(FIRST_PROGRAM)
     opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     messages: list[dict[str, Any]] = [
@@ -260,11 +288,20 @@ def test_the_command_says_what_to_install(built: Path, tmp_path: Path) -> None:
         (("bridge", "https://example.com/mcp"), "cli"),
     ):
         refused = environment.run("mcp-codegen", *words, code=2)
-        assert refused.stderr == f"mcp-codegen needs mcp-generated-codegen: pip install 'mcp-generated[{extra}]'\n"
+        needed = f"needs mcp-generated-codegen: pip install 'mcp-generated[{extra}]'\n"
+        assert refused.stderr == f"error: mcp-codegen {needed}"
+    assert environment.run("mcp-generated", "run", "server.py", code=2).stderr == f"error: mcp-generated {needed}"
 
+    before = environment.packages()
     environment.run("pip", "install", "-q", f"{base}[cli]")
+    of_click_and_rich = {"click", "rich", "markdown-it-py", "mdurl", "Pygments"}
+    ours = {"mcp-generated-codegen", "mcp-generated-extras"}
+    assert {name.lower() for name in environment.packages() - before - ours} <= {
+        name.lower() for name in of_click_and_rich
+    }
+    assert "3" in environment.run("mcp-generated", "call", "server.py", "add", "a=1", "b=2").stdout
     assert "3" in environment.run("mcp-codegen", "call", "server.py", "add", "a=1", "b=2").stdout
-    environment.run("mcp-codegen", "create", "shop")
+    environment.run("mcp-generated", "create", "shop")
     assert (
         "everything passes"
         in environment.run(
@@ -282,5 +319,6 @@ def test_the_command_says_what_to_install(built: Path, tmp_path: Path) -> None:
     environment.run("pip", "uninstall", "-q", "-y", "mcp-generated-codegen", "mcp-generated-extras")
     environment.run("mcp-codegen", "run", "server.py", code=2)
     site = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
-    assert not [name for name in ("mcp_codegen", "mcp_runtime/bridge", "mcp_runtime/compat") if (site / name).exists()]
+    left = [name for name in ("mcp_codegen", "mcp_products/tooling", "mcp_products/compat") if (site / name).exists()]
+    assert left == []
     environment.run("pip", "check")

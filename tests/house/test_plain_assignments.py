@@ -10,7 +10,7 @@ import pytest
 from support.source_tree import ROOT, python_files, relative, syntax_tree
 
 # What is generated is here for the templates.
-FOLDERS = ("runtime", "codegen", "generated", "extras", "tests", "benchmarks", "examples", "docs", ".ci")
+FOLDERS = ("runtime", "products", "codegen", "generated", "tests", "benchmarks", "examples", "docs", ".ci")
 
 
 def packed(tree: ast.AST) -> Iterator[int]:

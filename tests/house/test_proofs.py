@@ -31,7 +31,7 @@ def test_each_row_has_a_test_and_each_marker_a_row(marker: str) -> None:
 
 def test_each_fault_of_a_server_is_tried_with_both_parsers() -> None:
     for row in PROOFS["faults"]["server"]:
-        assert any({"parser", "http"} & test.arguments for test in marked_tests("fault")[row]), row
+        assert any({"parser", "endpoint", "http"} & test.arguments for test in marked_tests("fault")[row]), row
 
 
 @needs_facts

@@ -12,13 +12,71 @@ import pytest
 from support.ratchets import assert_keeps, assert_only_falls
 from support.source_tree import python_files, relative, syntax_tree
 
-# To be 110 files and 12,000 code lines in the core of the runtime, and 330 files with all products.
-MAX_FILES = {"runtime": 595, "codegen": 110}
-MAX_CODE_LINES = {"runtime": 49_500, "codegen": 15_500}
+# To be 12,000 code lines in the core, and 330 files with all products. What moves from the core to products raises
+# their limits by no more than it lowers those of the core.
+# lint has a row of its own: rules grow with what hosts refuse, and no server imports them.
+# The methods of vendors took 120 lines of the core, and four files of products.
+# codegen has five files and 600 lines for official types, which the official SDK writes by hand.
+LINT = "products/mcp_products/lint"
+MAX_FILES = {"runtime": 110, "products": 273, LINT: 20, "codegen": 124}
+MAX_CODE_LINES = {"runtime": 14_400, "products": 37_900, LINT: 2_550, "codegen": 17_700}
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750
 
-IMPORTS_IN_FUNCTIONS = {"runtime": 218, "codegen": 44}  # To be 80 in the runtime.
+IMPORTS_IN_FUNCTIONS = {"runtime": 21, "products": 50, "codegen": 11}  # At most 80 in core and products.
+
+# Why imports stand inside functions of the core and of products. Many names of one module are a `LazyModule` instead.
+EXTRA = "the package is not installed everywhere: an error says what to install, or the feature is left out"
+START = "a start does without it"
+CIRCLE = "the module imports this one"
+SYSTEM = "not every system has it"
+REASONS = {
+    "products/mcp_products/app/app.py": CIRCLE,
+    "products/mcp_products/app/content.py": START,
+    "products/mcp_products/app/context/request_details.py": START,
+    "products/mcp_products/app/resources.py": EXTRA,
+    "products/mcp_products/app/serving.py": EXTRA,
+    "products/mcp_products/app/settings.py": START,
+    "products/mcp_products/app/signatures/descriptions.py": START,
+    "products/mcp_products/app/signatures/generated_types.py": START,
+    "products/mcp_products/auth/client/storage.py": EXTRA,
+    "products/mcp_products/auth/resource_server/dpop.py": EXTRA,
+    "products/mcp_products/compat/auth.py": START,
+    "products/mcp_products/compat/streams/websocket.py": EXTRA,
+    "products/mcp_products/fast/http.py": EXTRA,
+    "products/mcp_products/host/multi_client.py": START,
+    "products/mcp_products/host/tools.py": EXTRA,
+    "products/mcp_products/hosting/limits.py": SYSTEM,
+    "products/mcp_products/hosting/other_servers.py": SYSTEM,
+    "products/mcp_products/hosting/run.py": EXTRA,
+    "products/mcp_products/openapi/apps.py": EXTRA,
+    "products/mcp_products/openapi/document.py": EXTRA,
+    "products/mcp_products/platforms/private_files.py": START,
+    "products/mcp_products/platforms/trio.py": EXTRA,
+    "products/mcp_products/platforms/windows.py": SYSTEM,
+    "products/mcp_products/relay/gateway/gateway.py": EXTRA,
+    "products/mcp_products/relay/upstream/target.py": EXTRA,
+    "products/mcp_products/telemetry/__init__.py": EXTRA,
+    "products/mcp_products/tooling/introspect.py": EXTRA,
+    "products/mcp_products/workers/stores/urls.py": EXTRA,
+    "runtime/mcp_runtime/aio/tasks.py": EXTRA,
+    "runtime/mcp_runtime/client/negotiation.py": START,
+    "runtime/mcp_runtime/endpoint/checks.py": START,
+    "runtime/mcp_runtime/http/clients.py": START,
+    "runtime/mcp_runtime/http/outgoing.py": EXTRA,
+    "runtime/mcp_runtime/json_schema/validator.py": EXTRA,
+    "runtime/mcp_runtime/products.py": START,
+    "runtime/mcp_runtime/protocol/model_methods.py": START,
+    "runtime/mcp_runtime/server/context.py": START,
+    "runtime/mcp_runtime/server/encryption.py": EXTRA,
+    "runtime/mcp_runtime/server/limits.py": START,
+    "runtime/mcp_runtime/session/interfaces.py": START,
+    "runtime/mcp_runtime/transports/http_server/app.py": EXTRA,
+    "runtime/mcp_runtime/transports/stdio/server.py": SYSTEM,
+    "runtime/mcp_runtime/usage/keywords.py": START,
+    "runtime/mcp_runtime/versions/adapters.py": CIRCLE,
+    "runtime/mcp_runtime/versions/messages.py": START,
+}
 
 _NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 
@@ -48,6 +106,11 @@ def _docstring_lines(tree: ast.Module) -> Iterator[int]:
         yield from range(first.lineno, (first.end_lineno or 0) + 1)
 
 
+def files_of(folder: str) -> list[Path]:
+    """Return the modules of a folder, without those that have a row of their own."""
+    return [path for path in python_files(folder) if folder == LINT or not relative(path).startswith(f"{LINT}/")]
+
+
 def imports_in_functions(path: Path) -> list[str]:
     functions = [
         node for node in ast.walk(syntax_tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -58,12 +121,12 @@ def imports_in_functions(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("folder", MAX_FILES)
 def test_packages_have_few_files(folder: str) -> None:
-    assert_keeps(len(python_files(folder)), MAX_FILES[folder], FREE_FILES)
+    assert_keeps(len(files_of(folder)), MAX_FILES[folder], FREE_FILES)
 
 
 @pytest.mark.parametrize("folder", MAX_CODE_LINES)
 def test_packages_have_few_lines_of_code(folder: str) -> None:
-    lines = sum(code_lines(path.read_text(encoding="utf-8")) for path in python_files(folder))
+    lines = sum(code_lines(path.read_text(encoding="utf-8")) for path in files_of(folder))
     assert_keeps(lines, MAX_CODE_LINES[folder], FREE_CODE_LINES)
 
 
@@ -71,6 +134,11 @@ def test_packages_have_few_lines_of_code(folder: str) -> None:
 def test_imports_in_functions_become_fewer(folder: str) -> None:
     places = [place for path in python_files(folder) for place in imports_in_functions(path)]
     assert_only_falls(places, IMPORTS_IN_FUNCTIONS[folder])
+
+
+def test_each_import_in_a_function_has_a_reason() -> None:
+    paths = [path for folder in ("runtime", "products") for path in python_files(folder)]
+    assert {relative(path) for path in paths if imports_in_functions(path)} == REASONS.keys()
 
 
 def test_a_line_of_code_has_a_token_of_code() -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clients import connect
 from support.peers import python_peer
 from support.project import PEER_DRIVERS
 
-import mcp_generated
 from mcp_generated import REVISIONS
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.session.requests import RequestOptions
 
 pytestmark = pytest.mark.long
 
@@ -24,7 +24,7 @@ async def everything(python: Path, revisions: Any) -> str:
     """Use what the server has; the revision that was agreed on."""
     steps: list[str | None] = []
     options = RequestOptions(on_progress=lambda progress: steps.append(progress.message), timeout=60)
-    async with mcp_generated.connect([str(python), str(SERVER)], revisions=revisions) as client:
+    async with connect([str(python), str(SERVER)], revisions=revisions) as client:
         assert isinstance(client.server, t.DiscoverResult)
         assert {tool.name for tool in (await client.list_tools()).tools} == {"add", "work"}
         result = await client.call_tool(name="add", arguments={"a": 2, "b": 3})

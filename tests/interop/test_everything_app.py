@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
+from support.clients import connect
 from support.endpoints import ALL_REVISIONS, INVALID_PARAMS, Rev
 from support.everything import APP, TOOLS, origin
 
-import mcp_generated
 from mcp_runtime.errors import MCPError, RemoteJSONRPCError
-from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.session.requests import RequestOptions
 
 NOT_FOUND: Final = -32002  # Before 2026-07-28.
 LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
@@ -278,6 +278,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.__name__)
 @pytest.mark.parametrize(("transport", "rev"), CELLS)
 async def test_a_feature(transport: str, rev: Rev, feature: Callable[[Talk], Awaitable[None]]) -> None:
@@ -289,6 +290,6 @@ async def test_a_feature(transport: str, rev: Rev, feature: Callable[[Talk], Awa
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 async def test_a_client_that_may_choose_speaks_the_newest(transport: str) -> None:
     target = [sys.executable, APP, "stdio"] if transport == "stdio" else origin() + "/mcp"
-    async with asyncio.timeout(60), mcp_generated.connect(target) as client:
+    async with asyncio.timeout(60), connect(target) as client:
         assert client.revision.id == ALL_REVISIONS[-1].id
         assert [tool.name async for tool in client.iter_tools()][:2] == TOOLS[:2]

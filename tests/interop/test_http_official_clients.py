@@ -14,7 +14,7 @@ from support.project import PEER_DRIVERS
 
 pytestmark = pytest.mark.long
 
-TOOLS = ["echo", "steps", "big", "wait", "change", "status"]
+TOOLS = ["echo", "steps", "meet", "big", "wait", "change", "status", "raise", "endless"]
 FAILURE = -32603
 H11, HTTPTOOLS = PARSERS
 # Who reads HTTP for us, what is installed, over what, with what offered, and what is agreed then.

@@ -14,8 +14,7 @@ from support.project import PEER_DRIVERS, package
 
 from mcp_generated import REVISIONS, v2025_11_25
 from mcp_runtime.bindings.client import negotiate
-from mcp_runtime.session.options import RequestOptions
-from mcp_runtime.session.pending import Progress
+from mcp_runtime.session.requests import Progress, RequestOptions
 
 pytestmark = pytest.mark.long
 

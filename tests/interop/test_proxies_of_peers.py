@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.clients import connect
 from support.peers import node_peer, python_peer
 from support.project import PEER_DRIVERS
 
-from mcp_generated import App, RemoteJSONRPCError, connect
+from mcp_generated import App, RemoteJSONRPCError
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
 

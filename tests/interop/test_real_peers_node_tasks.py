@@ -10,8 +10,7 @@ from support.peer_drivers.our_client import transport as transport  # Runs each 
 
 from mcp_generated.v2025_11_25 import types as t
 from mcp_runtime.errors import RemoteJSONRPCError, RequestTimeoutError
-from mcp_runtime.session.options import RequestOptions
-from mcp_runtime.session.pending import Progress
+from mcp_runtime.session.requests import Progress, RequestOptions
 
 pytestmark = pytest.mark.long
 

@@ -17,7 +17,7 @@ from mutation.nearest import NearestTests
 from mutation.places import Mutation
 from mutation.sampling import ROOT, Drawn, draw, sample, write_sample
 
-COPIED = ("runtime", "codegen", "generated", "templates", "schema", "tests", "examples", "docs")
+COPIED = ("runtime", "products", "codegen", "generated", "templates", "schema", "tests", "examples", "docs")
 # Regenerating hides what these compare with what is committed.
 COMPARING = "not committed and not up_to_date and not reproducible and not golden"
 FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", re.MULTILINE)
@@ -57,7 +57,7 @@ class Copy:
 
     def pytest(self, tests: list[str]) -> tuple[int | None, str]:
         """Run tests until the first fails; return the exit code, None if the time is over, and the output."""
-        paths = [str(self.folder / name) for name in ("runtime", "codegen", "generated", "tests")]
+        paths = [str(self.folder / name) for name in ("runtime", "products", "codegen", "generated", "tests")]
         env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         deselected = [part for test in self.failing for part in ("--deselect", test)]
         command = [

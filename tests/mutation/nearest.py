@@ -92,7 +92,7 @@ class NearestTests:
         self.mention_counts = Counter(stem for stems in self.mentioned.values() for stem in stems)
         self.modules = {
             path: path.read_text(encoding="utf-8")
-            for folder in ("runtime", "codegen")
+            for folder in ("runtime", "products", "codegen")
             for path in sorted((root / folder).rglob("*.py"))
         }
 

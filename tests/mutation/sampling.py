@@ -68,7 +68,7 @@ def draw(seed: int, count: int) -> Iterator[Drawn]:
     """Yield a sample: from all folders, the larger the more; from all operators alike; one from a line."""
     rng = random.Random(seed)
     folders: dict[str, list[Mutation]] = defaultdict(list)
-    for package in ("runtime", "codegen"):
+    for package in ("runtime", "products", "codegen"):
         for path in sorted((ROOT / package).rglob("*.py")):
             file = path.relative_to(ROOT).as_posix()
             folders[path.parent.as_posix()] += mutations(file, path.read_bytes())

@@ -13,7 +13,7 @@ from support.project import ROOT
 
 # What mypy knows of the packages; processes that write into one cache at a time would damage it.
 CACHE = ROOT / "build" / "mypy"
-PACKAGES = [ROOT / "codegen", ROOT / "runtime", ROOT / "generated"]
+PACKAGES = [ROOT / "codegen", ROOT / "runtime", ROOT / "products", ROOT / "generated"]
 
 
 def mypy(folder: Path, *targets: str, also: tuple[Path, ...] = ()) -> list[str]:

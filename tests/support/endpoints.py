@@ -31,7 +31,7 @@ _META = "io.modelcontextprotocol/"
 
 clause = pytest.mark.clause
 
-over = "memory"  # How clients are connected; see features/conftest.py.
+over = "memory"  # How clients are connected; see support/each_way.py.
 
 
 @dataclass(frozen=True)

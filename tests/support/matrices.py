@@ -1,11 +1,16 @@
-"""The cases of an exhaustive test go in; the first of them run by default, and the others with `-m long`."""
+"""Which cases of a test run by default, which in the long run, and which in the exhaustive one alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any, Final
 
 import pytest
+
+DEFAULT, LONG, EXHAUSTIVE = range(3)  # Which run is the first to have a case.
+# What the runs are asked for by, and the last cases that they have; any other expression selects among all cases.
+RUNS: Final = {"not long and not exhaustive and not campaign": DEFAULT, "long": LONG}
 
 
 def long_after(count: int, cases: Iterable[Any]) -> list[Any]:
@@ -19,3 +24,61 @@ def long_after(count: int, cases: Iterable[Any]) -> list[Any]:
 def _case(case: Any, by_default: bool) -> Any:
     values = case if isinstance(case, tuple) else (case,)
     return pytest.param(*values, marks=() if by_default else pytest.mark.long)
+
+
+def first_runs(cases: Sequence[Mapping[str, int]], are_long: Sequence[bool]) -> list[int]:
+    """Return the first run that has each case of a test: the cases say which value of each argument they have.
+
+    By default each value of each argument has a case. In the long run each pair of values has one, also of those values
+    whose cases are all marked `long`. A test that is long as a whole is dear: there each value has one. The rest of the
+    product is left to the exhaustive run.
+    """
+    runs = [EXHAUSTIVE] * len(cases)
+    singles = [frozenset(combinations(sorted(case.items()), 1)) for case in cases]
+    pairs = [frozenset(combinations(sorted(case.items()), 2 if len(case) > 1 else 1)) for case in cases]
+    if all(are_long):
+        for number in _covering(singles, [*range(len(cases))], set()):
+            runs[number] = LONG
+        return runs
+    candidates = [number for number, is_long in enumerate(are_long) if not is_long]
+    for number in _covering(singles, candidates, set()):
+        runs[number] = DEFAULT
+    covered = {pair for number, run in enumerate(runs) if run == DEFAULT for pair in pairs[number]}
+    for number in _covering(pairs, [number for number, run in enumerate(runs) if run == EXHAUSTIVE], covered):
+        runs[number] = LONG
+    return runs
+
+
+def _covering(parts: Sequence[frozenset[Any]], candidates: list[int], covered: set[Any]) -> list[int]:
+    """Return the candidates that together have all parts that any of them has, each time the one with most new ones."""
+    chosen: list[int] = []
+    left = {part for number in candidates for part in parts[number]} - covered
+    while left:
+        best = max(candidates, key=lambda number: len(parts[number] & left))  # The first of those that are alike.
+        chosen.append(best)
+        left -= parts[best]
+    return chosen
+
+
+def arguments_of(tests: Sequence[pytest.Function]) -> list[dict[str, int]]:
+    """Return which value each case of a test has of each argument; arguments of one `parametrize` are one."""
+    names = {name: name for test in tests for name in _params(test)}
+    for mark in tests[0].iter_markers("parametrize"):
+        together = [name.strip() for name in _names(mark.args[0] if mark.args else mark.kwargs["argnames"])]
+        names |= dict.fromkeys(together, ",".join(together))
+    numbers: dict[tuple[str, tuple[int, ...]], int] = {}
+    cases: list[dict[str, int]] = []
+    for test in tests:
+        values: dict[str, tuple[int, ...]] = {}
+        for name, value in _params(test).items():
+            values[names[name]] = (*values.get(names[name], ()), id(value))
+        cases.append({name: numbers.setdefault((name, value), len(numbers)) for name, value in values.items()})
+    return cases
+
+
+def _params(test: pytest.Function) -> dict[str, Any]:
+    return dict(test.callspec.params) if hasattr(test, "callspec") else {}
+
+
+def _names(names: str | Sequence[str]) -> Sequence[str]:
+    return names.split(",") if isinstance(names, str) else names

@@ -5,7 +5,6 @@ Each is made once, under build/peers/. Where that cannot be done, the test that 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from support.file_locks import lock_file
 from support.installation.environments import create_environment, install_packages
 from support.project import PEER_DRIVERS, ROOT
 
@@ -127,7 +127,7 @@ def locked(path: Path) -> Iterator[None]:
     """Keep other test processes out while this one makes something."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_name(f"{path.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock_file(lock.fileno())
         yield
 
 

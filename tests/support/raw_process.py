@@ -119,10 +119,10 @@ class RawServer:
 
     @property
     def _stat(self) -> list[str]:
-        return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
 
     @property
     def peak_memory(self) -> int:
         """In bytes."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024

@@ -10,7 +10,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 # The folder that holds each package.
-PACKAGES = {"mcp_codegen": ROOT / "codegen", "mcp_runtime": ROOT / "runtime", "mcp_generated": ROOT / "generated"}
+PACKAGES = {
+    "mcp_codegen": ROOT / "codegen",
+    "mcp_runtime": ROOT / "runtime",
+    "mcp_products": ROOT / "products",
+    "mcp_generated": ROOT / "generated",
+}
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 Graph = Mapping[str, set[str]]

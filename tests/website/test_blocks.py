@@ -17,11 +17,14 @@ from support.docs.blocks import PAGES
 from support.project import ROOT
 from website import pictures
 
+from mcp_codegen.cli.authors import authors
 from mcp_codegen.cli.main import main
 
 _BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 # Python runs in `tests/house/test_docs.py`; `text` and `console` show output, below or beside what makes it.
-KINDS: Final = {"python", "text", "console", "sh", "json", "toml", "yaml", "nginx", "", *pictures.KINDS}
+# "py" are programs that need packages of others, or files that a command writes: tests/compat/names and
+# tests/codegen/test_generate_page.py run them.
+KINDS: Final = {"python", "py", "text", "console", "sh", "json", "toml", "yaml", "nginx", "", *pictures.KINDS}
 
 
 def place(path: Path) -> str:
@@ -29,6 +32,9 @@ def place(path: Path) -> str:
 
 
 BLOCKS: Final = [(place(page), kind, text) for page in PAGES for kind, text in _BLOCK.findall(page.read_text("utf-8"))]
+
+
+PROGRAMS: Final[dict[str, click.Group]] = {"mcp-codegen": main, "mcp-generated": authors}
 
 
 def commands() -> list[tuple[str, str]]:
@@ -40,7 +46,7 @@ def commands() -> list[tuple[str, str]]:
         for line in text.replace("\\\n", " ").splitlines()
         if kind == "sh" or line.startswith("$ ")
     ]
-    return [(page, line) for page, line in lines if line.startswith("mcp-codegen ")]
+    return [(page, line) for page, line in lines if line.startswith(tuple(f"{name} " for name in PROGRAMS))]
 
 
 def test_every_block_has_a_kind_that_is_run_read_or_output() -> None:
@@ -49,8 +55,8 @@ def test_every_block_has_a_kind_that_is_run_read_or_output() -> None:
 
 @pytest.mark.parametrize(("page", "line"), commands())
 def test_the_commands_of_the_documentation_have_options_that_exist(page: str, line: str) -> None:
-    words = shlex.split(line.partition(" | ")[0], comments=True)[1:]
-    command: click.Command = main
+    program, *words = shlex.split(line.partition(" | ")[0], comments=True)
+    command: click.Command = PROGRAMS[program]
     context = click.Context(command)
     while True:
         _, words, _ = command.make_parser(context).parse_args(words)  # Raises NoSuchOption.
@@ -62,15 +68,17 @@ def test_the_commands_of_the_documentation_have_options_that_exist(page: str, li
         command, context = subcommand, click.Context(subcommand, context)
 
 
-def test_one_page_lists_all_commands_and_no_other() -> None:
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_one_page_lists_all_commands_and_no_other(program: str) -> None:
     table = (ROOT / "docs" / "command-line.md").read_text("utf-8").split("## All commands")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| `mcp-codegen (.+?)` ?(.*?) \| .+ \|$", table, re.M)
+    rows = re.findall(rf"^\| `{program} (.+?)` ?(.*?) \| .+ \|$", table, re.M)
     listed = [row[0].split()[0].rstrip(":") for row in rows if not row[0].startswith("--")]
     others = [
         name for row in rows if not row[1].startswith((":", ", `URL")) for name in re.findall(r"`([\w-]+)`", row[1])
     ]
-    assert sorted([*listed, *others]) == sorted(main.list_commands(click.Context(main)))
-    assert "| `mcp-codegen " not in (ROOT / "README.md").read_text("utf-8")
+    group = PROGRAMS[program]
+    assert sorted([*listed, *others]) == sorted(group.list_commands(click.Context(group)))
+    assert f"| `{program} " not in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_contributing_lists_the_sessions_of_nox() -> None:

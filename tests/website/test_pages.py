@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -51,15 +52,21 @@ def test_the_sections_are_those_that_a_reader_looks_for() -> None:
     assert {title.strip() for title in expected.split(",")} <= set(titles)
 
 
-@pytest.mark.parametrize("file", sorted(PATHS), ids=lambda file: file.relative_to(ROOT).as_posix())
-def test_links_lead_to_sections_that_are_there(file: Path) -> None:
+def test_links_lead_to_sections_that_are_there() -> None:
     broken: list[str] = []
-    for target in markdown.links(file.read_text(encoding="utf-8")):
-        name, _, anchor = target.partition("#")
-        other = (file.parent / name).resolve() if name else file
-        if anchor and other.suffix == ".md" and anchor not in anchors(other.read_text(encoding="utf-8")):
-            broken.append(target)
+    for file in sorted(PATHS):
+        for target in markdown.links(file.read_text(encoding="utf-8")):
+            name, _, anchor = target.partition("#")
+            other = (file.parent / name).resolve() if name else file
+            if anchor and other.suffix == ".md" and anchor not in anchors_of(other):
+                broken.append(f"{file.relative_to(ROOT)}: {target}")
     assert broken == []
+
+
+@cache
+def anchors_of(file: Path) -> frozenset[str]:
+    """Return the anchors of a page of the repository."""
+    return frozenset(anchors(file.read_text(encoding="utf-8")))
 
 
 def test_links_become_those_of_the_site() -> None:

@@ -65,7 +65,7 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]
 
 def test_the_page_has_every_step() -> None:
     text, expected = script()
-    for part in ("pip install", "mcp-codegen call", "python client.py", "pytest", "mcp-codegen install"):
+    for part in ("pip install", "mcp-generated call", "python client.py", "pytest", "mcp-generated install"):
         assert part in text
     assert len(expected) >= 6
 

@@ -45,7 +45,7 @@ def test_twenty_things_that_go_wrong_are_described() -> None:
 
 
 def test_every_package_has_the_status_of_its_protocol_version() -> None:
-    page = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    page = (ROOT / "VERSIONING.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `mcp_generated\.(v\w+)` \| (\S+) \| (Draft|Current|Final) \|$", page, re.M)
     assert {revision: package for package, revision, _ in rows} == dict(REVISIONS)
     newest = max(REVISIONS, key=date.fromisoformat)
@@ -68,7 +68,10 @@ def test_a_traceback_names_the_anchor_of_its_error_and_keeps_the_notes_of_others
     error = value.__new__(value)
     error.add_note("while the shop was opened")
     note, own = _traceback(error)[-2:]
-    assert (note, own) == (f"see docs/troubleshooting#{name.lower()}", "while the shop was opened")
+    assert (note, own) == (
+        f"see https://mcp-codegen.example/docs/troubleshooting.html#{name.lower()}",
+        "while the shop was opened",
+    )
     assert re.search(rf"^### {name}$", PAGE, re.M), "the heading makes the anchor"
     assert _traceback(value.__new__(value))[-1] == note, "notes of one error are not those of another"
     derived = type("Shop", (value,), {})

@@ -11,13 +11,16 @@ import click
 
 from ..catalog import SchemaCatalog
 from ..errors import CodegenError, SchemaError, is_object
-from ..extensions.catalog import mount_on_base, read_extension_schema
+from ..extensions.from_app import written_extension
 from ..extensions.manifest import Manifest, read_manifest
-from ..extensions.mount import MountedExtension
+from ..extensions.mount import MountedExtension, mount_on_base, read_extension_schema
+from ..extensions.schemas import dereferenced_schema, extension_schema
+from ..importer.importer import commit_of
 from ..importer.official import differences
 from ..importer.references import Schema
 from ..output import plain, write_folder
 from ..paths import digest
+from ..servers.probe import own_methods
 from .options import DIFFERENT, open_schemas, report_errors, schema_option
 
 _FROM: Final = click.Path(path_type=Path, exists=True)
@@ -64,6 +67,30 @@ def import_extension(name: str, source: Path, commit: str | None, schema: Path |
     changed = write_folder(folder, {folder / "schema.json": text, folder / "pins.toml": pins})
     click.echo(f"{name}: {_summary(mounted, normalized)}; {'written' if changed else 'unchanged'}")
     click.echo(f"to generate it: mcp-codegen --revision {manifest.base}")
+
+
+@extension.command("from-app", short_help="Write the extension of an app's own methods.")
+@click.argument("name")
+@click.argument("server", type=_FROM)
+@click.option(
+    "--identifier", metavar="ID", help="The key of the extension in capabilities. Default: of the first method."
+)
+@click.option("--to", "folder", type=click.Path(path_type=Path), default=".", help="Where to write the folder NAME.")
+@report_errors
+def write_extension(name: str, server: Path, identifier: str | None, folder: Path) -> None:
+    """Write the manifest and the schema of an extension NAME: the methods of the app in the file SERVER.
+
+    They are those with @app.method. The file is run in a process of its own.
+    """
+    described = own_methods(server)
+    key = identifier or next((method["method"] for method in described["methods"]), name)
+    manifest, schema = written_extension(described, key)
+    target = folder / name
+    text = json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+    write_folder(target, {target / "manifest.toml": manifest, target / "schema.json": text})
+    click.echo(f"{name}: {len(described['methods'])} methods; written to {target}")
+    click.echo(f"to generate it: copy manifest.toml to schema/extensions/{name}, then")
+    click.echo(f"  mcp-codegen extension import {name} --from {target} --commit VERSION")
 
 
 @extension.command("verify", short_help="Check if an extension has changed.")
@@ -141,23 +168,18 @@ def _normalized(path: Path, manifest: Manifest, schemas: SchemaCatalog) -> Schem
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".ts":
-            from ..extensions.schemas import extension_schema  # Imports tree-sitter.
-
             return extension_schema(text, manifest.name)
         published = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         raise SchemaError(f"{path}: cannot be read as the schema of an extension: {error}") from error
     if not is_object(published):
         raise SchemaError(f"{path}: must be a JSON object, not {type(published).__name__}")
-    from ..extensions.schemas import dereferenced_schema
 
     return dereferenced_schema(published, manifest.name, schemas.normalized(manifest.base)[0])
 
 
 def _version(source: Path) -> str:
     """Return the commit of a checkout, or the version of a package."""
-    from ..importer.importer import commit_of
-
     package = source / "package.json"
     if package.is_file():
         try:

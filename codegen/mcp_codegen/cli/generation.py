@@ -9,6 +9,9 @@ from functools import partial
 from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.syntax import Syntax
 
 from ..cache import cached, generator_digest, is_empty, tree_digest
 from ..catalog import SchemaCatalog
@@ -102,9 +105,6 @@ def _rendered(schemas: SchemaCatalog, templates: Templates, output: Path, ids: l
         helper = process if processors() > 1 else None
         if helper is not None and is_empty("types"):
             helper.start("declarations")  # Both processes import what they need.
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
         from ..generate import generate
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -121,9 +121,6 @@ def _rendered(schemas: SchemaCatalog, templates: Templates, output: Path, ids: l
 
 
 def _show_diff(diff: str) -> None:
-    from rich.console import Console
-    from rich.syntax import Syntax
-
     console = Console(soft_wrap=True)
     if console.is_terminal:
         console.print(Syntax(diff, "diff", background_color="default", word_wrap=False))

@@ -11,10 +11,15 @@ import click
 
 from ..catalog import UNCLEAR, Candidate, SchemaCatalog, check_id
 from ..errors import CodegenError, SchemaError
+from ..importer.importer import SOURCE, commit_of, find_folder, import_revision
 from ..model.overlay import undocumented
-from ..output import plain, temporary_folder, write_files, write_folder
+from ..output import plain, temporary_folder, write_files, write_folder, write_folders
 from ..paths import data_path, default_output, package_folder
 from ..reports.clarity import ClarityReport, as_json, as_text, clarity_report
+from ..trial.trial import try_revision
+from ..update.preparation import UpdateSettings, prepare_update
+from ..update.report import as_markdown
+from ..update.repository import read_snapshot
 from .options import FAILED, FILE, FOLDER, from_option, report_errors, schema_option, type_check_option
 
 
@@ -70,8 +75,6 @@ def import_schema(
     with a report, if something cannot be derived or does not work: the revision is then set aside, in the folder
     `unclear`, and no other revision is affected.
     """
-    from ..importer.importer import commit_of  # Imports tree-sitter.
-
     commit_id = commit or commit_of(source)
     if not commit_id:
         raise CodegenError(f"{source}: is not a git checkout; pass its commit with --commit")
@@ -89,8 +92,6 @@ def import_schema(
 def _import(revision: str, settings: _Settings) -> ClarityReport:
     """Import one revision and return its clarity report. A revision whose files contradict each other is not
     written."""
-    from ..importer.importer import find_folder, import_revision
-
     schemas = SchemaCatalog(settings.root)
     if settings.like:
         schemas.require_revision(settings.like)
@@ -123,7 +124,6 @@ def _examine(catalog: SchemaCatalog, revision: str, type_check: bool) -> Clarity
     report = clarity_report(catalog, revision)
     if report.findings:
         return report
-    from ..trial.trial import try_revision  # Imports datamodel-code-generator and black.
 
     return ClarityReport(revision, try_revision(catalog, revision, type_check=type_check))
 
@@ -171,12 +171,6 @@ def update(
     description get an empty row in docs.toml. All files change in one step, at the end. Exit code 2, with a report
     and without any other change, if something does not work.
     """
-    from ..importer.importer import SOURCE  # Imports tree-sitter.
-    from ..output import write_folders
-    from ..update.preparation import UpdateSettings, prepare_update  # Imports datamodel-code-generator and black.
-    from ..update.report import as_markdown
-    from ..update.repository import read_snapshot
-
     root, package = schema or data_path("schema"), package_folder(output or default_output())
     settings = UpdateSettings(root, package, revisions, type_check)
     with temporary_folder() as work:

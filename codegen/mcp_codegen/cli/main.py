@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, Final
 
 import click
 
 from ..errors import CodegenError
+from .authors import COMMANDS as _OF_AUTHORS
+from .groups import LazyGroup
 from .options import FOLDER, report_errors, schema_option
-
-# A group of commands that imports a command when it is used, so that starting one does not load the others.
-
-
-class LazyGroup(click.Group):
-    """A click group with a table: the name of a command, and `module:attribute` of its object."""
-
-    def __init__(self, *args: Any, table: Mapping[str, str], **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self._table = table
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*self._table, *super().list_commands(ctx)})
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._table:
-            return super().get_command(ctx, cmd_name)
-        module, _, attribute = self._table[cmd_name].partition(":")
-        command: object = getattr(import_module(module, __package__), attribute)
-        assert isinstance(command, click.Command)
-        return command
-
 
 _COMMANDS: Final = {
     "list": ".schemas:list_revisions",
@@ -39,27 +17,17 @@ _COMMANDS: Final = {
     "update": ".importing:update",
     "verify": ".schemas:verify",
     "extension": ".extension:extension",
-    "diff": ".reports:diff",
+    "diff": ".schemas:diff",
     "clarity": ".schemas:clarity",
     "ir": ".protocols:ir",
     "protocol": ".protocols:protocol",
     "plugin": ".protocols:plugin",
-    "explore": ".reports:explore",
+    "explore": ".schemas:explore",
+    "official": ".official:official",
     "tools": ".servers:tools",
     "generate-cli": ".servers:generate_cli",
     "lock": ".servers:lock",
     "check": ".servers:check",
-    "config": ".apps.hosts:config",
-    "inspect": ".apps.calls:inspect",
-    "run": ".apps.running:run",
-    "bridge": ".apps.relays:bridge",
-    "gateway": ".apps.relays:gateway",
-    "dev": ".apps.running:develop",
-    "call": ".apps.calls:call",
-    "install": ".apps.hosts:install",
-    "uninstall": ".apps.hosts:uninstall",
-    "discover": ".apps.hosts:discover",
-    "create": ".apps.create:create",
     "vectors": ".testkit:vectors",
     "mock": ".testkit:mock",
     "record": ".testkit:record",
@@ -70,6 +38,8 @@ _COMMANDS: Final = {
 @click.group(
     cls=LazyGroup,
     table=_COMMANDS,
+    passed=_OF_AUTHORS,
+    notes=("Commands for a server of your own, such as run, call, lint and install: mcp-generated --help",),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -95,8 +65,7 @@ def main(context: click.Context, /, *, revisions: tuple[str, ...], all_revisions
     mcp-codegen list                    list the revisions
     mcp-codegen --revision R            generate the bindings of one revision
     mcp-codegen --all --check           check that all bindings are up to date
-    mcp-codegen create NAME             write a new project with a server and its test
-    mcp-codegen run server.py           run the server of a file
+    mcp-codegen tools --from server.py  write typed functions for a server
     """
     chosen: dict[str, object] = {"revision": revisions, "all": all_revisions, **settings}
     passed = [_option(name) for name, value in chosen.items() if value]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 import click
 
-from ..errors import CodegenError, clipped
-from ..output import plain
+from ..errors import CodegenError
 from ..paths import data_path
 from ..servers.probe import Access, ServerTarget, parse_target, target_from_config
+from .groups import error_line
 
 if TYPE_CHECKING:
     from ..catalog import SchemaCatalog
@@ -23,6 +23,7 @@ P = ParamSpec("P")
 DIFFERENT: Final = 1
 FAILED: Final = 2
 FOLDER: Final = click.Path(path_type=Path, file_okay=False)
+_COMMAND: Final = "mcp_codegen.command"  # The key of the words after `--` in the context.
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
 from_option: Final = click.option(
     "--from", "source", type=FOLDER, required=True, metavar="DIR", help="A checkout of the specification's repository."
@@ -46,8 +47,7 @@ def report_errors(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except CodegenError as error:
-            click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-            click.echo(clipped(plain(" ".join(str(error).split()))), err=True)  # It may quote a server.
+            click.echo(error_line(str(error)), err=True)  # It may quote a server.
             raise SystemExit(FAILED) from None
 
     return run
@@ -62,6 +62,37 @@ def open_schemas(root: Path | None) -> SchemaCatalog:
     if not schemas.root.is_dir():
         raise CodegenError(f"{schemas.root}: this folder does not exist; pass a folder of schemas with --schema")
     return schemas
+
+
+# The words that name a server: the same forms for every command.
+
+
+class ServerCommand(click.Command):
+    """A command whose server may stand at the end, as `-- COMMAND ARGUMENTS`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta[_COMMAND], args = tuple(args[place + 1 :]), args[:place]
+        return super().parse_args(ctx, args)
+
+
+def command_words(usage: str) -> tuple[str, ...] | None:
+    """Return the words after `--` of a ServerCommand, None without it. Raises CodegenError if there are none."""
+    command: tuple[str, ...] | None = click.get_current_context().meta.get(_COMMAND)
+    if command == ():
+        raise CodegenError(f"there is no command after --; write {usage}")
+    return command
+
+
+def named_server(words: tuple[str, ...], usage: str) -> tuple[ServerTarget, tuple[str, ...]]:
+    """Return the server of a ServerCommand, and the words that do not name it. Raises CodegenError without one."""
+    command = command_words(usage)
+    if command is not None:
+        return ServerTarget(command), words
+    if not words:
+        raise CodegenError(f"no server was named; write {usage}")
+    return parse_target(words[0]), words[1:]
 
 
 # The options that name a server and its credentials, and the target that they give.

@@ -12,6 +12,10 @@ import click
 from ..errors import CodegenError, is_object
 from ..output import compare_files, write_folder
 from ..paths import package_folder, template_folders
+from ..protocols.package import render_protocol
+from ..protocols.protocol import read_protocol
+from ..render.ir_json import dump
+from ..render.ir_json import schema as contract
 from .options import DIFFERENT, FILE, FOLDER, open_schemas, report_errors, schema_option
 
 
@@ -25,9 +29,6 @@ def protocol(manifest: Path, output: Path, check: bool) -> None:
 
     MANIFEST is a file such as protocol.toml, which names the document, its format and the two sides.
     """
-    from ..protocols.package import render_protocol  # Imports datamodel-code-generator and black.
-    from ..protocols.protocol import read_protocol
-
     folder = package_folder(output)
     described, revision = read_protocol(manifest)
     files = render_protocol(described, revision, template_folders(), folder)
@@ -124,20 +125,12 @@ def ir(revision: str | None, manifest: Path | None, json_schema: bool, schema: P
     """Print the intermediate representation (IR) of a revision, which templates and plugins get, as JSON."""
     if [revision is not None, manifest is not None, json_schema].count(True) != 1:
         raise CodegenError("pass either --revision R or --json-schema, or --protocol FILE")
-    if json_schema:
-        from ..render.ir_json import schema as contract  # Imports datamodel-code-generator.
-
-        document = contract()
-    else:
-        document = dumped(revision, manifest, schema)
+    document = contract() if json_schema else dumped(revision, manifest, schema)
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def dumped(revision: str | None, manifest: Path | None, schema: Path | None) -> dict[str, Any]:
     """Return the IR of a revision, or of another protocol by its manifest. Raises CodegenError."""
-    from ..protocols.protocol import read_protocol
-    from ..render.ir_json import dump
-
     if manifest is not None:
         return dump(read_protocol(manifest)[1])
     schemas = open_schemas(schema)

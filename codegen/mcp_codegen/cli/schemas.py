@@ -1,4 +1,4 @@
-"""The commands `list`, `verify` and `clarity`: the revisions in a folder of schemas."""
+"""The commands `list`, `verify`, `clarity`, `diff` and `explore`: revisions in a folder of schemas; what changed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,21 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from ..catalog import SchemaCatalog
+from ..diff.changes import Severity, deprecations
+from ..diff.compare import compare
+from ..diff.renames import collapse, known_renames
+from ..diff.report import DiffReport, as_html, as_json, as_markdown, print_text, read_waivers, waive
+from ..errors import CodegenError
+from ..importer.importer import find_folder, read_schema_folder, verify_revision
 from ..model.ir import Object, Revision
-from ..output import plain
-from ..reports.clarity import as_json, as_markdown, as_text, clarity_report
-from .options import DIFFERENT, from_option, open_schemas, report_errors, schema_option
+from ..output import plain, write_files
+from ..paths import data_path
+from ..reports.clarity import as_json as clarity_json
+from ..reports.clarity import as_markdown as clarity_markdown
+from ..reports.clarity import as_text, clarity_report
+from ..reports.explorer import content, page
+from .options import DIFFERENT, FILE, from_option, open_schemas, report_errors, schema_option
 
 
 @click.command("list", short_help="List the revisions.")
@@ -72,8 +83,6 @@ def _counts(revision: Revision) -> list[str]:
 @report_errors
 def verify(source: Path, revisions: tuple[str, ...], schema: Path | None) -> None:
     """Compare the normalized schemas with the official files. Exit code 1 if they differ."""
-    from ..importer.importer import find_folder, verify_revision
-
     schemas = open_schemas(schema)
     changed = False
     for revision in revisions or (*schemas.pins, *schemas.unclear):
@@ -101,10 +110,85 @@ def clarity(revisions: tuple[str, ...], form: str, schema: Path | None) -> None:
     reports = [clarity_report(catalog, catalog.require_revision(revision)) for revision, catalog in catalogs.items()]
     match form:
         case "markdown":
-            click.echo(as_markdown(reports), nl=False)
+            click.echo(clarity_markdown(reports), nl=False)
         case "json":
-            click.echo(as_json(reports), nl=False)
+            click.echo(clarity_json(reports), nl=False)
         case _:
             click.echo("".join(as_text(report) for report in reports), nl=False)
     if any(report.findings for report in reports):
         raise SystemExit(DIFFERENT)
+
+
+_LEVELS: Final = {"breaking": Severity.BREAKING, "deprecated": Severity.DEPRECATED, "any": Severity.COMPATIBLE}
+
+
+@click.command("diff", short_help="Show what changed between two revisions.")
+@click.argument("older")
+@click.argument("newer")
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "json", "html"]), default="text")
+@click.option("--waivers", type=FILE, metavar="FILE", help="A file of accepted changes.")
+@click.option(
+    "--fail-on",
+    type=click.Choice([*_LEVELS, "never"]),
+    default="breaking",
+    show_default=True,
+    help="The lowest severity of a change that makes the exit code 1.",
+)
+@schema_option
+@report_errors
+def diff(older: str, newer: str, form: str, waivers: Path | None, fail_on: str, schema: Path | None) -> None:
+    """Show what changed from OLDER to NEWER, each a revision or a folder with a schema.
+
+    \b
+    Exit code 0: no change of that severity; 1: there is one; 2: the input is wrong.
+    """
+    schemas = open_schemas(schema)
+    before, after = open_revision(schemas, older), open_revision(schemas, newer)
+    renames = known_renames(before, after, schemas.conversions)
+    changes = waive(collapse(compare(before, after), renames), read_waivers(waivers) if waivers is not None else [])
+    report = DiffReport(before.id, after.id, changes, deprecations([*_before(schemas, after), after]))
+    match form:
+        case "markdown":
+            click.echo(as_markdown(report), nl=False)
+        case "json":
+            click.echo(as_json(report), nl=False)
+        case "html":
+            click.echo(as_html(report, data_path("templates")), nl=False)
+        case _:
+            console = Console()
+            console.width = console.width if console.is_terminal else 200
+            print_text(report, console)
+    if fail_on != "never" and any(not change.waived and change.severity >= _LEVELS[fail_on] for change in changes):
+        raise SystemExit(DIFFERENT)
+
+
+def _before(schemas: SchemaCatalog, last: Revision) -> list[Revision]:
+    """Return the revisions of the folder before this one; all of them if it is not in the folder."""
+    order = list(schemas.pins)
+    end = order.index(last.id) if last.id in order else len(order)
+    return [schemas.revision(name) for name in order[:end]]
+
+
+def open_revision(schemas: SchemaCatalog, name: str) -> Revision:
+    """Return a revision by its id, or the one in a folder: a normalized schema, or an official schema.ts."""
+    if name in schemas.pins:
+        return schemas.revision(name)
+
+    folder = Path(name)
+    if not folder.is_dir():
+        raise CodegenError(f"{name!r} is neither a revision nor a folder; the revisions are {', '.join(schemas.pins)}")
+    id = folder.resolve().name
+    return schemas.derive(id, read_schema_folder(folder, id))
+
+
+@click.command("explore", short_help="Write a page with all revisions.")
+@click.option("--output", type=FILE, metavar="FILE", default="mcp.html", show_default=True, help="The page to write.")
+@schema_option
+@report_errors
+def explore(output: str | Path, schema: Path | None) -> None:
+    """Write one HTML page with the methods and types of every revision, and the changes between any two."""
+    schemas = open_schemas(schema)
+    revisions = [schemas.revision(name) for name in schemas.pins]
+    text = page(content(revisions), data_path("templates"))
+    write_files({Path(output): text})
+    click.echo(f"{', '.join(schemas.pins)}: {len(text.encode()) / 1024:.0f} KiB written to {output}")

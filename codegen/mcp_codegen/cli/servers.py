@@ -11,7 +11,7 @@ import click
 from ..errors import CodegenError
 from ..output import has_secrets, write_files
 from ..paths import template_folders
-from ..servers.contract import SEVERITIES, Contract, ContractSeverity
+from ..servers.contract import SEVERITIES, Contract, ContractSeverity, lock_text, read_lock
 from ..servers.probe import ServerTarget, probe
 from .options import DIFFERENT, FILE, FOLDER, report_errors, with_target
 
@@ -79,8 +79,6 @@ def generate_cli(target: ServerTarget, timeout: float, output: Path | None, over
 @report_errors
 def lock(target: ServerTarget, timeout: float, output: Path) -> None:
     """Record the contract of a server, with a hash for each tool, prompt and resource template."""
-    from ..servers.contract import lock_text
-
     contract = probe(target, timeout)
     changed = write_files({output: lock_text(contract)})
     click.echo(f"{output}: {_counts(contract)}; {'written' if changed else 'unchanged'}")
@@ -110,8 +108,7 @@ def check(
     \b
     Exit code 0: no change of that severity; 1: there is one; 2: they cannot be compared.
     """
-    from ..servers.compare import compare
-    from ..servers.contract import read_lock
+    from ..servers.compare import compare  # Imports black.
     from ..servers.report import REPORTS
 
     before = read_lock(locked)

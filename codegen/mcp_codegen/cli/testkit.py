@@ -13,6 +13,11 @@ from rich.table import Table
 
 from ..errors import CodegenError
 from ..output import plain, write_files
+from ..testkit.messages import MessageFactory
+from ..testkit.programs import record as run_recording_proxy
+from ..testkit.programs import replay_as_client, replay_as_server, run_mock_client, serve_mock
+from ..testkit.vectors import schema as describe_vectors
+from ..testkit.vectors import vectors as generate_vectors
 from .options import DIFFERENT, FILE, open_schemas, report_errors, schema_option
 
 if TYPE_CHECKING:
@@ -28,31 +33,34 @@ _timeout_option = click.option(
 
 
 @click.command("vectors", short_help="Write valid and invalid messages.")
-@_revision_option
+@click.option("--revision", metavar="R", help="The revision to use.")
 @_seed_option
 @click.option(
-    "--each",
-    "count",
-    type=click.IntRange(1),
-    default=4,
-    show_default=True,
-    help="The number of valid, and of invalid instances.",
+    "--each", "count", type=click.IntRange(1), default=4, show_default=True, help="The number of valid instances."
 )
 @click.option("--output", type=FILE, metavar="FILE", help="The file to write. Default: standard output.")
+@click.option("--describe", is_flag=True, help="Write the JSON Schema of a line instead.")
 @schema_option
 @report_errors
-def vectors(revision: str, seed: int, count: int, output: str | Path | None, schema: Path | None) -> None:
-    """Write valid and invalid instances of every message of a revision, each with its verdict, as JSON."""
-    from ..testkit.messages import vectors as generate_vectors
-
-    schemas = open_schemas(schema)
-    document = generate_vectors(schemas.revision(revision), schemas.normalized(revision)[0], seed, count)
-    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+def vectors(
+    revision: str | None, seed: int, count: int, output: str | Path | None, describe: bool, schema: Path | None
+) -> None:
+    """Write test vectors as JSON lines: valid instances of every message of a revision, near misses of them with the
+    class of their error, and conversations."""
+    if describe:
+        lines = [json.dumps(describe_vectors(), indent=1)]
+    elif revision is None:
+        raise CodegenError("vectors needs --revision R, or --describe for the JSON Schema of a line")
+    else:
+        schemas = open_schemas(schema)
+        made = generate_vectors(schemas.revision(revision), schemas.normalized(revision)[0], seed, count)
+        lines = [json.dumps(line, ensure_ascii=False) for line in made]
+    text = "\n".join(lines) + "\n"
     if output is None:
         click.echo(text, nl=False)
     else:
         write_files({Path(output): text})
-        click.echo(f"{revision}: {len(document['vectors'])} instances written to {output}")
+        click.echo(f"{revision or 'schema'}: {len(lines)} lines written to {output}")
 
 
 @click.group("mock", short_help="Run a mock client or server over stdio.")
@@ -67,8 +75,6 @@ def mock() -> None:
 @report_errors
 def mock_server(revision: str, seed: int, schema: Path | None) -> None:
     """Run a mock server that answers every method."""
-    from ..testkit.programs import serve_mock
-
     serve_mock(_messages(revision, seed, schema))
 
 
@@ -84,8 +90,6 @@ def mock_client(revision: str, seed: int, timeout: float, schema: Path | None, c
 
     Exit code 0: all responses are valid, or errors; 1: some are invalid; 2: the connection fails.
     """
-    from ..testkit.programs import run_mock_client
-
     if not command:
         raise CodegenError(
             "COMMAND is missing; pass the command that starts the server: mcp-codegen mock client --revision R COMMAND…"
@@ -109,8 +113,6 @@ def mock_client(revision: str, seed: int, timeout: float, schema: Path | None, c
 
 
 def _messages(revision: str, seed: int, schema: Path | None) -> MessageFactory:
-    from ..testkit.messages import MessageFactory  # Imports jsonschema.
-
     schemas = open_schemas(schema)
     return MessageFactory(schemas.revision(revision), schemas.normalized(revision)[0], seed)
 
@@ -121,8 +123,6 @@ def _messages(revision: str, seed: int, schema: Path | None) -> MessageFactory:
 @report_errors
 def record(file: str | Path, command: tuple[str, ...]) -> None:
     """Relay between a client and the server COMMAND, and write the lines of both to FILE."""
-    from ..testkit.programs import record as run_recording_proxy
-
     if not command:
         raise CodegenError(
             "COMMAND is missing; pass the command that starts the server: mcp-codegen record FILE COMMAND…"
@@ -137,8 +137,6 @@ def record(file: str | Path, command: tuple[str, ...]) -> None:
 @report_errors
 def replay(timeout: float, file: str | Path, command: tuple[str, ...]) -> None:
     """Act as the server of a recorded connection over stdio; or as its client, for the server COMMAND."""
-    from ..testkit.programs import replay_as_client, replay_as_server
-
     if command:
         replay_as_client(Path(file), command, timeout)
         click.echo(f"{file}: the server behaves as recorded")

@@ -7,19 +7,23 @@ protocol is an error; an equal definition is that of the core protocol.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
-from ..errors import SchemaError
+from ..catalog import SchemaCatalog
+from ..errors import SchemaError, is_object
 from ..importer.references import REF, Schema
 from ..model.ir import CapabilityRequirement, InterimResult, Lifecycle, Method, Object, Plain, Ref, Revision
 from ..model.lifecycle import CAPABILITIES, declared_path
 from ..model.methods import ROLES, derive_methods
 from ..model.names import snake
-from ..model.overlay import Docs, Overlay, OverlayRow
+from ..model.overlay import Docs, Overlay, OverlayRow, read_docs
 from ..model.types import NamedTypes, read_types
-from .manifest import Flattener, Manifest
+from ..paths import digest
+from .manifest import Flattener, Manifest, read_manifest
 
 # An extension that is a separate protocol, with its own messages and its own initialization.
 #
@@ -233,8 +237,9 @@ def _merged(manifest: Manifest, schema: Schema, core: Schema) -> Schema:
                 rule="manifest",
             )
         arms = merged.get(role, {"anyOf": []})
-        present = arms.get("anyOf", [arms])
-        merged[role] = {**arms, "anyOf": [*present, *({"$ref": REF + name} for name in names)]}
+        others = {key: value for key, value in arms.items() if key not in ("anyOf", "$ref")}
+        present = arms.get("anyOf") or [{"$ref": arms["$ref"]}] * ("$ref" in arms)  # One message is no union.
+        merged[role] = {**others, "anyOf": [*present, *({"$ref": REF + name} for name in names)]}
     return merged
 
 
@@ -313,3 +318,56 @@ def _interim_result(name: str, row: Method, manifest: Manifest, types: NamedType
         rule="interim",
         at=name,
     )
+
+
+def mounted_extensions(schemas: SchemaCatalog, revision: str) -> Iterator[tuple[MountedExtension, str]]:
+    """Yield the extensions of `schema/extensions/` that are mounted on this revision, each with the sha256 of its
+    schema."""
+    for path in sorted(schemas.root.glob("extensions/*/manifest.toml")):
+        manifest = read_manifest(path)
+        schemas.require_revision(manifest.base)
+        if manifest.base == revision:
+            data, schema = read_extension_schema(path.parent / "schema.json")
+            yield mount_on_base(schemas, manifest, schema), digest(data)
+
+
+def mount_on_base(schemas: SchemaCatalog, manifest: Manifest, schema: Schema) -> MountedExtension:
+    """Return an extension mounted on its revision, with the docs of both. Raises SchemaError if it contradicts the
+    core protocol."""
+    core, _ = schemas.normalized(schemas.require_revision(manifest.base))
+    extension_docs, core_docs = read_docs(schemas.root / "extensions" / manifest.name / "docs.toml"), schemas.docs
+    docs = Docs(core_docs.types | extension_docs.types, core_docs.properties | extension_docs.properties)
+    try:
+        mounted_schema: Schema = (
+            schema if manifest.closed == "closed" else json.loads(json.dumps(schema), object_hook=_without_closed)
+        )
+        return mount(manifest, mounted_schema, core, schemas.revision(manifest.base), schemas.overlay, docs)
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        # As for a revision: any error that the schema or the manifest causes becomes one clear line.
+        text = (
+            f"{manifest.name}: the schema or the manifest has a form that mcp-codegen cannot read: "
+            f"{error!r}; correct it and import it again"
+        )
+        raise SchemaError(text) from error
+
+
+def _without_closed(schema: Schema) -> Schema:
+    """Return an object of the schema without `additionalProperties: false`."""
+    return {key: value for key, value in schema.items() if key != "additionalProperties" or value is not False}
+
+
+def read_extension_schema(path: Path) -> tuple[bytes, Schema]:
+    """Return the normalized schema of an extension: its bytes and the parsed JSON."""
+    try:
+        data = path.read_bytes()
+        schema = json.loads(data)
+    except (OSError, ValueError, RecursionError) as error:
+        raise SchemaError(
+            f"{path}: cannot be read as the schema of an extension: {error}; import it with `mcp-codegen "
+            "extension import`"
+        ) from error
+    if not is_object(schema) or not is_object(schema.get("$defs")):
+        raise SchemaError(
+            f"{path}: has no definitions under $defs; import it again with `mcp-codegen extension import`"
+        )
+    return data, schema

@@ -15,20 +15,22 @@ _NOT_WORD: Final = re.compile(r"[^0-9A-Za-z]+")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 # Names a field cannot have, because attributes of pydantic and of the base classes live in the same class.
-_RESERVED_BY_MODELS: Final = frozenset({*dir(BaseModel), "to_anthropic", "to_dict", "to_openai"})
+_RESERVED_BY_MODELS: Final = frozenset({*dir(BaseModel), "to_anthropic", "to_gemini", "to_dict", "to_openai"})
 # Names a generated method cannot have, because the hand-written base classes have them; a test keeps this complete.
 # In a class that has an attribute of such a name, the annotations below it would mean the attribute.
 _ANNOTATIONS: Final = frozenset({"bool", "float", "int", "str"})
 RESERVED_BY_ENDPOINTS: Final = frozenset("""
-    as_task asgi cache_hints capabilities client client_class client_info client_rates close close_sse_stream
-    close_standalone_sse_stream connect connected connection_state context disable_components enable_components
-    has_connected http info initialize_extras instructions keys lifespan listen log memory meta name once options
-    params principal progress request_id require_scopes reset_visibility revision run run_async scopes self serve
-    server state status stdio user version
+    as_task asgi cache_hints capabilities channel client client_class client_info client_rates close close_sse_stream
+    close_standalone_sse_stream connect connected connection_state context deferral disable_components
+    enable_components failures has_connected http info initialize_extras instructions is_mounted keys lifespan listen
+    log memory meta multi_round_trip name notify_own once options options_with own_context params parts principal
+    progress raises_failures received request_id request_log_level request_own request_sign_of_life require_scopes
+    reset_visibility revision run run_async scopes self serve server state status stdio task_options task_request user
+    version
 """.split())
 # Names a type cannot have, because the generated module uses them with their usual meaning.
 _RESERVED_BY_MODULE: Final = frozenset(dir(builtins)) - {"ConnectionError"} | {
-    *("Annotated", "Any", "ClassVar", "Const", "Field", "Int", "Literal", "MISSING", "Number", "Opt", "TypeAliasType"),
+    *("Annotated", "Any", "ClassVar", "Const", "Field", "Int", "Literal", "Number", "Opt", "OptAny", "TypeAliasType"),
     *("Union", "WireModel", "const", "default_to", "TypeAlias", "Optional", "Dict", "List", "BaseModel", "ConfigDict"),
     *("Essential", "MatchedModel", "Matches", "ServerDetails", "ToolListMethods", "ToolMethods"),
 }

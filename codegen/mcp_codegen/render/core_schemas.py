@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ..model.ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, Type, Union, Values
 from ..paths import Templates
-from .source import GENERATOR, print_template
+from .source import GENERATOR, print_template, printed_row, printed_table
 
 _KINDS: Final = {
     "string": "str",
@@ -36,10 +36,10 @@ def render_core_schemas(revision: Revision, templates: Templates) -> str:
         reader.entries.setdefault(name, ("defaults", reader.defaults(name)))
     for name in {interim.type for row in revision.methods for interim in row.interim}:
         reader.entries.setdefault(name, ("attributes", reader.attributes(name)))
-    entries = [
-        (ascii(name), ascii(entry)) for name in revision.types if (entry := reader.entries.get(name)) is not None
-    ]
-    context = {"revision": revision, "generator": GENERATOR, "entries": entries}
+    rows = {
+        name: printed_row(name, entry, 1) for name in revision.types if (entry := reader.entries.get(name)) is not None
+    }
+    context = {"revision": revision, "generator": GENERATOR, "table": printed_table(rows, 0)}
     return print_template("core_schemas.py.jinja2", context, templates)
 
 

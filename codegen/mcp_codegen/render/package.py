@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, cast
 
 from ..conversion.steps import Step
 from ..model.ir import Object, Plain, Revision
 from ..paths import Templates
 from .calls import TABLES, http, method_views, roles
 from .declarations import declarations
-from .source import GENERATOR, print_template
+from .source import GENERATOR, filled, one_line, print_template, printed_block, printed_row, printed_table
 from .type_modules import arrange
 from .types import literal, schema_page, second_names
 from .verify import verify_types_module
 
-# Print the tables of a conversion in fewer lines than black: what fits into a line is not split, and the items of a
-# tuple fill their lines.
-
-_WIDTH: Final = 120
-_STEP: Final = 2
+_TABLE: Final = 2  # The indent of a table of a conversion.
 
 
 def conversion_tables(steps: list[Step]) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -33,9 +29,17 @@ def _tables(step: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if name.startswith("renamed_") and not value:
             continue  # Few steps have any.
         if name == "rules" and value:
-            yield name, _block("{", [f"{entry}," for entry in _rules(value)], "}", 8)
+            yield name, printed_block("{", [f"{entry}," for entry in _rules(value)], "}", _TABLE)
+        elif name == "methods":
+            yield name, printed_table({key: _rows(rows, _TABLE + 1) for key, rows in value.items()}, _TABLE)
+        elif isinstance(value, Mapping) and value:
+            yield name, _rows(cast("Mapping[str, Any]", value), _TABLE)
         else:
-            yield name, _printed(value, 8, len(name) + 5)
+            yield name, one_line(value)
+
+
+def _rows(table: Mapping[str, Any], indent: int) -> str:
+    return printed_table({key: printed_row(key, value, indent + 1) for key, value in table.items()}, indent)
 
 
 def _rules(rules: Mapping[str, str]) -> Iterator[str]:
@@ -45,63 +49,9 @@ def _rules(rules: Mapping[str, str]) -> Iterator[str]:
         names.setdefault(reason, []).append(name)
     for reason, those in names.items():
         if len(those) == 1:
-            yield f"{_line(those[0])}: {_line(reason)}"
+            yield f"{one_line(those[0])}: {one_line(reason)}"
         else:
-            yield f"**dict.fromkeys({_filled('(', those, ')', 10)}, {_line(reason)})"
-
-
-def _printed(value: Any, indent: int, used: int) -> str:
-    """Return the text of a value. Its first line begins in the column `indent + used`."""
-    text = _line(value)
-    if indent + used + len(text) < _WIDTH:
-        return text
-    if _is_sequence(value):
-        return _filled(text[0], value, text[-1], indent)
-    if not _is_table(value):
-        return text
-    entries = [(_line(key), item) for key, item in value.items()]
-    if len(entries) == 1:
-        ((key, item),) = entries
-        return f"{{{key}: {_printed(item, indent, used + len(key) + 3)}}}"
-    return _block(
-        "{", [f"{key}: {_printed(item, indent + _STEP, len(key) + 3)}," for key, item in entries], "}", indent
-    )
-
-
-def _filled(opening: str, items: Iterable[Any], closing: str, indent: int) -> str:
-    """Return a sequence with as many items in a line as fit."""
-    lines = [""]
-    for item in items:
-        text = _printed(item, indent + _STEP, 1)
-        if lines[-1] and indent + 6 + len(lines[-1]) + len(text.partition("\n")[0]) > _WIDTH:
-            lines.append("")
-        lines[-1] += f"{' ' if lines[-1] else ''}{text},"
-    return _block(opening, lines, ",)" if len(lines) == 1 and closing == ")" else closing, indent)
-
-
-def _block(opening: str, lines: Iterable[str], closing: str, indent: int) -> str:
-    """Return a collection in several lines. Its last line has the closing bracket, as in Lisp."""
-    return opening + "".join(f"\n{' ' * (indent + _STEP)}{line}" for line in lines).rstrip(",") + closing
-
-
-def _line(value: Any) -> str:
-    """Return a literal in one line, with the quotation marks that black prefers."""
-    if isinstance(value, str):
-        return literal(value)
-    if _is_table(value):
-        return "{" + ", ".join(f"{_line(key)}: {_line(item)}" for key, item in value.items()) + "}"
-    if not _is_sequence(value):
-        return ascii(value)
-    inside = ", ".join(map(_line, value))
-    return f"[{inside}]" if isinstance(value, list) else f"({inside},)" if len(value) == 1 else f"({inside})"
-
-
-def _is_table(value: Any) -> TypeGuard[Mapping[Any, Any]]:
-    return isinstance(value, Mapping)
-
-
-def _is_sequence(value: Any) -> TypeGuard[tuple[Any, ...] | list[Any]]:
-    return isinstance(value, (tuple, list))
+            yield f"**dict.fromkeys({filled(tuple(those), _TABLE + 1)}, {one_line(reason)})"
 
 
 _TEMPLATES: Final = {
@@ -113,33 +63,11 @@ _TEMPLATES: Final = {
 }
 # What the table of a revision says of its place: that it is there.
 _HERE: Final = "__name__"
-# What the modules of the app give to the index, and the calls that an app answers.
-_APP: Final = {"App": "app", "Context": "app", "MultiClient": "multi"}
+# The calls that an app answers.
 _APP_METHODS: Final = frozenset(
     {"call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"}
     | {"list_prompts", "complete"}
 )
-
-
-# The areas of the package beside its front door: the runtime's module, and what it is for.
-_AREAS: Final = {
-    "auth": ("mcp_runtime.auth", "OAuth 2.1: authorization for clients, resource servers and authorization servers."),
-    "dependencies": (
-        "mcp_runtime.app.dependencies",
-        "Dependencies: parameters whose values are computed on the server.",
-    ),
-    "http": (
-        "mcp_runtime.transports",
-        "HTTP: the ASGI application of a server, its limits, and the options of clients.",
-    ),
-    "middleware": ("mcp_runtime.app.middleware", "Middleware: what runs around the handlers of an app's messages."),
-    "providers": ("mcp_runtime.app.providers", "Providers: sources of tools, resources and prompts of an app."),
-    "sampling": ("mcp_runtime.client.sampling", "Sampling: handlers for clients that call the models of a provider."),
-    "skills": ("mcp_runtime.extensions.skills", "The skills extension: publish and verify skills."),
-    "tasks": ("mcp_runtime.extensions.tasks", "The tasks extension: requests whose result clients poll for."),
-    "transforms": ("mcp_runtime.app.transforms", "Transforms: what changes what the clients of an app see."),
-    "testing": ("mcp_runtime.testing", "A scripted peer for tests of clients and servers."),
-}
 
 
 class RevisionPackage:
@@ -208,45 +136,6 @@ def _context(revision: Revision, module: str, own: frozenset[str] | None, added:
     }
 
 
-def render_index(
-    revisions: list[Revision], neighbours: list[tuple[Revision, Revision]], templates: Templates, app: Revision | None
-) -> str:
-    """Return the `__init__.py` of the package that holds the revisions, with the names of the app in one of them, or
-    without them. `connect` returns a client of that revision, or of the newest."""
-    default = app or revisions[-1]
-    context: dict[str, Any] = {
-        "revisions": [
-            (literal(revision.id), revision.module, literal(revision.lifecycle.style)) for revision in revisions
-        ],
-        "default": default,
-        "default_id": literal(default.id),
-        "conversions": [
-            (literal(older.id), literal(newer.id), converter_module(older, newer)) for older, newer in neighbours
-        ],
-        "generator": GENERATOR,
-        "app": _APP if app is not None else {},
-    }
-    return print_template("index.py.jinja2", context, templates)
-
-
-def render_areas(templates: Templates) -> dict[str, str]:
-    """Return the modules that export an area of the runtime, by name."""
-    texts = {
-        f"{name}.py": {"module": module, "doc": doc, "generator": GENERATOR} for name, (module, doc) in _AREAS.items()
-    }
-    return {name: print_template("area.py.jinja2", context, templates) for name, context in texts.items()}
-
-
-def render_compat(newest: Revision, handshake: Revision, templates: Templates) -> dict[str, str]:
-    """Return the modules with the names of the official SDK, by name.
-
-    `handshake` is the newest revision with a handshake, which has requests that the newest revision has not.
-    """
-    context = {"newest": newest.module, "handshake": handshake.module, "generator": GENERATOR}
-    texts = {"compat/__init__.py": "compat.py.jinja2", "compat/types.py": "compat_types.py.jinja2"}
-    return {name: print_template(template, context, templates) for name, template in texts.items()}
-
-
 def converter_module(older: Revision, newer: Revision) -> str:
     """Return the name of the module that converts between two neighbouring revisions."""
     return f"{older.module}_{newer.module}"
@@ -297,6 +186,19 @@ def render_multi(revision: Revision, templates: Templates) -> str:
     """Return the module of the client of several servers, which is made for the revision of the app."""
     context = {"revision": revision, "calls": method_views(revision)["FromClient"], "generator": GENERATOR}
     return print_template("multi.py.jinja2", context, templates)
+
+
+def render_client(revision: Revision, templates: Templates) -> str:
+    """Return the module of the client of any server, which is made for the revision of the app."""
+    views = method_views(revision)
+    context = {
+        "revision": revision,
+        "calls": views["FromClient"],
+        "server_sends": views["FromServer"],
+        "change_name": f"{revision.server}Change",
+        "generator": GENERATOR,
+    }
+    return print_template("host_client.py.jinja2", context, templates)
 
 
 def declared_types(revision: Revision, templates: Templates, own: frozenset[str] | None = None) -> str:

@@ -1,4 +1,7 @@
-"""Print templates, and format the modules that they make: imports that are needed, and the layout of black."""
+"""Print templates, and format the modules that they make: imports that are needed, and the layout of black.
+
+Tables of data have a denser layout than that of black.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from functools import cache
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import black
 import jinja2
@@ -19,6 +22,7 @@ from ..cache import cached_texts
 from ..errors import CodegenError
 from ..helper_process import HelperProcess
 from ..paths import Templates, generator_version
+from .types import literal
 
 # The imports of a generated module: none that it does not use, in the order of isort.
 
@@ -187,3 +191,72 @@ def _environment(templates: Templates) -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # What is printed is Python, made safe by `literal` and `docstring`.
     )
+
+
+# Tables of data, in fewer lines than black: a row begins a line, and what is in a row fills its lines.
+
+_TABLE_WIDTH: Final = 120
+
+
+def printed_table(rows: Mapping[str, str], indent: int) -> str:
+    """Return a dict in a line of that indent, with a line for each row: Python texts by their keys."""
+    return printed_block("{", [f"{one_line(key)}: {row}," for key, row in rows.items()], "}", indent)
+
+
+def printed_row(key: str, value: Any, indent: int) -> str:
+    """Return the text of a value, in a line of that indent that begins with its key."""
+    return _printed(value, indent, len(one_line(key)) + 2)
+
+
+def printed_block(opening: str, lines: Iterable[str], closing: str, indent: int) -> str:
+    """Return a collection in several lines. Its last line has the closing bracket, as in Lisp."""
+    return opening + "".join(f"\n{' ' * (indent + 1)}{line}" for line in lines).rstrip(",") + closing
+
+
+def one_line(value: Any) -> str:
+    """Return a literal in one line, with the quotation marks that black prefers."""
+    if isinstance(value, str):
+        return literal(value)
+    if _is_table(value):
+        return "{" + ", ".join(f"{one_line(key)}: {one_line(item)}" for key, item in value.items()) + "}"
+    if not _is_sequence(value):
+        return ascii(value)
+    inside = ", ".join(map(one_line, value))
+    return f"[{inside}]" if isinstance(value, list) else f"({inside},)" if len(value) == 1 else f"({inside})"
+
+
+def filled(value: Any, indent: int) -> str:
+    """Return a sequence or a table with as many items in a line as fit."""
+    lines = [""]
+    for start, item in _items(value):
+        text = f"{start}{one_line(item)},"
+        *above, last = lines[-1].split("\n")
+        column = len(last) if above else indent + 1 + len(last)  # Lines below the first have their indent.
+        if last and column + 1 + len(text) > _TABLE_WIDTH:
+            lines.append("")
+        if lines[-1]:
+            lines[-1] += f" {text}"
+        else:
+            lines[-1] = f"{start}{_printed(item, indent + 1, len(start))},"
+    whole = one_line(value)
+    return printed_block(whole[0], lines, ",)" if whole.endswith(",)") else whole[-1], indent)
+
+
+def _printed(value: Any, indent: int, used: int) -> str:
+    text = one_line(value)
+    is_whole = indent + used + len(text) < _TABLE_WIDTH or not (_is_sequence(value) or _is_table(value))
+    return text if is_whole else filled(value, indent)
+
+
+def _items(value: Any) -> list[tuple[str, Any]]:
+    if _is_table(value):
+        return [(f"{one_line(key)}: ", item) for key, item in value.items()]
+    return [("", item) for item in value]
+
+
+def _is_table(value: Any) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(value, Mapping)
+
+
+def _is_sequence(value: Any) -> TypeGuard[tuple[Any, ...] | list[Any]]:
+    return isinstance(value, (tuple, list))

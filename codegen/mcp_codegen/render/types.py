@@ -251,7 +251,7 @@ def _plain(written: Plain, tokens: Masker) -> Schema:
     pattern = None if written.pattern is None else tokens.mask(written.pattern)
     lengths = _present(minLength=written.min_length, maxLength=written.max_length, pattern=pattern)
     if written.format in _FORMATS and not lengths:
-        return {"type": "string", "customTypePath": f"mcp_runtime.protocol.wire.wire_models.{_FORMATS[written.format]}"}
+        return {"type": "string", "customTypePath": f"mcp_runtime.protocol.wire_models.{_FORMATS[written.format]}"}
     return _PLAIN[written.kind] | _present(minimum=written.minimum, maximum=written.maximum) | lengths
 
 
@@ -274,8 +274,8 @@ def _discriminator(arms: tuple[Type, ...], tag: str | None, tokens: Masker) -> S
 _FORMATS: Final = {"byte": "EncodedBytes", "uri": "Uri", "uri-template": "UriTemplate"}
 _PLAIN: Final[dict[str, Schema]] = {
     "string": {"type": "string"},
-    "integer": {"type": "integer", "customTypePath": "mcp_runtime.protocol.wire.wire_models.Int"},
-    "number": {"type": "number", "customTypePath": "mcp_runtime.protocol.wire.wire_models.Number"},
+    "integer": {"type": "integer", "customTypePath": "mcp_runtime.protocol.wire_models.Int"},
+    "number": {"type": "number", "customTypePath": "mcp_runtime.protocol.wire_models.Number"},
     "boolean": {"type": "boolean"},
     "null": {"type": "null"},
     "any": {},

@@ -42,7 +42,7 @@ class Contract:
 
 
 def read_contract(document: object, where: str) -> Contract:
-    """Return the contract in parsed JSON: the output of mcp_runtime.introspect, a list result, or a list of tools.
+    """Return the contract in parsed JSON: the output of `tooling.introspect`, a list result, or a list of tools.
 
     Raises SchemaError for an item without a name, two items with one name, text that is not Unicode, or deep nesting.
     """

@@ -1,7 +1,7 @@
 """The contract of a server: from a command, a file, a URL, a saved list, or an entry of a configuration file.
 
-A child process that runs `mcp_runtime.introspect` queries a live server, because the generator does not import the
-runtime.
+A child process that runs `mcp_products.tooling.introspect` queries a live server, because the generator does not import
+the runtime.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ..errors import CodegenError, SchemaError, is_list, is_object
 from ..output import read_file, without_secrets
@@ -24,7 +26,8 @@ from .contract import KINDS, Contract, read_contract
 #
 # The process that runs it imports the runtime; the generator does not.
 
-_LAUNCH: Final = (sys.executable, "-P", "-m", "mcp_runtime.launch")  # -P: the current folder hides no module.
+_METHODS_TIMEOUT: Final = 60  # Seconds to import a server.
+_LAUNCH: Final = (sys.executable, "-P", "-m", "mcp_products.tooling.launch")  # -P: the current folder hides no module.
 
 
 def is_python_file(text: str) -> bool:
@@ -108,12 +111,33 @@ class ServerTarget:
         return without_secrets(self.label or str(self.saved or self.url or shlex.join(self.command)))
 
 
+def is_module(text: str) -> bool:
+    """Return True for `package.module` and `package.module:name` of this Python or of this folder, unless there is a
+    program of that name."""
+    place, _ = split_server(text)
+    if not all(part.isidentifier() for part in place.split(".")) or Path(place).exists() or shutil.which(place):
+        return False
+    first, *others = place.split(".")
+    return PathFinder.find_spec(first, [str(Path.cwd()), *sys.path]) is not None or bool(others)
+
+
+def entry_of(text: str) -> tuple[Path, str] | None:
+    """Return the file and the name of `mcp.json:name`, an entry of a host's configuration; None for something else."""
+    place, colon, name = text.rpartition(":")
+    return (Path(place), name) if colon and name and place.endswith(".json") and "://" not in text else None
+
+
 def parse_target(text: str) -> ServerTarget:
-    """Return the target of one word of the command line: a URL, a saved .json file, a Python file with an App or
-    Server (`server.py`, `server.py:app`), or else a command."""
+    """Return the target of one word of the command line: a URL, a saved .json file, an entry of a configuration
+    (`mcp.json:name`), a Python file with an App or Server (`server.py`, `server.py:app`), a module (`package.module`),
+    or else a command."""
     if is_python_file(text):
         require_python_file(text)
         return ServerTarget(command=launch_command(text), env=environment(), label=text)
+    if (entry := entry_of(text)) is not None:
+        return target_from_config(*entry)
+    if is_module(text):
+        return ServerTarget(command=launch_command(text, module=True), env=environment(), label=text)
     if text.startswith(("http://", "https://")):
         return ServerTarget(url=text)
     if text.endswith(".json") and Path(text).is_file():
@@ -177,7 +201,8 @@ def probe_json(
     """
     if not target.command and not target.url:
         raise CodegenError("no server was named; pass --from, or --config and --server")
-    command = [sys.executable, "-P", "-m", "mcp_runtime.introspect", "--bindings", _BINDINGS, "--timeout", str(timeout)]
+    command = [sys.executable, "-P", "-m", "mcp_products.tooling.introspect"]
+    command += ["--bindings", _BINDINGS, "--timeout", str(timeout)]
     command += [word for name in lists for word in ("--list", name)]
     command += ["--call", call] if call else []
     command += ["--texts"] if as_texts else []
@@ -218,3 +243,16 @@ def _json(path: Path) -> object:
         return json.loads(read_file(path, _MAX_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise SchemaError(f"{path}: cannot be read as JSON: {error}") from error
+
+
+def own_methods(server: Path) -> dict[str, Any]:
+    """Return the methods that the app of a file has beside those of the protocol. Raises CodegenError."""
+    command = [sys.executable, "-P", "-m", "mcp_products.tooling.own_methods", str(server)]
+    try:
+        process = subprocess.run(command, capture_output=True, timeout=_METHODS_TIMEOUT)
+        described: dict[str, Any] = json.loads(process.stdout) if not process.returncode else {}
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise CodegenError(f"{server}: its methods cannot be listed: {error}") from error
+    if not described:
+        raise CodegenError(f"{server}: {process.stderr.decode(errors='replace').strip() or 'it has no methods'}")
+    return described

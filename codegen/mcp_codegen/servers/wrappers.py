@@ -17,7 +17,20 @@ from typing import Any, Final
 from uritemplate import URITemplate
 
 from ..errors import CodegenError, JsonObject, is_list, is_object
-from ..model.ir import Array, Field, HTTPProfile, Lifecycle, Map, Plain, Ref, Revision, Type, Union, Values
+from ..model.ir import (
+    PYTHON_TYPES,
+    Array,
+    Field,
+    HTTPProfile,
+    Lifecycle,
+    Map,
+    Plain,
+    Ref,
+    Revision,
+    Type,
+    Union,
+    Values,
+)
 from ..model.names import callable_name, field_names, parameter_name, snake
 from ..paths import Templates
 from ..render.package import declared_types
@@ -266,7 +279,7 @@ def annotation(written: Type) -> str:
         case Ref(name):
             return name
         case Plain(kind):
-            return _PLAIN[kind]
+            return PYTHON_TYPES[kind]
         case Values(values):
             return f"Literal[{', '.join(literal(item) if isinstance(item, str) else repr(item) for item in values)}]"
         case Array(items):
@@ -275,16 +288,6 @@ def annotation(written: Type) -> str:
             return f"dict[str, {annotation(values)}]"
         case Union(arms):
             return " | ".join(dict.fromkeys(map(annotation, arms)))
-
-
-_PLAIN: Final = {
-    "string": "str",
-    "integer": "int",
-    "number": "float",
-    "boolean": "bool",
-    "null": "None",
-    "any": "Any",
-}
 
 
 def _nullable(written: Type) -> bool:

@@ -1,10 +1,8 @@
-"""Valid messages of a revision, from random instances of its schema; test vectors; and the validation of messages from
-elsewhere."""
+"""Valid messages of a revision, from random instances of its schema; and the validation of messages from elsewhere."""
 
 from __future__ import annotations
 
 import copy
-import json
 import random
 import re
 from collections.abc import Iterator, Mapping
@@ -21,6 +19,7 @@ from ..model.names import matching_text
 # Random valid instances of a JSON Schema, and mutations of them that may be invalid.
 
 _WORDS: Final = ("", "a", "text", "é😀", "https://example.com/x", "aGk=", "20250101T000000Z", "object", "form")
+_FORMATS: Final = {"uri": "file:///a/b.txt", "uri-template": "file:///{path}", "byte": "aGk="}
 _NO_FIXED_VALUES: Final[Mapping[str, Json]] = {}
 
 
@@ -68,7 +67,7 @@ class InstanceGenerator:
                 )
                 return [self._make(schema.get("items", {}), depth + 1) for _ in range(size)]
             case "string":
-                return _fitted(choose(_WORDS), schema)
+                return _FORMATS.get(str(schema.get("format"))) or _fitted(choose(_WORDS), schema)
             case "integer":
                 return self._random.randint(schema.get("minimum", -3), schema.get("maximum", 10**6))
             case "number":
@@ -284,43 +283,3 @@ class MessageFactory:
                 "can be generated"
             )
         return name
-
-
-# Test vectors: instances of all messages of a revision, each with the verdict of the schema.
-
-_TRIES: Final = 50  # Mutations to try for each invalid instance.
-
-
-def vectors(revision: Revision, normalized: Schema, seed: int, count: int) -> dict[str, Any]:
-    """Return `count` valid and `count` invalid instances of every message and every result."""
-    validator = MessageFactory(revision, normalized, seed)
-    generator = InstanceGenerator(normalized["$defs"], seed)
-    result: list[dict[str, Any]] = []
-    for part in _parts(revision):
-        name = part["type"]
-        valid = _different((generator.valid(name) for _ in range(count * _TRIES)), count)
-        mutants = (generator.mutated(valid[index % len(valid)]) for index in range(count * _TRIES))
-        invalid = _different(
-            (mutant for mutant in mutants if validator.first_violation(name, mutant) is not None), count
-        )
-        result += [part | {"valid": True, "instance": instance} for instance in valid]
-        result += [part | {"valid": False, "instance": instance} for instance in invalid]
-    return {"revision": revision.id, "sha256": revision.sha256, "seed": seed, "vectors": result}
-
-
-def _parts(revision: Revision) -> Iterator[dict[str, str]]:
-    for row in revision.methods:
-        origin = {"method": row.method, "from": row.direction.partition("_")[0]}
-        yield {**origin, "part": "notification" if row.kind == "notification" else "request", "type": row.type}
-        if row.result is not None:
-            yield {**origin, "part": "result", "type": row.result}
-
-
-def _different(instances: Iterator[Json], limit: int) -> list[Json]:
-    """Return the first `limit` instances that differ from each other."""
-    distinct: dict[str, Json] = {}
-    for instance in instances:
-        distinct.setdefault(json.dumps(instance, sort_keys=True), instance)
-        if len(distinct) == limit:
-            break
-    return list(distinct.values())

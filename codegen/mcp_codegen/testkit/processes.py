@@ -66,7 +66,7 @@ def terminate_group(process: Process) -> None:
 def kill_group(process: Process) -> None:
     """End all processes of a group at once. On Windows, those that have outlived their parent are not found."""
     if sys.platform == "win32":
-        taskkill = os.path.join(os.environ.get("SYSTEMROOT", "C:\\Windows"), "System32", "taskkill.exe")
+        taskkill = os.path.join(os.environ.get("SYSTEMROOT") or "C:\\Windows", "System32", "taskkill.exe")
         with suppress(OSError, subprocess.SubprocessError):
             command = [taskkill, "/T", "/F", "/PID", str(process.pid)]
             subprocess.run(command, capture_output=True, timeout=_TASKKILL_SECONDS)

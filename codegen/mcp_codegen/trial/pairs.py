@@ -72,7 +72,7 @@ class Pairs:
         self.package = importlib.import_module(plan["package"])
         self.parse = importlib.import_module("mcp_runtime.protocol.models").validator
         self.chain = importlib.import_module("mcp_runtime.versions.conversion").chain_of
-        self.options = importlib.import_module("mcp_runtime.session.options").RequestOptions
+        self.options = importlib.import_module("mcp_runtime.session.requests").RequestOptions
 
     async def run(self) -> None:
         servers = [self._class_server(revision) for revision in self.revisions]
@@ -255,7 +255,7 @@ Connecting = Callable[[Any], Any]
 def all_services(served: Any) -> Any:
     """Return the services of a server in all revisions."""
     server = getattr(served, "server", served)
-    candidates = importlib.import_module("mcp_runtime.versions.candidates").server_candidates(server)
+    candidates = importlib.import_module("mcp_runtime.versions.adapters").server_candidates(server)
     return importlib.import_module("mcp_runtime.server.service").service_candidates(candidates)
 
 
@@ -292,15 +292,14 @@ async def over_stdio(served: Any) -> AsyncGenerator[Callable[[Pairs, str], Conne
 @asynccontextmanager
 async def over_http(served: Any) -> AsyncGenerator[Callable[[Pairs, str], Connect]]:
     """Connect over HTTP on a socket of this machine."""
-    import uvicorn
-    from uvicorn.server import ServerState
+    import uvicorn.server
 
     client = importlib.import_module("mcp_runtime.transports.http_client.transport")
     settings = importlib.import_module("mcp_runtime.transports.http_client.connection")
     app = served.asgi(legacy_sse=True)
     config = uvicorn.Config(app, log_config=None, lifespan="off")
     config.load()
-    state = ServerState()
+    state = uvicorn.server.ServerState()
 
     def protocol() -> Any:
         return config.http_protocol_class(config=config, server_state=state, app_state={})  # type: ignore[call-arg]

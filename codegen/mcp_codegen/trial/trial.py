@@ -20,7 +20,7 @@ from ..errors import CodegenError, Finding
 from ..generate import module_texts
 from ..model.known_names import check_known_names
 from ..output import temporary_folder
-from ..paths import data_path, runtime_home
+from ..paths import data_path, source_of
 from .plan import PlanMaker
 
 # The programs of a trial: processes that find the generated package and the runtime.
@@ -36,8 +36,9 @@ def run_program(name: str, plan: Path, folder: Path) -> subprocess.CompletedProc
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str] | None:
     """Run a command that finds the package in the folder, and the runtime; None if it does not end."""
     here = Path(__file__).parent
-    path = os.pathsep.join([str(folder), str(here), str(runtime_home().parent), *filter(None, sys.path)])
-    environment = {**os.environ, "PYTHONPATH": path, "MYPYPATH": str(runtime_home().parent), "PYTHONUTF8": "1"}
+    sources = [str(source_of(package).parent) for package in ("mcp_runtime", "mcp_products")]
+    path = os.pathsep.join([str(folder), str(here), *sources, *filter(None, sys.path)])
+    environment = {**os.environ, "PYTHONPATH": path, "MYPYPATH": os.pathsep.join(sources), "PYTHONUTF8": "1"}
     try:
         return subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS

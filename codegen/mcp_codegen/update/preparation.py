@@ -200,8 +200,8 @@ class _Preparation:
             item.definitions = result.definitions
             place = self._root / revision
             place.mkdir(exist_ok=True)
-            (place / "schema.json").write_text(result.schema, encoding="utf-8")
-            (place / "pins.toml").write_text(result.pins.text(), encoding="utf-8")
+            (place / "schema.json").write_text(result.schema, encoding="utf-8", newline="\n")
+            (place / "pins.toml").write_text(result.pins.text(), encoding="utf-8", newline="\n")
             shutil.rmtree(self._root / UNCLEAR / revision, ignore_errors=True)
             catalog = SchemaCatalog(self._root)
             item.findings = clarity_report(catalog, revision).findings
@@ -266,7 +266,7 @@ class _Preparation:
         before, docs = SchemaCatalog(self._root), self._root / "docs.toml"
         names = [name for id in before.pins for name in undocumented(before.types(id), before.docs)]
         text = with_stubs(docs.read_text(encoding="utf-8") if docs.exists() else "", dict.fromkeys(names))
-        docs.write_text(text, encoding="utf-8")
+        docs.write_text(text, encoding="utf-8", newline="\n")
         catalog = SchemaCatalog(self._root)
         modules = {name: catalog.revision(name).module for name in catalog.pins}
         is_new = not any((self._settings.output / module / "__init__.py").is_file() for module in modules.values())

@@ -131,7 +131,7 @@ def _remaining(item: RevisionUpdate) -> Iterator[str]:
         yield "* Write the sentences of schema/docs.toml, and generate again."
     if any(change.severity is Severity.BREAKING for change in item.diffs[0].changes if item.diffs):
         yield "* Name what breaks in the changelog, and in the migration guide."
-    yield f"* Add {_code(item.revision)} to the contract `revisions` of pyproject.toml, and to docs/policies.md."
+    yield f"* Add {_code(item.revision)} to the contract `revisions` of pyproject.toml, and to VERSIONING.md."
     yield "* Run the tests."
 
 

@@ -6,56 +6,150 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
-from mcp_runtime._lazy import missing as _missing
-from mcp_runtime.bindings.client import BaseClient
 from mcp_runtime.bindings.server import BaseServer, ServerContext
+from mcp_runtime.products import missing as _missing
 
 try:
-    from mcp_runtime.compat.app import OfficialAppMixin
+    from mcp_products.compat.app import OfficialAppMixin
 except ModuleNotFoundError as error:
     raise _missing(error) from None
-from mcp_runtime.compat.client_session import SessionBase, connected_session
-from mcp_runtime.compat.fastmcp.target_clients import TargetClients
-from mcp_runtime.compat.lowlevel import LowLevelServer, RequestDataT, StateT
-from mcp_runtime.compat.names import names_of as _names_of
-from mcp_runtime.compat.request import OfficialContextMixin
+from mcp_products.compat.context import OfficialContextMixin
+from mcp_products.compat.forms.form import FORM
+from mcp_products.compat.lowlevel import LowLevelServer, RequestDataT, StateT
+from mcp_products.compat.names import names_of as _names_of
+from mcp_products.compat.sessions.client import Client as Client
+from mcp_products.compat.sessions.client import (
+    create_connected_server_and_client_session as create_connected_server_and_client_session,
+)
+from mcp_products.compat.sessions.client_session import ClientSession as ClientSession
 from pydantic import BaseModel
 
-from .. import LIFECYCLES, REVISIONS
 from ..app import App as App
 from ..app import Context as Context
 from ..v2025_11_25.server import Server as _Handshake
 from ..v2026_07_28 import types as _types
-from ..v2026_07_28.client import Client as _Client
 from ..v2026_07_28.server import Server as _Newest
 from . import types as types
 
 if TYPE_CHECKING:
     # Three names are also those of other classes. mypy takes the first definition of a name, pyright the last one.
-    from mcp_runtime.compat.aliases.official_names import *
+    from mcp_products.compat.official_names import *
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mcp_runtime import *
-    from mcp_runtime.app.proxy.targets import ProxyTarget
-    from mcp_runtime.app.serving.typed_keywords import NamedKeywords
-    from mcp_runtime.bindings.settings import ConnectSettings
-    from mcp_runtime.compat import *
-    from mcp_runtime.compat.signatures.official_keywords import OfficialServerKeywords, SessionKeywords
+    from mcp_products.app.app import Lifespan as Lifespan
+    from mcp_products.app.app import lifespan as lifespan
+    from mcp_products.app.components.completion import rank_completions as rank_completions
+    from mcp_products.app.content import AssistantMessage as AssistantMessage
+    from mcp_products.app.content import Audio as Audio
+    from mcp_products.app.content import File as File
+    from mcp_products.app.content import Image as Image
+    from mcp_products.app.content import Message as Message
+    from mcp_products.app.content import UserMessage as UserMessage
+    from mcp_products.app.context.elicitation import AcceptedElicitation as AcceptedElicitation
+    from mcp_products.app.context.elicitation import AcceptedUrlElicitation as AcceptedUrlElicitation
+    from mcp_products.app.context.elicitation import CancelledElicitation as CancelledElicitation
+    from mcp_products.app.context.elicitation import DeclinedElicitation as DeclinedElicitation
+    from mcp_products.app.context.elicitation import ElicitationResult as ElicitationResult
+    from mcp_products.app.context.own_requests import ResourceContent as ResourceContent
+    from mcp_products.app.context.request_context import RequestContext as RequestContext
+    from mcp_products.app.context.request_views import ServerSession as ServerSession
+    from mcp_products.app.context.sampling import SampleResult as SampleResult
+    from mcp_products.app.context.state import InMemoryStateStore as InMemoryStateStore
+    from mcp_products.app.context.state import StateStore as StateStore
+    from mcp_products.app.context.sync_context import SyncContext as SyncContext
+    from mcp_products.app.decorators import tool as tool
+    from mcp_products.app.dependencies.markers import Depends as Depends
+    from mcp_products.app.dependencies.markers import Elicit as Elicit
+    from mcp_products.app.dependencies.markers import ListRoots as ListRoots
+    from mcp_products.app.dependencies.markers import Resolve as Resolve
+    from mcp_products.app.dependencies.markers import Sample as Sample
+    from mcp_products.app.middleware.hooks import Middleware as Middleware
+    from mcp_products.app.middleware.hooks import MiddlewareContext as MiddlewareContext
+    from mcp_products.app.resources import BinaryResource as BinaryResource
+    from mcp_products.app.resources import DirectoryResource as DirectoryResource
+    from mcp_products.app.resources import FileResource as FileResource
+    from mcp_products.app.resources import HttpResource as HttpResource
+    from mcp_products.app.resources import TextResource as TextResource
+    from mcp_products.app.settings import NamedKeywords
+    from mcp_products.app.tools import ArgTransform as ArgTransform
+    from mcp_products.app.tools import Tool as Tool
+    from mcp_products.app.tools import forward as forward
+    from mcp_products.app.tools import forward_raw as forward_raw
+    from mcp_products.compat import *
+    from mcp_products.compat.keywords import OfficialServerKeywords
+    from mcp_products.extensions.tasks.store import TaskOptions as TaskOptions
+    from mcp_products.host.cache import ClientResponseCache as ClientResponseCache
+    from mcp_products.host.cache import ResponseCache as ResponseCache
+    from mcp_products.host.outputs import ToolData as ToolData
+    from mcp_products.host.outputs import ToolOutput as ToolOutput
+    from mcp_products.host.roots import RootsCache as RootsCache
+    from mcp_products.host.roots import is_within as is_within
+    from mcp_products.host.roots import path_to_root as path_to_root
+    from mcp_products.host.roots import readable_roots as readable_roots
+    from mcp_products.host.sampling import choose_model as choose_model
+    from mcp_products.host.tools import ApprovedTools as ApprovedTools
+    from mcp_products.host.tools import CompletionSession as CompletionSession
+    from mcp_products.host.tools import FileRoots as FileRoots
+    from mcp_products.openapi.apps import MCPType as MCPType
+    from mcp_products.openapi.apps import RouteMap as RouteMap
+    from mcp_products.relay.gateway.gateway import Gateway as Gateway
+    from mcp_products.relay.upstream.target import ProxyTarget
+    from mcp_products.telemetry.client_logs import ClientLogHandler as ClientLogHandler
+    from mcp_products.telemetry.json_logs import JSONLogFormatter as JSONLogFormatter
+    from mcp_runtime.aio.rates import RateLimit as RateLimit
+    from mcp_runtime.bindings.client import negotiate as negotiate
+    from mcp_runtime.bindings.server import asgi_app as asgi_app
+    from mcp_runtime.bindings.server import run as run
+    from mcp_runtime.bindings.server import serve as serve
+    from mcp_runtime.errors import AuthorizationError as AuthorizationError
+    from mcp_runtime.errors import AuthorizationServerUnavailableError as AuthorizationServerUnavailableError
+    from mcp_runtime.errors import ClientCapabilityError as ClientCapabilityError
+    from mcp_runtime.errors import ConnectionClosedError as ConnectionClosedError
+    from mcp_runtime.errors import ConversionError as ConversionError
+    from mcp_runtime.errors import HTTPStatusError as HTTPStatusError
+    from mcp_runtime.errors import InvalidMessageError as InvalidMessageError
+    from mcp_runtime.errors import InvalidResponseError as InvalidResponseError
+    from mcp_runtime.errors import InvalidSchemaError as InvalidSchemaError
+    from mcp_runtime.errors import JSONRPCError as JSONRPCError
+    from mcp_runtime.errors import LocalError as LocalError
+    from mcp_runtime.errors import MCPError as MCPError
+    from mcp_runtime.errors import ProtocolViolationError as ProtocolViolationError
+    from mcp_runtime.errors import RemoteError as RemoteError
+    from mcp_runtime.errors import RemoteJSONRPCError as RemoteJSONRPCError
+    from mcp_runtime.errors import RequestTimeoutError as RequestTimeoutError
+    from mcp_runtime.errors import SkillVerificationError as SkillVerificationError
+    from mcp_runtime.errors import ToolError as ToolError
+    from mcp_runtime.errors import ToolResultError as ToolResultError
+    from mcp_runtime.errors import UnwritableValueError as UnwritableValueError
+    from mcp_runtime.errors import printable as printable
+    from mcp_runtime.http.client_rules import is_https_url as is_https_url
+    from mcp_runtime.json_schema.validator import compile_schema as compile_schema
+    from mcp_runtime.protocol.model_methods import ToolHints as ToolHints
+    from mcp_runtime.protocol.model_methods import to_anthropic as to_anthropic
+    from mcp_runtime.protocol.model_methods import to_gemini as to_gemini
+    from mcp_runtime.protocol.model_methods import to_openai as to_openai
+    from mcp_runtime.server.encryption import KeyRing as KeyRing
+    from mcp_runtime.server.lists import CacheHint as CacheHint
+    from mcp_runtime.server.lists import paginate as paginate
     from mcp_runtime.session.interfaces import RevisionChoice
-    from mcp_runtime.transports.http_client.connection import HTTPOptions
+    from mcp_runtime.session.interfaces import Transport as Transport
+    from mcp_runtime.session.requests import Progress as Progress
+    from mcp_runtime.session.requests import RequestOptions as RequestOptions
+    from mcp_runtime.transports.http_client.connection import HTTPOptions as HTTPOptions
+    from mcp_runtime.versions.conversion.operations import ConversionReport as ConversionReport
 
     from .. import MultiClient as MultiClient
+    from .. import SyncClient as SyncClient
     from .. import connect as connect
     from .. import converter as converter
 
 if TYPE_CHECKING:
-    from mcp_runtime.compat.aliases.official_names import *
+    from mcp_products.compat.official_names import *
 
     PromptResult = _types.GetPromptResult
     ResourceResult = _types.ReadResourceResult
@@ -134,22 +228,6 @@ def create_proxy(
     return FastMCP.proxy(target, name, revisions=revisions, http=http, env=env, cwd=cwd, stderr=stderr, **settings)
 
 
-class Client(_Client, metaclass=TargetClients):
-    """A client of what it is created from: a server of this process, a URL, or the words of a command in a list.
-
-    The path of a server file, and a configuration with `mcpServers`, are those of `App.proxy`.
-    """
-
-    app_class: ClassVar[type[App]] = FastMCP
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self, target: ProxyTarget, /, *, revisions: RevisionChoice = "all", **settings: Unpack[ConnectSettings]
-        ) -> None:
-            """Create a client, as `connect(target)` does. Raises LocalError for a target of another kind."""
-
-
 class Server(LowLevelServer[StateT, RequestDataT]):
     """A server made of one handler for each kind of request."""
 
@@ -159,21 +237,7 @@ class Server(LowLevelServer[StateT, RequestDataT]):
     types: ClassVar[ModuleType] = types
 
 
-class ClientSession(SessionBase):
-    """A client over the two streams of a transport: `initialize`, then send requests."""
-
-    client_class: ClassVar[type[BaseClient]] = _Client
-    types: ClassVar[ModuleType] = types
-    handshakes: ClassVar[tuple[str, ...]] = tuple(id for id in REVISIONS if LIFECYCLES[id] == "handshake")
-
-
-def create_connected_server_and_client_session(
-    server: LowLevelServer[Any, Any] | App, **settings: Unpack[SessionKeywords]
-) -> AbstractAsyncContextManager[ClientSession]:
-    """Return a context manager that yields a session with a server of this process; for tests."""
-    bound = server.bind() if isinstance(server, LowLevelServer) else server.server
-    return connected_session(ClientSession, bound, {**settings})
-
+FORM.bind(__name__.removesuffix(".compat"))
 
 __getattr__, __dir__ = _names_of(
     __name__.removesuffix(".compat"),

@@ -8,104 +8,102 @@ from typing import Any, Final
 
 # fmt: off
 CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
-    "2024-11-05": {
-        "source": "2025-03-26",
-        "target": "2024-11-05",
-        "methods": {
-          "client_to_server": {
-            "initialize": {"results": {"": ("type", "InitializeResult")}},
-            "prompts/get": {"results": {"": ("type", "GetPromptResult")}},
-            "tools/call": {"results": {"": ("type", "CallToolResult")}},
-            "tools/list": {"results": {"": ("type", "ListToolsResult")}},
-            "notifications/progress": {"params": ("type", "ProgressNotificationParams")}},
-          "server_to_client": {
-            "sampling/createMessage": {
-              "params": ("type", "CreateMessageRequestParams"),
-              "results": {"": ("type", "CreateMessageResult")}},
-            "notifications/progress": {"params": ("type", "ProgressNotificationParams")}}},
-        "removed_methods": {},
-        "types": {
-          "InitializeResult": {"fields": {"capabilities": ("type", "ServerCapabilities")}},
-          "ServerCapabilities": {"fields": {"completions": (
-            "drop_default", {}, "drop ServerCapabilities.completions", True,)}},
-          "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
-          "PromptMessage": {"fields": {"content": (
-            "tag", "type", {"audio": (
-              "replace", {
-                "type": "resource",
-                "resource": {"uri": "audio:", "mimeType": "=mimeType", "blob": "=data"},
-                "annotations": "=annotations"},
-              ("match", "2025-03-26/EmbeddedResource", None, ("refuse", "refuse AudioContent")),
-              "replace AudioContent")},)}},
-          "CallToolResult": {"fields": {"content": (
-            "items", (
-              "tag", "type", {"audio": (
-                "replace", {
-                  "type": "resource",
-                  "resource": {"uri": "audio:", "mimeType": "=mimeType", "blob": "=data"},
-                  "annotations": "=annotations"},
-                ("match", "2025-03-26/EmbeddedResource", None, ("refuse", "refuse AudioContent")),
-                "replace AudioContent")},),)}},
-          "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
-          "Tool": {"fields": {"annotations": ("drop", "drop Tool.annotations")}},
-          "CreateMessageRequestParams": {"fields": {"messages": ("items", ("type", "SamplingMessage"))}},
-          "SamplingMessage": {"fields": {"content": ("tag", "type", {"audio": ("refuse", "refuse AudioContent")})}},
-          "CreateMessageResult": {"fields": {"content": ("tag", "type", {"audio": ("refuse", "refuse AudioContent")})}},
-          "ProgressNotificationParams": {"fields": {"message": ("drop", "drop ProgressNotificationParams.message")}}},
-        "records": {
-          "2025-03-26/TextResourceContents": {
-            "required": ["uri", "text"],
-            "properties": {"uri": "string", "mimeType": "string", "text": "string"}},
-          "2025-03-26/BlobResourceContents": {
-            "required": ["uri", "blob"],
-            "properties": {"uri": "string", "mimeType": "string", "blob": "string"}},
-          "2025-03-26/EmbeddedResource": {
-            "required": ["type", "resource"],
-            "properties": {
-              "type": ("values", "resource"),
-              "resource": ("one_of", "2025-03-26/TextResourceContents", "2025-03-26/BlobResourceContents"),
-              "annotations": "2025-03-26/Annotations"}},
-          "2025-03-26/Annotations": {
-            "required": [],
-            "properties": {
-              "audience": ("list", ("values", "user", "assistant")),
-              "priority": ("range", "number", 0, 1)}}},
-        "rules": {
-          **dict.fromkeys((
-            "drop ServerCapabilities.completions", "drop Tool.annotations", "drop ProgressNotificationParams.message",), "2024-11-05 does not define this property."),
-          "refuse AudioContent": "2024-11-05 has no AudioContent and no substitute for it.",
-          "replace AudioContent": "A blob with its media type carries the same audio data."},
-    },
-    "2025-03-26": {
-        "source": "2024-11-05",
-        "target": "2025-03-26",
-        "methods": {
-          "client_to_server": {
-            "initialize": {"results": {"": ("type", "InitializeResult")}},
-            "tools/list": {"results": {"": ("type", "ListToolsResult")}},
-            "notifications/progress": {"params": ("type", "ProgressNotificationParams")}},
-          "server_to_client": {"notifications/progress": {"params": ("type", "ProgressNotificationParams")}}},
-        "removed_methods": {},
-        "types": {
-          "InitializeResult": {"fields": {"capabilities": ("type", "ServerCapabilities")}},
-          "ServerCapabilities": {
-            "add": {"completions": ("value", {})},
-            "drop_misfits": {"completions": (("map", None), "misfit ServerCapabilities.completions")}},
-          "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
-          "Tool": {"drop_misfits": {"annotations": ("2025-03-26/ToolAnnotations", "misfit Tool.annotations")}},
-          "ProgressNotificationParams": {"drop_misfits": {"message": (
-            "string", "misfit ProgressNotificationParams.message",)}}},
-        "records": {"2025-03-26/ToolAnnotations": {
-          "required": [],
-          "properties": {
-            "title": "string",
-            "readOnlyHint": "boolean",
-            "destructiveHint": "boolean",
-            "idempotentHint": "boolean",
-            "openWorldHint": "boolean"}}},
-        "rules": {
-          **dict.fromkeys((
-            "misfit ServerCapabilities.completions", "misfit Tool.annotations",
-            "misfit ProgressNotificationParams.message"), "2025-03-26 defines this property with another type.")},
-    },
+ "2024-11-05": {
+  "source": "2025-03-26",
+  "target": "2024-11-05",
+  "methods": {
+   "client_to_server": {
+    "initialize": {"results": {"": ("type", "InitializeResult")}},
+    "prompts/get": {"results": {"": ("type", "GetPromptResult")}},
+    "tools/call": {"results": {"": ("type", "CallToolResult")}},
+    "tools/list": {"results": {"": ("type", "ListToolsResult")}},
+    "notifications/progress": {"params": ("type", "ProgressNotificationParams")}},
+   "server_to_client": {
+    "sampling/createMessage": {
+     "params": ("type", "CreateMessageRequestParams"), "results": {"": ("type", "CreateMessageResult")}},
+    "notifications/progress": {"params": ("type", "ProgressNotificationParams")}}},
+  "removed_methods": {},
+  "types": {
+   "InitializeResult": {"fields": {"capabilities": ("type", "ServerCapabilities")}},
+   "ServerCapabilities": {"fields": {"completions": ("drop_default", {}, "drop ServerCapabilities.completions", True)}},
+   "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
+   "PromptMessage": {
+    "fields": {
+     "content": (
+      "tag", "type",
+      {
+       "audio": (
+        "replace",
+        {
+         "type": "resource", "resource": {"uri": "audio:", "mimeType": "=mimeType", "blob": "=data"},
+         "annotations": "=annotations"},
+        ("match", "2025-03-26/EmbeddedResource", None, ("refuse", "refuse AudioContent")), "replace AudioContent")})}},
+   "CallToolResult": {
+    "fields": {
+     "content": (
+      "items",
+      (
+       "tag", "type",
+       {
+        "audio": (
+         "replace",
+         {
+          "type": "resource", "resource": {"uri": "audio:", "mimeType": "=mimeType", "blob": "=data"},
+          "annotations": "=annotations"},
+         ("match", "2025-03-26/EmbeddedResource", None, ("refuse", "refuse AudioContent")), "replace AudioContent")}))}},
+   "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
+   "Tool": {"fields": {"annotations": ("drop", "drop Tool.annotations")}},
+   "CreateMessageRequestParams": {"fields": {"messages": ("items", ("type", "SamplingMessage"))}},
+   "SamplingMessage": {"fields": {"content": ("tag", "type", {"audio": ("refuse", "refuse AudioContent")})}},
+   "CreateMessageResult": {"fields": {"content": ("tag", "type", {"audio": ("refuse", "refuse AudioContent")})}},
+   "ProgressNotificationParams": {"fields": {"message": ("drop", "drop ProgressNotificationParams.message")}}},
+  "records": {
+   "2025-03-26/TextResourceContents": {
+    "required": ["uri", "text"], "properties": {"uri": "string", "mimeType": "string", "text": "string"}},
+   "2025-03-26/BlobResourceContents": {
+    "required": ["uri", "blob"], "properties": {"uri": "string", "mimeType": "string", "blob": "string"}},
+   "2025-03-26/EmbeddedResource": {
+    "required": ["type", "resource"],
+    "properties": {
+     "type": ("values", "resource"),
+     "resource": ("one_of", "2025-03-26/TextResourceContents", "2025-03-26/BlobResourceContents"),
+     "annotations": "2025-03-26/Annotations"}},
+   "2025-03-26/Annotations": {
+    "required": [],
+    "properties": {"audience": ("list", ("values", "user", "assistant")), "priority": ("range", "number", 0, 1)}}},
+  "rules": {
+   **dict.fromkeys((
+    "drop ServerCapabilities.completions", "drop Tool.annotations", "drop ProgressNotificationParams.message"), "2024-11-05 does not define this property."),
+   "refuse AudioContent": "2024-11-05 has no AudioContent and no substitute for it.",
+   "replace AudioContent": "A blob with its media type carries the same audio data."},
+ },
+ "2025-03-26": {
+  "source": "2024-11-05",
+  "target": "2025-03-26",
+  "methods": {
+   "client_to_server": {
+    "initialize": {"results": {"": ("type", "InitializeResult")}},
+    "tools/list": {"results": {"": ("type", "ListToolsResult")}},
+    "notifications/progress": {"params": ("type", "ProgressNotificationParams")}},
+   "server_to_client": {
+    "notifications/progress": {"params": ("type", "ProgressNotificationParams")}}},
+  "removed_methods": {},
+  "types": {
+   "InitializeResult": {"fields": {"capabilities": ("type", "ServerCapabilities")}},
+   "ServerCapabilities": {
+    "add": {"completions": ("value", {})},
+    "drop_misfits": {"completions": (("map", None), "misfit ServerCapabilities.completions")}},
+   "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
+   "Tool": {"drop_misfits": {"annotations": ("2025-03-26/ToolAnnotations", "misfit Tool.annotations")}},
+   "ProgressNotificationParams": {"drop_misfits": {"message": ("string", "misfit ProgressNotificationParams.message")}}},
+  "records": {
+   "2025-03-26/ToolAnnotations": {
+    "required": [],
+    "properties": {
+     "title": "string", "readOnlyHint": "boolean", "destructiveHint": "boolean", "idempotentHint": "boolean",
+     "openWorldHint": "boolean"}}},
+  "rules": {
+   **dict.fromkeys((
+    "misfit ServerCapabilities.completions", "misfit Tool.annotations", "misfit ProgressNotificationParams.message"), "2025-03-26 defines this property with another type.")},
+ },
 }

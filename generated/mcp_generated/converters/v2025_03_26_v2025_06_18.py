@@ -8,284 +8,275 @@ from typing import Any, Final
 
 # fmt: off
 CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
-    "2025-03-26": {
-        "source": "2025-06-18",
-        "target": "2025-03-26",
-        "methods": {
-          "client_to_server": {
-            "initialize": {
-              "params": ("type", "InitializeRequestParams"),
-              "results": {"": ("type", "InitializeResult")}},
-            "completion/complete": {"params": ("type", "CompleteRequestParams")},
-            "prompts/get": {"results": {"": ("type", "GetPromptResult")}},
-            "prompts/list": {"results": {"": ("type", "ListPromptsResult")}},
-            "resources/list": {"results": {"": ("type", "ListResourcesResult")}},
-            "resources/templates/list": {"results": {"": ("type", "ListResourceTemplatesResult")}},
-            "resources/read": {"results": {"": ("type", "ReadResourceResult")}},
-            "tools/call": {"results": {"": ("type", "CallToolResult")}},
-            "tools/list": {"results": {"": ("type", "ListToolsResult")}}},
-          "server_to_client": {
-            "sampling/createMessage": {
-              "params": ("type", "CreateMessageRequestParams"),
-              "results": {"": ("type", "CreateMessageResult")}},
-            "roots/list": {"results": {"": ("type", "ListRootsResult")}}}},
-        "removed_methods": {"server_to_client": {"elicitation/create": ("refuse", "method elicitation/create")}},
-        "types": {
-          "InitializeRequestParams": {"fields": {
-            "capabilities": ("type", "ClientCapabilities"),
-            "clientInfo": ("type", "Implementation")}},
-          "ClientCapabilities": {"fields": {"elicitation": ("drop", "drop ClientCapabilities.elicitation")}},
-          "Implementation": {"fields": {"title": ("drop", "drop Implementation.title")}},
-          "InitializeResult": {"fields": {"serverInfo": ("type", "Implementation")}},
-          "CompleteRequestParams": {"fields": {
-            "ref": ("tag", "type", {"ref/prompt": ("type", "PromptReference")}),
-            "context": ("drop", "drop CompleteRequestParams.context")}},
-          "PromptReference": {"fields": {"title": ("drop", "drop PromptReference.title")}},
-          "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
-          "PromptMessage": {"fields": {"content": (
-            "tag", "type", {
-              "text": ("type", "TextContent"),
-              "image": ("type", "ImageContent"),
-              "audio": ("type", "AudioContent"),
-              "resource_link": (
-                "replace", {"type": "text", "text": "{name}: {uri}", "annotations": "=annotations"},
-                ("match", "2025-06-18/TextContent", ("type", "TextContent"), ("refuse", "refuse ResourceLink")),
-                "replace ResourceLink"),
-              "resource": ("type", "EmbeddedResource")},)}},
-          "TextContent": {"fields": {
-            "annotations": ("type", "Annotations"),
-            "_meta": ("drop", "drop TextContent._meta")}},
-          "Annotations": {"fields": {"lastModified": ("drop", "drop Annotations.lastModified")}},
-          "ImageContent": {"fields": {
-            "annotations": ("type", "Annotations"),
-            "_meta": ("drop", "drop ImageContent._meta")}},
-          "AudioContent": {"fields": {
-            "annotations": ("type", "Annotations"),
-            "_meta": ("drop", "drop AudioContent._meta")}},
-          "EmbeddedResource": {"fields": {
-            "resource": (
-              "one_of", (
-                ("2025-06-18/TextResourceContents", ("type", "TextResourceContents")),
-                ("2025-06-18/BlobResourceContents", ("type", "BlobResourceContents"))),),
-            "annotations": ("type", "Annotations"),
-            "_meta": ("drop", "drop EmbeddedResource._meta")}},
-          "TextResourceContents": {"fields": {"_meta": ("drop", "drop TextResourceContents._meta")}},
-          "BlobResourceContents": {"fields": {"_meta": ("drop", "drop BlobResourceContents._meta")}},
-          "ListPromptsResult": {"fields": {"prompts": ("items", ("type", "Prompt"))}},
-          "Prompt": {"fields": {
-            "title": ("drop", "drop Prompt.title"),
-            "arguments": ("items", ("type", "PromptArgument")),
-            "_meta": ("drop", "drop Prompt._meta")}},
-          "PromptArgument": {"fields": {"title": ("drop", "drop PromptArgument.title")}},
-          "ListResourcesResult": {"fields": {"resources": ("items", ("type", "Resource"))}},
-          "Resource": {"fields": {
-            "title": ("drop", "drop Resource.title"),
-            "annotations": ("type", "Annotations"),
-            "_meta": ("drop", "drop Resource._meta")}},
-          "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("items", ("type", "ResourceTemplate"))}},
-          "ResourceTemplate": {"fields": {
-            "title": ("drop", "drop ResourceTemplate.title"),
-            "annotations": ("type", "Annotations"),
-            "_meta": ("drop", "drop ResourceTemplate._meta")}},
-          "ReadResourceResult": {"fields": {"contents": (
-            "items", (
-              "one_of", (
-                ("2025-06-18/TextResourceContents", ("type", "TextResourceContents")),
-                ("2025-06-18/BlobResourceContents", ("type", "BlobResourceContents"))),),)}},
-          "CallToolResult": {"fields": {
-            "content": (
-              "items", (
-                "tag", "type", {
-                  "text": ("type", "TextContent"),
-                  "image": ("type", "ImageContent"),
-                  "audio": ("type", "AudioContent"),
-                  "resource_link": (
-                    "replace", {"type": "text", "text": "{name}: {uri}", "annotations": "=annotations"},
-                    ("match", "2025-06-18/TextContent", ("type", "TextContent"), ("refuse", "refuse ResourceLink")),
-                    "replace ResourceLink"),
-                  "resource": ("type", "EmbeddedResource")},),),
-            "structuredContent": ("drop", "drop CallToolResult.structuredContent")}},
-          "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
-          "Tool": {"fields": {
-            "title": ("drop", "drop Tool.title"),
-            "outputSchema": ("drop", "drop Tool.outputSchema"),
-            "_meta": ("drop", "drop Tool._meta")}},
-          "CreateMessageRequestParams": {"fields": {"messages": ("items", ("type", "SamplingMessage"))}},
-          "SamplingMessage": {"fields": {"content": (
-            "tag", "type",
-            {"text": ("type", "TextContent"), "image": ("type", "ImageContent"), "audio": ("type", "AudioContent")})}},
-          "CreateMessageResult": {"fields": {"content": (
-            "tag", "type",
-            {"text": ("type", "TextContent"), "image": ("type", "ImageContent"), "audio": ("type", "AudioContent")})}},
-          "ListRootsResult": {"fields": {"roots": ("items", ("type", "Root"))}},
-          "Root": {"fields": {"_meta": ("drop", "drop Root._meta")}}},
-        "records": {
-          "2025-06-18/TextContent": {
-            "required": ["type", "text"],
-            "properties": {
-              "type": ("values", "text"),
-              "text": "string",
-              "annotations": "2025-06-18/Annotations",
-              "_meta": ("map", None)}},
-          "2025-06-18/Annotations": {
-            "required": [],
-            "properties": {
-              "audience": ("list", ("values", "user", "assistant")),
-              "priority": ("range", "number", 0, 1),
-              "lastModified": "string"}},
-          "2025-06-18/TextResourceContents": {
-            "required": ["uri", "text"],
-            "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"}},
-          "2025-06-18/BlobResourceContents": {
-            "required": ["uri", "blob"],
-            "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"}}},
-        "rules": {
-          **dict.fromkeys((
-            "drop ClientCapabilities.elicitation", "drop CompleteRequestParams.context",
-            "drop Annotations.lastModified", "drop TextContent._meta", "drop ImageContent._meta",
-            "drop AudioContent._meta", "drop TextResourceContents._meta", "drop BlobResourceContents._meta",
-            "drop EmbeddedResource._meta", "drop Prompt._meta", "drop Resource._meta", "drop ResourceTemplate._meta",
-            "drop Tool._meta", "drop Root._meta"), "2025-03-26 does not define this property."),
-          **dict.fromkeys((
-            "drop Implementation.title", "drop PromptReference.title", "drop Prompt.title",
-            "drop PromptArgument.title", "drop Resource.title", "drop ResourceTemplate.title", "drop Tool.title"), "It is a display name; `name` remains."),
-          "refuse ResourceLink": "2025-03-26 has no ResourceLink and no substitute for it.",
-          "replace ResourceLink": "As text, the name and the URI of the link remain readable.",
-          "drop CallToolResult.structuredContent": "Older revisions require structured content to be an object or do not define it; `content` has the same as text.",
-          "drop Tool.outputSchema": "Older revisions require structured content to be an object; a schema of another type describes nothing there.",
-          "method elicitation/create": "2025-03-26 does not define this method."},
-    },
-    "2025-06-18": {
-        "source": "2025-03-26",
-        "target": "2025-06-18",
-        "methods": {
-          "client_to_server": {
-            "initialize": {
-              "params": ("type", "InitializeRequestParams"),
-              "results": {"": ("type", "InitializeResult")}},
-            "completion/complete": {"params": ("type", "CompleteRequestParams")},
-            "prompts/get": {"results": {"": ("type", "GetPromptResult")}},
-            "prompts/list": {"results": {"": ("type", "ListPromptsResult")}},
-            "resources/list": {"results": {"": ("type", "ListResourcesResult")}},
-            "resources/templates/list": {"results": {"": ("type", "ListResourceTemplatesResult")}},
-            "resources/read": {"results": {"": ("type", "ReadResourceResult")}},
-            "tools/call": {"results": {"": ("type", "CallToolResult")}},
-            "tools/list": {"results": {"": ("type", "ListToolsResult")}}},
-          "server_to_client": {
-            "sampling/createMessage": {
-              "params": ("type", "CreateMessageRequestParams"),
-              "results": {"": ("type", "CreateMessageResult")}},
-            "roots/list": {"results": {"": ("type", "ListRootsResult")}}}},
-        "removed_methods": {},
-        "types": {
-          "InitializeRequestParams": {"fields": {
-            "capabilities": ("type", "ClientCapabilities"),
-            "clientInfo": ("type", "Implementation")}},
-          "ClientCapabilities": {"drop_misfits": {"elicitation": (
-            ("map", None), "misfit ClientCapabilities.elicitation",)}},
-          "Implementation": {"drop_misfits": {"title": ("string", "misfit Implementation.title")}},
-          "InitializeResult": {"fields": {"serverInfo": ("type", "Implementation")}},
-          "CompleteRequestParams": {
-            "fields": {"ref": ("tag", "type", {"ref/prompt": ("type", "PromptReference")})},
-            "drop_misfits": {"context": ("2025-06-18/CompletionContext", "misfit CompleteRequestParams.context")}},
-          "PromptReference": {"drop_misfits": {"title": ("string", "misfit PromptReference.title")}},
-          "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
-          "PromptMessage": {"fields": {"content": (
-            "tag", "type", {
-              "text": ("type", "TextContent"),
-              "image": ("type", "ImageContent"),
-              "audio": ("type", "AudioContent"),
-              "resource": ("type", "EmbeddedResource")},)}},
-          "TextContent": {
-            "fields": {"annotations": ("type", "Annotations")},
-            "drop_misfits": {"_meta": (("map", None), "misfit TextContent._meta")}},
-          "Annotations": {"drop_misfits": {"lastModified": ("string", "misfit Annotations.lastModified")}},
-          "ImageContent": {
-            "fields": {"annotations": ("type", "Annotations")},
-            "drop_misfits": {"_meta": (("map", None), "misfit ImageContent._meta")}},
-          "AudioContent": {
-            "fields": {"annotations": ("type", "Annotations")},
-            "drop_misfits": {"_meta": (("map", None), "misfit AudioContent._meta")}},
-          "EmbeddedResource": {
-            "fields": {
-              "resource": (
-                "one_of", (
-                  ("2025-03-26/TextResourceContents", ("type", "TextResourceContents")),
-                  ("2025-03-26/BlobResourceContents", ("type", "BlobResourceContents"))),),
-              "annotations": ("type", "Annotations")},
-            "drop_misfits": {"_meta": (("map", None), "misfit EmbeddedResource._meta")}},
-          "TextResourceContents": {"drop_misfits": {"_meta": (("map", None), "misfit TextResourceContents._meta")}},
-          "BlobResourceContents": {"drop_misfits": {"_meta": (("map", None), "misfit BlobResourceContents._meta")}},
-          "ListPromptsResult": {"fields": {"prompts": ("items", ("type", "Prompt"))}},
-          "Prompt": {
-            "fields": {"arguments": ("items", ("type", "PromptArgument"))},
-            "drop_misfits": {
-              "title": ("string", "misfit Prompt.title"),
-              "_meta": (("map", None), "misfit Prompt._meta")}},
-          "PromptArgument": {"drop_misfits": {"title": ("string", "misfit PromptArgument.title")}},
-          "ListResourcesResult": {"fields": {"resources": ("items", ("type", "Resource"))}},
-          "Resource": {
-            "fields": {"annotations": ("type", "Annotations")},
-            "drop_misfits": {
-              "title": ("string", "misfit Resource.title"),
-              "_meta": (("map", None), "misfit Resource._meta")}},
-          "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("items", ("type", "ResourceTemplate"))}},
-          "ResourceTemplate": {
-            "fields": {"annotations": ("type", "Annotations")},
-            "drop_misfits": {
-              "title": ("string", "misfit ResourceTemplate.title"),
-              "_meta": (("map", None), "misfit ResourceTemplate._meta")}},
-          "ReadResourceResult": {"fields": {"contents": (
-            "items", (
-              "one_of", (
-                ("2025-03-26/TextResourceContents", ("type", "TextResourceContents")),
-                ("2025-03-26/BlobResourceContents", ("type", "BlobResourceContents"))),),)}},
-          "CallToolResult": {
-            "fields": {"content": (
-              "items", (
-                "tag", "type", {
-                  "text": ("type", "TextContent"),
-                  "image": ("type", "ImageContent"),
-                  "audio": ("type", "AudioContent"),
-                  "resource": ("type", "EmbeddedResource")},),)},
-            "drop_misfits": {"structuredContent": (("map", None), "misfit CallToolResult.structuredContent")}},
-          "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
-          "Tool": {"drop_misfits": {
-            "title": ("string", "misfit Tool.title"),
-            "outputSchema": ("2025-06-18/ToolOutputSchema", "misfit Tool.outputSchema"),
-            "_meta": (("map", None), "misfit Tool._meta")}},
-          "CreateMessageRequestParams": {"fields": {"messages": ("items", ("type", "SamplingMessage"))}},
-          "SamplingMessage": {"fields": {"content": (
-            "tag", "type",
-            {"text": ("type", "TextContent"), "image": ("type", "ImageContent"), "audio": ("type", "AudioContent")})}},
-          "CreateMessageResult": {"fields": {"content": (
-            "tag", "type",
-            {"text": ("type", "TextContent"), "image": ("type", "ImageContent"), "audio": ("type", "AudioContent")})}},
-          "ListRootsResult": {"fields": {"roots": ("items", ("type", "Root"))}},
-          "Root": {"drop_misfits": {"_meta": (("map", None), "misfit Root._meta")}}},
-        "records": {
-          "2025-06-18/CompletionContext": {"required": [], "properties": {"arguments": ("map", "string")}},
-          "2025-03-26/TextResourceContents": {
-            "required": ["uri", "text"],
-            "properties": {"uri": "string", "mimeType": "string", "text": "string"}},
-          "2025-03-26/BlobResourceContents": {
-            "required": ["uri", "blob"],
-            "properties": {"uri": "string", "mimeType": "string", "blob": "string"}},
-          "2025-06-18/ToolOutputSchema": {
-            "required": ["type"],
-            "properties": {
-              "type": ("values", "object"),
-              "properties": ("map", ("map", None)),
-              "required": ("list", "string")}}},
-        "rules": {
-          **dict.fromkeys((
-            "misfit ClientCapabilities.elicitation", "misfit Implementation.title", "misfit PromptReference.title",
-            "misfit CompleteRequestParams.context", "misfit Annotations.lastModified", "misfit TextContent._meta",
-            "misfit ImageContent._meta", "misfit AudioContent._meta", "misfit TextResourceContents._meta",
-            "misfit BlobResourceContents._meta", "misfit EmbeddedResource._meta", "misfit PromptArgument.title",
-            "misfit Prompt.title", "misfit Prompt._meta", "misfit Resource.title", "misfit Resource._meta",
-            "misfit ResourceTemplate.title", "misfit ResourceTemplate._meta",
-            "misfit CallToolResult.structuredContent", "misfit Tool.title", "misfit Tool.outputSchema",
-            "misfit Tool._meta", "misfit Root._meta"), "2025-06-18 defines this property with another type.")},
-    },
+ "2025-03-26": {
+  "source": "2025-06-18",
+  "target": "2025-03-26",
+  "methods": {
+   "client_to_server": {
+    "initialize": {"params": ("type", "InitializeRequestParams"), "results": {"": ("type", "InitializeResult")}},
+    "completion/complete": {"params": ("type", "CompleteRequestParams")},
+    "prompts/get": {"results": {"": ("type", "GetPromptResult")}},
+    "prompts/list": {"results": {"": ("type", "ListPromptsResult")}},
+    "resources/list": {"results": {"": ("type", "ListResourcesResult")}},
+    "resources/templates/list": {"results": {"": ("type", "ListResourceTemplatesResult")}},
+    "resources/read": {"results": {"": ("type", "ReadResourceResult")}},
+    "tools/call": {"results": {"": ("type", "CallToolResult")}},
+    "tools/list": {"results": {"": ("type", "ListToolsResult")}}},
+   "server_to_client": {
+    "sampling/createMessage": {
+     "params": ("type", "CreateMessageRequestParams"), "results": {"": ("type", "CreateMessageResult")}},
+    "roots/list": {"results": {"": ("type", "ListRootsResult")}}}},
+  "removed_methods": {
+   "server_to_client": {"elicitation/create": ("refuse", "method elicitation/create")}},
+  "types": {
+   "InitializeRequestParams": {
+    "fields": {"capabilities": ("type", "ClientCapabilities"), "clientInfo": ("type", "Implementation")}},
+   "ClientCapabilities": {"fields": {"elicitation": ("drop", "drop ClientCapabilities.elicitation")}},
+   "Implementation": {"fields": {"title": ("drop", "drop Implementation.title")}},
+   "InitializeResult": {"fields": {"serverInfo": ("type", "Implementation")}},
+   "CompleteRequestParams": {
+    "fields": {
+     "ref": ("tag", "type", {"ref/prompt": ("type", "PromptReference")}),
+     "context": ("drop", "drop CompleteRequestParams.context")}},
+   "PromptReference": {"fields": {"title": ("drop", "drop PromptReference.title")}},
+   "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
+   "PromptMessage": {
+    "fields": {
+     "content": (
+      "tag", "type",
+      {
+       "text": ("type", "TextContent"), "image": ("type", "ImageContent"), "audio": ("type", "AudioContent"),
+       "resource_link": (
+        "replace", {"type": "text", "text": "{name}: {uri}", "annotations": "=annotations"},
+        ("match", "2025-06-18/TextContent", ("type", "TextContent"), ("refuse", "refuse ResourceLink")),
+        "replace ResourceLink"), "resource": ("type", "EmbeddedResource")})}},
+   "TextContent": {"fields": {"annotations": ("type", "Annotations"), "_meta": ("drop", "drop TextContent._meta")}},
+   "Annotations": {"fields": {"lastModified": ("drop", "drop Annotations.lastModified")}},
+   "ImageContent": {"fields": {"annotations": ("type", "Annotations"), "_meta": ("drop", "drop ImageContent._meta")}},
+   "AudioContent": {"fields": {"annotations": ("type", "Annotations"), "_meta": ("drop", "drop AudioContent._meta")}},
+   "EmbeddedResource": {
+    "fields": {
+     "resource": (
+      "one_of",
+      (
+       ("2025-06-18/TextResourceContents", ("type", "TextResourceContents")),
+       ("2025-06-18/BlobResourceContents", ("type", "BlobResourceContents")))), "annotations": ("type", "Annotations"),
+     "_meta": ("drop", "drop EmbeddedResource._meta")}},
+   "TextResourceContents": {"fields": {"_meta": ("drop", "drop TextResourceContents._meta")}},
+   "BlobResourceContents": {"fields": {"_meta": ("drop", "drop BlobResourceContents._meta")}},
+   "ListPromptsResult": {"fields": {"prompts": ("items", ("type", "Prompt"))}},
+   "Prompt": {
+    "fields": {
+     "title": ("drop", "drop Prompt.title"), "arguments": ("items", ("type", "PromptArgument")),
+     "_meta": ("drop", "drop Prompt._meta")}},
+   "PromptArgument": {"fields": {"title": ("drop", "drop PromptArgument.title")}},
+   "ListResourcesResult": {"fields": {"resources": ("items", ("type", "Resource"))}},
+   "Resource": {
+    "fields": {
+     "title": ("drop", "drop Resource.title"), "annotations": ("type", "Annotations"),
+     "_meta": ("drop", "drop Resource._meta")}},
+   "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("items", ("type", "ResourceTemplate"))}},
+   "ResourceTemplate": {
+    "fields": {
+     "title": ("drop", "drop ResourceTemplate.title"), "annotations": ("type", "Annotations"),
+     "_meta": ("drop", "drop ResourceTemplate._meta")}},
+   "ReadResourceResult": {
+    "fields": {
+     "contents": (
+      "items",
+      (
+       "one_of",
+       (
+        ("2025-06-18/TextResourceContents", ("type", "TextResourceContents")),
+        ("2025-06-18/BlobResourceContents", ("type", "BlobResourceContents")))))}},
+   "CallToolResult": {
+    "fields": {
+     "content": (
+      "items",
+      (
+       "tag", "type",
+       {
+        "text": ("type", "TextContent"), "image": ("type", "ImageContent"), "audio": ("type", "AudioContent"),
+        "resource_link": (
+         "replace", {"type": "text", "text": "{name}: {uri}", "annotations": "=annotations"},
+         ("match", "2025-06-18/TextContent", ("type", "TextContent"), ("refuse", "refuse ResourceLink")),
+         "replace ResourceLink"), "resource": ("type", "EmbeddedResource")})),
+     "structuredContent": ("drop", "drop CallToolResult.structuredContent")}},
+   "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
+   "Tool": {
+    "fields": {
+     "title": ("drop", "drop Tool.title"), "outputSchema": ("drop", "drop Tool.outputSchema"),
+     "_meta": ("drop", "drop Tool._meta")}},
+   "CreateMessageRequestParams": {"fields": {"messages": ("items", ("type", "SamplingMessage"))}},
+   "SamplingMessage": {
+    "fields": {
+     "content": (
+      "tag", "type",
+      {"text": ("type", "TextContent"), "image": ("type", "ImageContent"), "audio": ("type", "AudioContent")})}},
+   "CreateMessageResult": {
+    "fields": {
+     "content": (
+      "tag", "type",
+      {"text": ("type", "TextContent"), "image": ("type", "ImageContent"), "audio": ("type", "AudioContent")})}},
+   "ListRootsResult": {"fields": {"roots": ("items", ("type", "Root"))}},
+   "Root": {"fields": {"_meta": ("drop", "drop Root._meta")}}},
+  "records": {
+   "2025-06-18/TextContent": {
+    "required": ["type", "text"],
+    "properties": {
+     "type": ("values", "text"), "text": "string", "annotations": "2025-06-18/Annotations", "_meta": ("map", None)}},
+   "2025-06-18/Annotations": {
+    "required": [],
+    "properties": {
+     "audience": ("list", ("values", "user", "assistant")), "priority": ("range", "number", 0, 1),
+     "lastModified": "string"}},
+   "2025-06-18/TextResourceContents": {
+    "required": ["uri", "text"],
+    "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"}},
+   "2025-06-18/BlobResourceContents": {
+    "required": ["uri", "blob"],
+    "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"}}},
+  "rules": {
+   **dict.fromkeys((
+    "drop ClientCapabilities.elicitation", "drop CompleteRequestParams.context", "drop Annotations.lastModified",
+    "drop TextContent._meta", "drop ImageContent._meta", "drop AudioContent._meta", "drop TextResourceContents._meta",
+    "drop BlobResourceContents._meta", "drop EmbeddedResource._meta", "drop Prompt._meta", "drop Resource._meta",
+    "drop ResourceTemplate._meta", "drop Tool._meta", "drop Root._meta"), "2025-03-26 does not define this property."),
+   **dict.fromkeys((
+    "drop Implementation.title", "drop PromptReference.title", "drop Prompt.title", "drop PromptArgument.title",
+    "drop Resource.title", "drop ResourceTemplate.title", "drop Tool.title"), "It is a display name; `name` remains."),
+   "refuse ResourceLink": "2025-03-26 has no ResourceLink and no substitute for it.",
+   "replace ResourceLink": "As text, the name and the URI of the link remain readable.",
+   "drop CallToolResult.structuredContent": "Older revisions require structured content to be an object or do not define it; `content` has the same as text.",
+   "drop Tool.outputSchema": "Older revisions require structured content to be an object; a schema of another type describes nothing there.",
+   "method elicitation/create": "2025-03-26 does not define this method."},
+ },
+ "2025-06-18": {
+  "source": "2025-03-26",
+  "target": "2025-06-18",
+  "methods": {
+   "client_to_server": {
+    "initialize": {"params": ("type", "InitializeRequestParams"), "results": {"": ("type", "InitializeResult")}},
+    "completion/complete": {"params": ("type", "CompleteRequestParams")},
+    "prompts/get": {"results": {"": ("type", "GetPromptResult")}},
+    "prompts/list": {"results": {"": ("type", "ListPromptsResult")}},
+    "resources/list": {"results": {"": ("type", "ListResourcesResult")}},
+    "resources/templates/list": {"results": {"": ("type", "ListResourceTemplatesResult")}},
+    "resources/read": {"results": {"": ("type", "ReadResourceResult")}},
+    "tools/call": {"results": {"": ("type", "CallToolResult")}},
+    "tools/list": {"results": {"": ("type", "ListToolsResult")}}},
+   "server_to_client": {
+    "sampling/createMessage": {
+     "params": ("type", "CreateMessageRequestParams"), "results": {"": ("type", "CreateMessageResult")}},
+    "roots/list": {"results": {"": ("type", "ListRootsResult")}}}},
+  "removed_methods": {},
+  "types": {
+   "InitializeRequestParams": {
+    "fields": {"capabilities": ("type", "ClientCapabilities"), "clientInfo": ("type", "Implementation")}},
+   "ClientCapabilities": {"drop_misfits": {"elicitation": (("map", None), "misfit ClientCapabilities.elicitation")}},
+   "Implementation": {"drop_misfits": {"title": ("string", "misfit Implementation.title")}},
+   "InitializeResult": {"fields": {"serverInfo": ("type", "Implementation")}},
+   "CompleteRequestParams": {
+    "fields": {"ref": ("tag", "type", {"ref/prompt": ("type", "PromptReference")})},
+    "drop_misfits": {"context": ("2025-06-18/CompletionContext", "misfit CompleteRequestParams.context")}},
+   "PromptReference": {"drop_misfits": {"title": ("string", "misfit PromptReference.title")}},
+   "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
+   "PromptMessage": {
+    "fields": {
+     "content": (
+      "tag", "type",
+      {
+       "text": ("type", "TextContent"), "image": ("type", "ImageContent"), "audio": ("type", "AudioContent"),
+       "resource": ("type", "EmbeddedResource")})}},
+   "TextContent": {
+    "fields": {"annotations": ("type", "Annotations")},
+    "drop_misfits": {"_meta": (("map", None), "misfit TextContent._meta")}},
+   "Annotations": {"drop_misfits": {"lastModified": ("string", "misfit Annotations.lastModified")}},
+   "ImageContent": {
+    "fields": {"annotations": ("type", "Annotations")},
+    "drop_misfits": {"_meta": (("map", None), "misfit ImageContent._meta")}},
+   "AudioContent": {
+    "fields": {"annotations": ("type", "Annotations")},
+    "drop_misfits": {"_meta": (("map", None), "misfit AudioContent._meta")}},
+   "EmbeddedResource": {
+    "fields": {
+     "resource": (
+      "one_of",
+      (
+       ("2025-03-26/TextResourceContents", ("type", "TextResourceContents")),
+       ("2025-03-26/BlobResourceContents", ("type", "BlobResourceContents")))), "annotations": ("type", "Annotations")},
+    "drop_misfits": {"_meta": (("map", None), "misfit EmbeddedResource._meta")}},
+   "TextResourceContents": {"drop_misfits": {"_meta": (("map", None), "misfit TextResourceContents._meta")}},
+   "BlobResourceContents": {"drop_misfits": {"_meta": (("map", None), "misfit BlobResourceContents._meta")}},
+   "ListPromptsResult": {"fields": {"prompts": ("items", ("type", "Prompt"))}},
+   "Prompt": {
+    "fields": {"arguments": ("items", ("type", "PromptArgument"))},
+    "drop_misfits": {"title": ("string", "misfit Prompt.title"), "_meta": (("map", None), "misfit Prompt._meta")}},
+   "PromptArgument": {"drop_misfits": {"title": ("string", "misfit PromptArgument.title")}},
+   "ListResourcesResult": {"fields": {"resources": ("items", ("type", "Resource"))}},
+   "Resource": {
+    "fields": {"annotations": ("type", "Annotations")},
+    "drop_misfits": {"title": ("string", "misfit Resource.title"), "_meta": (("map", None), "misfit Resource._meta")}},
+   "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("items", ("type", "ResourceTemplate"))}},
+   "ResourceTemplate": {
+    "fields": {"annotations": ("type", "Annotations")},
+    "drop_misfits": {
+     "title": ("string", "misfit ResourceTemplate.title"), "_meta": (("map", None), "misfit ResourceTemplate._meta")}},
+   "ReadResourceResult": {
+    "fields": {
+     "contents": (
+      "items",
+      (
+       "one_of",
+       (
+        ("2025-03-26/TextResourceContents", ("type", "TextResourceContents")),
+        ("2025-03-26/BlobResourceContents", ("type", "BlobResourceContents")))))}},
+   "CallToolResult": {
+    "fields": {
+     "content": (
+      "items",
+      (
+       "tag", "type",
+       {
+        "text": ("type", "TextContent"), "image": ("type", "ImageContent"), "audio": ("type", "AudioContent"),
+        "resource": ("type", "EmbeddedResource")}))},
+    "drop_misfits": {"structuredContent": (("map", None), "misfit CallToolResult.structuredContent")}},
+   "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
+   "Tool": {
+    "drop_misfits": {
+     "title": ("string", "misfit Tool.title"),
+     "outputSchema": ("2025-06-18/ToolOutputSchema", "misfit Tool.outputSchema"),
+     "_meta": (("map", None), "misfit Tool._meta")}},
+   "CreateMessageRequestParams": {"fields": {"messages": ("items", ("type", "SamplingMessage"))}},
+   "SamplingMessage": {
+    "fields": {
+     "content": (
+      "tag", "type",
+      {"text": ("type", "TextContent"), "image": ("type", "ImageContent"), "audio": ("type", "AudioContent")})}},
+   "CreateMessageResult": {
+    "fields": {
+     "content": (
+      "tag", "type",
+      {"text": ("type", "TextContent"), "image": ("type", "ImageContent"), "audio": ("type", "AudioContent")})}},
+   "ListRootsResult": {"fields": {"roots": ("items", ("type", "Root"))}},
+   "Root": {"drop_misfits": {"_meta": (("map", None), "misfit Root._meta")}}},
+  "records": {
+   "2025-06-18/CompletionContext": {"required": [], "properties": {"arguments": ("map", "string")}},
+   "2025-03-26/TextResourceContents": {
+    "required": ["uri", "text"], "properties": {"uri": "string", "mimeType": "string", "text": "string"}},
+   "2025-03-26/BlobResourceContents": {
+    "required": ["uri", "blob"], "properties": {"uri": "string", "mimeType": "string", "blob": "string"}},
+   "2025-06-18/ToolOutputSchema": {
+    "required": ["type"],
+    "properties": {"type": ("values", "object"), "properties": ("map", ("map", None)), "required": ("list", "string")}}},
+  "rules": {
+   **dict.fromkeys((
+    "misfit ClientCapabilities.elicitation", "misfit Implementation.title", "misfit PromptReference.title",
+    "misfit CompleteRequestParams.context", "misfit Annotations.lastModified", "misfit TextContent._meta",
+    "misfit ImageContent._meta", "misfit AudioContent._meta", "misfit TextResourceContents._meta",
+    "misfit BlobResourceContents._meta", "misfit EmbeddedResource._meta", "misfit PromptArgument.title",
+    "misfit Prompt.title", "misfit Prompt._meta", "misfit Resource.title", "misfit Resource._meta",
+    "misfit ResourceTemplate.title", "misfit ResourceTemplate._meta", "misfit CallToolResult.structuredContent",
+    "misfit Tool.title", "misfit Tool.outputSchema", "misfit Tool._meta", "misfit Root._meta"), "2025-06-18 defines this property with another type.")},
+ },
 }

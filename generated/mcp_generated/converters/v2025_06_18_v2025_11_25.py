@@ -8,601 +8,477 @@ from typing import Any, Final
 
 # fmt: off
 CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
-    "2025-06-18": {
-        "source": "2025-11-25",
-        "target": "2025-06-18",
-        "methods": {
-          "client_to_server": {
-            "initialize": {
-              "params": ("type", "InitializeRequestParams"),
-              "results": {"": ("type", "InitializeResult")}},
-            "prompts/get": {"results": {"": ("type", "GetPromptResult")}},
-            "prompts/list": {"results": {"": ("type", "ListPromptsResult")}},
-            "resources/list": {"results": {"": ("type", "ListResourcesResult")}},
-            "resources/templates/list": {"results": {"": ("type", "ListResourceTemplatesResult")}},
-            "tools/call": {
-              "params": ("type", "CallToolRequestParams"),
-              "results": {"": ("type", "CallToolResult"), "CreateTaskResult": ("refuse", "refuse CreateTaskResult")}},
-            "tools/list": {"results": {"": ("type", "ListToolsResult")}},
-            "notifications/cancelled": {"params": ("type", "CancelledNotificationParams")}},
-          "server_to_client": {
-            "sampling/createMessage": {
-              "params": ("type", "CreateMessageRequestParams"),
-              "results": {
-                "": ("type", "CreateMessageResult"),
-                "CreateTaskResult": ("refuse", "refuse CreateTaskResult")}},
-            "elicitation/create": {
-              "params": (
-                "one_of", (
-                  ("2025-11-25/ElicitRequestURLParams", ("refuse", "refuse ElicitRequestURLParams")),
-                  ("2025-11-25/ElicitRequestFormParams", ("type", "ElicitRequestFormParams > ElicitRequestParams"))),),
-              "results": {"": ("type", "ElicitResult"), "CreateTaskResult": ("refuse", "refuse CreateTaskResult")}},
-            "notifications/cancelled": {"params": ("type", "CancelledNotificationParams")}}},
-        "removed_methods": {
-          "client_to_server": {
-            "tasks/get": ("refuse", "method tasks/get"),
-            "tasks/result": ("refuse", "method tasks/result"),
-            "tasks/list": ("refuse", "method tasks/list"),
-            "tasks/cancel": ("refuse", "method tasks/cancel"),
-            "notifications/tasks/status": ("ignore", "method notifications/tasks/status")},
-          "server_to_client": {
-            "tasks/get": ("refuse", "method tasks/get"),
-            "tasks/result": ("refuse", "method tasks/result"),
-            "tasks/list": ("refuse", "method tasks/list"),
-            "tasks/cancel": ("refuse", "method tasks/cancel"),
-            "notifications/elicitation/complete": ("ignore", "method notifications/elicitation/complete"),
-            "notifications/tasks/status": ("ignore", "method notifications/tasks/status")}},
-        "types": {
-          "InitializeRequestParams": {"fields": {
-            "capabilities": ("type", "ClientCapabilities"),
-            "clientInfo": ("type", "Implementation")}},
-          "ClientCapabilities": {"fields": {"tasks": ("drop", "drop ClientCapabilities.tasks")}},
-          "Implementation": {"fields": {
-            "icons": ("drop", "drop Implementation.icons"),
-            "description": ("drop", "drop Implementation.description"),
-            "websiteUrl": ("drop", "drop Implementation.websiteUrl")}},
-          "InitializeResult": {"fields": {
-            "capabilities": ("type", "ServerCapabilities"),
-            "serverInfo": ("type", "Implementation")}},
-          "ServerCapabilities": {"fields": {"tasks": ("drop", "drop ServerCapabilities.tasks")}},
-          "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
-          "PromptMessage": {"fields": {"content": ("tag", "type", {"resource_link": ("type", "ResourceLink")})}},
-          "ResourceLink": {"fields": {"icons": ("drop", "drop ResourceLink.icons")}},
-          "ListPromptsResult": {"fields": {"prompts": ("items", ("type", "Prompt"))}},
-          "Prompt": {"fields": {"icons": ("drop", "drop Prompt.icons")}},
-          "ListResourcesResult": {"fields": {"resources": ("items", ("type", "Resource"))}},
-          "Resource": {"fields": {"icons": ("drop", "drop Resource.icons")}},
-          "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("items", ("type", "ResourceTemplate"))}},
-          "ResourceTemplate": {"fields": {"icons": ("drop", "drop ResourceTemplate.icons")}},
-          "CallToolRequestParams": {"fields": {"task": ("drop", "drop CallToolRequestParams.task")}},
-          "CallToolResult": {"fields": {"content": (
-            "items", ("tag", "type", {"resource_link": ("type", "ResourceLink")}),)}},
-          "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
-          "Tool": {"fields": {"icons": ("drop", "drop Tool.icons"), "execution": ("drop", "drop Tool.execution")}},
-          "CreateMessageRequestParams": {"fields": {
-            "task": ("drop", "drop CreateMessageRequestParams.task"),
-            "messages": (
-              "flatten", "content", ("items", ("type", "SamplingMessage")), "flatten SamplingMessage.content",),
-            "tools": ("refuse", "refuse CreateMessageRequestParams.tools"),
-            "toolChoice": ("drop", "drop CreateMessageRequestParams.toolChoice")}},
-          "SamplingMessage": {"fields": {
-            "content": (
-              "one_of", (
-                ("2025-11-25/ToolUseContent", ("refuse", "refuse ToolUseContent")), ("2025-11-25/ImageContent", None),
-                ("2025-11-25/AudioContent", None),
-                ("2025-11-25/ToolResultContent", ("refuse", "refuse ToolResultContent")),
-                ("2025-11-25/TextContent", None), (
-                  (
-                    "list", (
-                      "one_of", "2025-11-25/TextContent", "2025-11-25/ImageContent", "2025-11-25/AudioContent",
-                      "2025-11-25/ToolUseContent", "2025-11-25/ToolResultContent"),),
-                  ("refuse", "refuse SamplingMessage.content"))),),
-            "_meta": ("drop", "drop SamplingMessage._meta")}},
-          "CreateMessageResult": {"fields": {"content": (
-            "one_of", (
-              ("2025-11-25/ToolUseContent", ("refuse", "refuse ToolUseContent")), ("2025-11-25/ImageContent", None),
-              ("2025-11-25/AudioContent", None),
-              ("2025-11-25/ToolResultContent", ("refuse", "refuse ToolResultContent")),
-              ("2025-11-25/TextContent", None), (
-                (
-                  "list", (
-                    "one_of", "2025-11-25/TextContent", "2025-11-25/ImageContent", "2025-11-25/AudioContent",
-                    "2025-11-25/ToolUseContent", "2025-11-25/ToolResultContent"),),
-                (
-                  "first", (
-                    "tag", "type", {
-                      "tool_use": ("refuse", "refuse ToolUseContent"),
-                      "tool_result": ("refuse", "refuse ToolResultContent")},),
-                  "first CreateMessageResult.content"))),)}},
-          "ElicitRequestFormParams > ElicitRequestParams": {"fields": {
-            "_meta": ("drop", "drop ElicitRequestFormParams._meta"),
-            "task": ("drop", "drop ElicitRequestFormParams.task"),
-            "mode": ("drop", "drop ElicitRequestFormParams.mode"),
-            "requestedSchema": ("type", "RequestedSchema")}},
-          "RequestedSchema": {"fields": {
-            "$schema": ("drop", "drop RequestedSchema.$schema"),
-            "properties": (
-              "values", (
-                "one_of", (
-                  (
-                    "2025-11-25/UntitledSingleSelectEnumSchema", (
-                      "replace", {
-                        "type": "string",
-                        "title": "=title",
-                        "description": "=description",
-                        "enum": "=enum",
-                        "default": "=default"},
-                      (
-                        "match", "2025-11-25/LegacyTitledEnumSchema", ("type", "LegacyTitledEnumSchema > EnumSchema"),
-                        ("refuse", "refuse UntitledSingleSelectEnumSchema")),
-                      "replace UntitledSingleSelectEnumSchema"),),
-                  (
-                    "2025-11-25/TitledSingleSelectEnumSchema", (
-                      "replace", {
-                        "type": "string",
-                        "title": "=title",
-                        "description": "=description",
-                        "enum": "=oneOf[].const",
-                        "enumNames": "=oneOf[].title",
-                        "default": "=default"},
-                      (
-                        "match", "2025-11-25/LegacyTitledEnumSchema", ("type", "LegacyTitledEnumSchema > EnumSchema"),
-                        ("refuse", "refuse TitledSingleSelectEnumSchema")),
-                      "replace TitledSingleSelectEnumSchema"),),
-                  ("2025-11-25/UntitledMultiSelectEnumSchema", ("refuse", "refuse UntitledMultiSelectEnumSchema")),
-                  ("2025-11-25/TitledMultiSelectEnumSchema", ("refuse", "refuse TitledMultiSelectEnumSchema")),
-                  ("2025-11-25/LegacyTitledEnumSchema", ("type", "LegacyTitledEnumSchema > EnumSchema")),
-                  ("2025-11-25/StringSchema", ("type", "StringSchema")),
-                  ("2025-11-25/NumberSchema", ("type", "NumberSchema")), ("2025-11-25/BooleanSchema", None)),),)}},
-          "StringSchema": {"fields": {"default": ("drop", "drop StringSchema.default")}},
-          "NumberSchema": {"fields": {"default": ("drop", "drop NumberSchema.default")}},
-          "LegacyTitledEnumSchema > EnumSchema": {"fields": {"default": (
-            "drop", "drop LegacyTitledEnumSchema.default",)}},
-          "ElicitResult": {"fields": {"content": (
-            "values", (
-              "one_of", (
-                ("string", None), ("number", None), ("boolean", None),
-                (("list", "string"), ("refuse", "refuse ElicitResult.content"))),),)}},
-          "CancelledNotificationParams": {"require": {"requestId": "require CancelledNotificationParams.requestId"}}},
-        "records": {
-          "2025-11-25/TextResourceContents": {
-            "required": ["uri", "text"],
-            "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"}},
-          "2025-11-25/BlobResourceContents": {
-            "required": ["uri", "blob"],
-            "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"}},
-          "2025-11-25/ToolUseContent": {
-            "required": ["type", "id", "name", "input"],
-            "properties": {
-              "type": ("values", "tool_use"),
-              "id": "string",
-              "name": "string",
-              "input": ("map", None),
-              "_meta": ("map", None)}},
-          "2025-11-25/ImageContent": {
-            "required": ["type", "data", "mimeType"],
-            "properties": {
-              "type": ("values", "image"),
-              "data": "string",
-              "mimeType": "string",
-              "annotations": "2025-11-25/Annotations",
-              "_meta": ("map", None)}},
-          "2025-11-25/Annotations": {
-            "required": [],
-            "properties": {
-              "audience": ("list", ("values", "user", "assistant")),
-              "priority": ("range", "number", 0, 1),
-              "lastModified": "string"}},
-          "2025-11-25/AudioContent": {
-            "required": ["type", "data", "mimeType"],
-            "properties": {
-              "type": ("values", "audio"),
-              "data": "string",
-              "mimeType": "string",
-              "annotations": "2025-11-25/Annotations",
-              "_meta": ("map", None)}},
-          "2025-11-25/ToolResultContent": {
-            "required": ["type", "toolUseId", "content"],
-            "properties": {
-              "type": ("values", "tool_result"),
-              "toolUseId": "string",
-              "content": (
-                "list", (
-                  "one_of", "2025-11-25/TextContent", "2025-11-25/ImageContent", "2025-11-25/AudioContent",
-                  "2025-11-25/ResourceLink", "2025-11-25/EmbeddedResource"),),
-              "structuredContent": ("map", None),
-              "isError": "boolean",
-              "_meta": ("map", None)}},
-          "2025-11-25/TextContent": {
-            "required": ["type", "text"],
-            "properties": {
-              "type": ("values", "text"),
-              "text": "string",
-              "annotations": "2025-11-25/Annotations",
-              "_meta": ("map", None)}},
-          "2025-11-25/ResourceLink": {
-            "required": ["name", "uri", "type"],
-            "properties": {
-              "name": "string",
-              "title": "string",
-              "icons": ("list", "2025-11-25/Icon"),
-              "uri": "string",
-              "description": "string",
-              "mimeType": "string",
-              "annotations": "2025-11-25/Annotations",
-              "size": "integer",
-              "_meta": ("map", None),
-              "type": ("values", "resource_link")}},
-          "2025-11-25/Icon": {
-            "required": ["src"],
-            "properties": {
-              "src": "string",
-              "mimeType": "string",
-              "sizes": ("list", "string"),
-              "theme": ("values", "light", "dark")}},
-          "2025-11-25/EmbeddedResource": {
-            "required": ["type", "resource"],
-            "properties": {
-              "type": ("values", "resource"),
-              "resource": ("one_of", "2025-11-25/TextResourceContents", "2025-11-25/BlobResourceContents"),
-              "annotations": "2025-11-25/Annotations",
-              "_meta": ("map", None)}},
-          "2025-11-25/LegacyTitledEnumSchema": {
-            "required": ["type", "enum"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "enum": ("list", "string"),
-              "enumNames": ("list", "string"),
-              "default": "string"}},
-          "2025-11-25/UntitledSingleSelectEnumSchema": {
-            "required": ["type", "enum"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "enum": ("list", "string"),
-              "default": "string"}},
-          "2025-11-25/TitledSingleSelectEnumSchema": {
-            "required": ["type", "oneOf"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "oneOf": ("list", "2025-11-25/EnumOption"),
-              "default": "string"}},
-          "2025-11-25/EnumOption": {
-            "required": ["const", "title"],
-            "properties": {"const": "string", "title": "string"}},
-          "2025-11-25/UntitledMultiSelectEnumSchema": {
-            "required": ["type", "items"],
-            "properties": {
-              "type": ("values", "array"),
-              "title": "string",
-              "description": "string",
-              "minItems": "integer",
-              "maxItems": "integer",
-              "items": "2025-11-25/UntitledEnumItems",
-              "default": ("list", "string")}},
-          "2025-11-25/UntitledEnumItems": {
-            "required": ["type", "enum"],
-            "properties": {"type": ("values", "string"), "enum": ("list", "string")}},
-          "2025-11-25/TitledMultiSelectEnumSchema": {
-            "required": ["type", "items"],
-            "properties": {
-              "type": ("values", "array"),
-              "title": "string",
-              "description": "string",
-              "minItems": "integer",
-              "maxItems": "integer",
-              "items": "2025-11-25/TitledEnumItems",
-              "default": ("list", "string")}},
-          "2025-11-25/TitledEnumItems": {
-            "required": ["anyOf"],
-            "properties": {"anyOf": ("list", "2025-11-25/EnumOption")}},
-          "2025-11-25/StringSchema": {
-            "required": ["type"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "minLength": "integer",
-              "maxLength": "integer",
-              "format": ("values", "email", "uri", "date", "date-time"),
-              "default": "string"}},
-          "2025-11-25/NumberSchema": {
-            "required": ["type"],
-            "properties": {
-              "type": ("values", "number", "integer"),
-              "title": "string",
-              "description": "string",
-              "minimum": "number",
-              "maximum": "number",
-              "default": "number"}},
-          "2025-11-25/BooleanSchema": {
-            "required": ["type"],
-            "properties": {
-              "type": ("values", "boolean"),
-              "title": "string",
-              "description": "string",
-              "default": "boolean"}},
-          "2025-11-25/ElicitRequestURLParams": {
-            "required": ["mode", "message", "elicitationId", "url"],
-            "properties": {
-              "_meta": "2025-11-25/RequestMetaObject",
-              "task": "2025-11-25/TaskMetadata",
-              "mode": ("values", "url"),
-              "message": "string",
-              "elicitationId": "string",
-              "url": "string"}},
-          "2025-11-25/RequestMetaObject": {
-            "required": [],
-            "properties": {"progressToken": ("one_of", "string", "integer")}},
-          "2025-11-25/TaskMetadata": {"required": [], "properties": {"ttl": "integer"}},
-          "2025-11-25/ElicitRequestFormParams": {
-            "required": ["message", "requestedSchema"],
-            "properties": {
-              "_meta": "2025-11-25/RequestMetaObject",
-              "task": "2025-11-25/TaskMetadata",
-              "mode": ("values", "form"),
-              "message": "string",
-              "requestedSchema": "2025-11-25/RequestedSchema"}},
-          "2025-11-25/RequestedSchema": {
-            "required": ["type", "properties"],
-            "properties": {
-              "$schema": "string",
-              "type": ("values", "object"),
-              "properties": (
-                "map", (
-                  "one_of", "2025-11-25/StringSchema", "2025-11-25/NumberSchema", "2025-11-25/BooleanSchema",
-                  "2025-11-25/UntitledSingleSelectEnumSchema", "2025-11-25/TitledSingleSelectEnumSchema",
-                  "2025-11-25/UntitledMultiSelectEnumSchema", "2025-11-25/TitledMultiSelectEnumSchema",
-                  "2025-11-25/LegacyTitledEnumSchema"),),
-              "required": ("list", "string")}}},
-        "rules": {
-          **dict.fromkeys((
-            "drop ClientCapabilities.tasks", "drop Implementation.description", "drop Implementation.websiteUrl",
-            "drop ServerCapabilities.tasks", "drop Tool.execution", "drop CreateMessageRequestParams.task",
-            "drop SamplingMessage._meta", "drop CreateMessageRequestParams.toolChoice",
-            "drop ElicitRequestFormParams._meta", "drop ElicitRequestFormParams.task",
-            "drop ElicitRequestFormParams.mode", "drop RequestedSchema.$schema", "drop StringSchema.default",
-            "drop NumberSchema.default", "drop LegacyTitledEnumSchema.default"), "2025-06-18 does not define this property."),
-          **dict.fromkeys((
-            "drop Implementation.icons", "drop ResourceLink.icons", "drop Prompt.icons", "drop Resource.icons",
-            "drop ResourceTemplate.icons", "drop Tool.icons"), "Icons are for display only."),
-          "drop CallToolRequestParams.task": "A receiver without tasks ignores `task` and returns the result directly.",
-          "refuse CreateTaskResult": "2025-06-18 does not define this result type.",
-          **dict.fromkeys((
-            "method tasks/get", "method tasks/result", "method tasks/list", "method tasks/cancel",
-            "method notifications/tasks/status", "method notifications/elicitation/complete"), "2025-06-18 does not define this method."),
-          "refuse ToolUseContent": "2025-06-18 has no ToolUseContent and no substitute for it.",
-          "refuse ToolResultContent": "2025-06-18 has no ToolResultContent and no substitute for it.",
-          **dict.fromkeys((
-            "refuse SamplingMessage.content", "refuse ElicitResult.content",), "2025-06-18 does not allow a value of this type."),
-          "flatten SamplingMessage.content": "A message with several content blocks is split into messages of the same role, one for each block.",
-          "refuse CreateMessageRequestParams.tools": "A model that cannot call the tools would answer a different request.",
-          "first CreateMessageResult.content": "The older result has one content block; the first one is used.",
-          "refuse UntitledSingleSelectEnumSchema": "2025-06-18 has no UntitledSingleSelectEnumSchema and no substitute for it.",
-          **dict.fromkeys((
-            "replace UntitledSingleSelectEnumSchema", "replace TitledSingleSelectEnumSchema",), "It is the same choice in the only form that the older revision has."),
-          "refuse TitledSingleSelectEnumSchema": "2025-06-18 has no TitledSingleSelectEnumSchema and no substitute for it.",
-          "refuse UntitledMultiSelectEnumSchema": "2025-06-18 has no UntitledMultiSelectEnumSchema and no substitute for it.",
-          "refuse TitledMultiSelectEnumSchema": "2025-06-18 has no TitledMultiSelectEnumSchema and no substitute for it.",
-          "refuse ElicitRequestURLParams": "2025-06-18 has no ElicitRequestURLParams and no substitute for it.",
-          "require CancelledNotificationParams.requestId": "2025-06-18 requires it, and there is no default."},
-    },
-    "2025-11-25": {
-        "source": "2025-06-18",
-        "target": "2025-11-25",
-        "methods": {
-          "client_to_server": {
-            "initialize": {
-              "params": ("type", "InitializeRequestParams"),
-              "results": {"": ("type", "InitializeResult")}},
-            "prompts/get": {"results": {"": ("type", "GetPromptResult")}},
-            "prompts/list": {"results": {"": ("type", "ListPromptsResult")}},
-            "resources/list": {"results": {"": ("type", "ListResourcesResult")}},
-            "resources/templates/list": {"results": {"": ("type", "ListResourceTemplatesResult")}},
-            "tools/call": {"params": ("type", "CallToolRequestParams"), "results": {"": ("type", "CallToolResult")}},
-            "tools/list": {"results": {"": ("type", "ListToolsResult")}}},
-          "server_to_client": {
-            "sampling/createMessage": {"params": ("type", "CreateMessageRequestParams")},
-            "elicitation/create": {"params": ("type", "ElicitRequestParams > ElicitRequestFormParams")}}},
-        "removed_methods": {},
-        "types": {
-          "InitializeRequestParams": {"fields": {
-            "capabilities": ("type", "ClientCapabilities"),
-            "clientInfo": ("type", "Implementation")}},
-          "ClientCapabilities": {
-            "fields": {
-              "sampling": ("type", "map > ClientCapabilitiesSampling"),
-              "elicitation": ("type", "map > ClientCapabilitiesElicitation")},
-            "drop_misfits": {"tasks": ("2025-11-25/ClientCapabilitiesTasks", "misfit ClientCapabilities.tasks")}},
-          "map > ClientCapabilitiesSampling": {"drop_misfits": {
-            "context": (("map", None), "misfit ClientCapabilitiesSampling.context"),
-            "tools": (("map", None), "misfit ClientCapabilitiesSampling.tools")}},
-          "map > ClientCapabilitiesElicitation": {"drop_misfits": {
-            "form": (("map", None), "misfit ClientCapabilitiesElicitation.form"),
-            "url": (("map", None), "misfit ClientCapabilitiesElicitation.url")}},
-          "Implementation": {"drop_misfits": {
-            "icons": (("list", "2025-11-25/Icon"), "misfit Implementation.icons"),
-            "description": ("string", "misfit Implementation.description"),
-            "websiteUrl": ("string", "misfit Implementation.websiteUrl")}},
-          "InitializeResult": {"fields": {
-            "capabilities": ("type", "ServerCapabilities"),
-            "serverInfo": ("type", "Implementation")}},
-          "ServerCapabilities": {"drop_misfits": {"tasks": (
-            "2025-11-25/ServerCapabilitiesTasks", "misfit ServerCapabilities.tasks",)}},
-          "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
-          "PromptMessage": {"fields": {"content": ("tag", "type", {"resource_link": ("type", "ResourceLink")})}},
-          "ResourceLink": {"drop_misfits": {"icons": (("list", "2025-11-25/Icon"), "misfit ResourceLink.icons")}},
-          "ListPromptsResult": {"fields": {"prompts": ("items", ("type", "Prompt"))}},
-          "Prompt": {"drop_misfits": {"icons": (("list", "2025-11-25/Icon"), "misfit Prompt.icons")}},
-          "ListResourcesResult": {"fields": {"resources": ("items", ("type", "Resource"))}},
-          "Resource": {"drop_misfits": {"icons": (("list", "2025-11-25/Icon"), "misfit Resource.icons")}},
-          "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("items", ("type", "ResourceTemplate"))}},
-          "ResourceTemplate": {"drop_misfits": {"icons": (
-            ("list", "2025-11-25/Icon"), "misfit ResourceTemplate.icons",)}},
-          "CallToolRequestParams": {"drop_misfits": {"task": (
-            "2025-11-25/TaskMetadata", "misfit CallToolRequestParams.task",)}},
-          "CallToolResult": {"fields": {"content": (
-            "items", ("tag", "type", {"resource_link": ("type", "ResourceLink")}),)}},
-          "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
-          "Tool": {
-            "fields": {"inputSchema": ("type", "ToolInputSchema"), "outputSchema": ("type", "ToolOutputSchema")},
-            "drop_misfits": {
-              "icons": (("list", "2025-11-25/Icon"), "misfit Tool.icons"),
-              "execution": ("2025-11-25/ToolExecution", "misfit Tool.execution")}},
-          "ToolInputSchema": {"drop_misfits": {"$schema": ("string", "misfit ToolInputSchema.$schema")}},
-          "ToolOutputSchema": {"drop_misfits": {"$schema": ("string", "misfit ToolOutputSchema.$schema")}},
-          "CreateMessageRequestParams": {
-            "fields": {"messages": ("items", ("type", "SamplingMessage"))},
-            "drop_misfits": {
-              "task": ("2025-11-25/TaskMetadata", "misfit CreateMessageRequestParams.task"),
-              "tools": (("list", "2025-11-25/Tool"), "misfit CreateMessageRequestParams.tools"),
-              "toolChoice": ("2025-11-25/ToolChoice", "misfit CreateMessageRequestParams.toolChoice")}},
-          "SamplingMessage": {"drop_misfits": {"_meta": (("map", None), "misfit SamplingMessage._meta")}},
-          "ElicitRequestParams > ElicitRequestFormParams": {
-            "fields": {"requestedSchema": ("type", "RequestedSchema")},
-            "drop_misfits": {
-              "_meta": ("2025-11-25/RequestMetaObject", "misfit ElicitRequestFormParams._meta"),
-              "task": ("2025-11-25/TaskMetadata", "misfit ElicitRequestFormParams.task"),
-              "mode": (("values", "form"), "misfit ElicitRequestFormParams.mode")}},
-          "RequestedSchema": {
-            "fields": {"properties": (
-              "values", (
-                "one_of", (
-                  ("2025-06-18/EnumSchema", ("type", "EnumSchema > LegacyTitledEnumSchema")),
-                  ("2025-06-18/StringSchema", ("type", "StringSchema")),
-                  ("2025-06-18/NumberSchema", ("type", "NumberSchema")), ("2025-06-18/BooleanSchema", None)),),)},
-            "drop_misfits": {"$schema": ("string", "misfit RequestedSchema.$schema")}},
-          "StringSchema": {"drop_misfits": {"default": ("string", "misfit StringSchema.default")}},
-          "NumberSchema": {"drop_misfits": {"default": ("number", "misfit NumberSchema.default")}},
-          "EnumSchema > LegacyTitledEnumSchema": {"drop_misfits": {"default": (
-            "string", "misfit LegacyTitledEnumSchema.default",)}}},
-        "records": {
-          "2025-11-25/ClientCapabilitiesTasks": {
-            "required": [],
-            "properties": {
-              "list": ("map", None),
-              "cancel": ("map", None),
-              "requests": "2025-11-25/ClientCapabilitiesTasksRequests"}},
-          "2025-11-25/ClientCapabilitiesTasksRequests": {
-            "required": [],
-            "properties": {
-              "sampling": "2025-11-25/ClientCapabilitiesTasksRequestsSampling",
-              "elicitation": "2025-11-25/ClientCapabilitiesTasksRequestsElicitation"}},
-          "2025-11-25/ClientCapabilitiesTasksRequestsSampling": {
-            "required": [],
-            "properties": {"createMessage": ("map", None)}},
-          "2025-11-25/ClientCapabilitiesTasksRequestsElicitation": {
-            "required": [],
-            "properties": {"create": ("map", None)}},
-          "2025-11-25/Icon": {
-            "required": ["src"],
-            "properties": {
-              "src": "string",
-              "mimeType": "string",
-              "sizes": ("list", "string"),
-              "theme": ("values", "light", "dark")}},
-          "2025-11-25/ServerCapabilitiesTasks": {
-            "required": [],
-            "properties": {
-              "list": ("map", None),
-              "cancel": ("map", None),
-              "requests": "2025-11-25/ServerCapabilitiesTasksRequests"}},
-          "2025-11-25/ServerCapabilitiesTasksRequests": {
-            "required": [],
-            "properties": {"tools": "2025-11-25/ServerCapabilitiesTasksRequestsTools"}},
-          "2025-11-25/ServerCapabilitiesTasksRequestsTools": {"required": [], "properties": {"call": ("map", None)}},
-          "2025-11-25/TaskMetadata": {"required": [], "properties": {"ttl": "integer"}},
-          "2025-11-25/ToolExecution": {
-            "required": [],
-            "properties": {"taskSupport": ("values", "forbidden", "optional", "required")}},
-          "2025-11-25/Tool": {
-            "required": ["name", "inputSchema"],
-            "properties": {
-              "name": "string",
-              "title": "string",
-              "icons": ("list", "2025-11-25/Icon"),
-              "description": "string",
-              "inputSchema": "2025-11-25/ToolInputSchema",
-              "execution": "2025-11-25/ToolExecution",
-              "outputSchema": "2025-11-25/ToolOutputSchema",
-              "annotations": "2025-11-25/ToolAnnotations",
-              "_meta": ("map", None)}},
-          "2025-11-25/ToolInputSchema": {
-            "required": ["type"],
-            "properties": {
-              "$schema": "string",
-              "type": ("values", "object"),
-              "properties": ("map", ("map", None)),
-              "required": ("list", "string")}},
-          "2025-11-25/ToolOutputSchema": {
-            "required": ["type"],
-            "properties": {
-              "$schema": "string",
-              "type": ("values", "object"),
-              "properties": ("map", ("map", None)),
-              "required": ("list", "string")}},
-          "2025-11-25/ToolAnnotations": {
-            "required": [],
-            "properties": {
-              "title": "string",
-              "readOnlyHint": "boolean",
-              "destructiveHint": "boolean",
-              "idempotentHint": "boolean",
-              "openWorldHint": "boolean"}},
-          "2025-11-25/ToolChoice": {"required": [], "properties": {"mode": ("values", "auto", "required", "none")}},
-          "2025-06-18/EnumSchema": {
-            "required": ["type", "enum"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "enum": ("list", "string"),
-              "enumNames": ("list", "string")}},
-          "2025-06-18/StringSchema": {
-            "required": ["type"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "minLength": "integer",
-              "maxLength": "integer",
-              "format": ("values", "email", "uri", "date", "date-time")}},
-          "2025-06-18/NumberSchema": {
-            "required": ["type"],
-            "properties": {
-              "type": ("values", "number", "integer"),
-              "title": "string",
-              "description": "string",
-              "minimum": "number",
-              "maximum": "number"}},
-          "2025-06-18/BooleanSchema": {
-            "required": ["type"],
-            "properties": {
-              "type": ("values", "boolean"),
-              "title": "string",
-              "description": "string",
-              "default": "boolean"}},
-          "2025-11-25/RequestMetaObject": {
-            "required": [],
-            "properties": {"progressToken": ("one_of", "string", "integer")}}},
-        "rules": {
-          **dict.fromkeys((
-            "misfit ClientCapabilitiesSampling.context", "misfit ClientCapabilitiesSampling.tools",
-            "misfit ClientCapabilitiesElicitation.form", "misfit ClientCapabilitiesElicitation.url",
-            "misfit ClientCapabilities.tasks", "misfit Implementation.icons", "misfit Implementation.description",
-            "misfit Implementation.websiteUrl", "misfit ServerCapabilities.tasks", "misfit ResourceLink.icons",
-            "misfit Prompt.icons", "misfit Resource.icons", "misfit ResourceTemplate.icons",
-            "misfit CallToolRequestParams.task", "misfit ToolInputSchema.$schema", "misfit ToolOutputSchema.$schema",
-            "misfit Tool.icons", "misfit Tool.execution", "misfit SamplingMessage._meta",
-            "misfit CreateMessageRequestParams.task", "misfit CreateMessageRequestParams.tools",
-            "misfit CreateMessageRequestParams.toolChoice", "misfit StringSchema.default",
-            "misfit NumberSchema.default", "misfit LegacyTitledEnumSchema.default", "misfit RequestedSchema.$schema",
-            "misfit ElicitRequestFormParams._meta", "misfit ElicitRequestFormParams.task",
-            "misfit ElicitRequestFormParams.mode"), "2025-11-25 defines this property with another type.")},
-    },
+ "2025-06-18": {
+  "source": "2025-11-25",
+  "target": "2025-06-18",
+  "methods": {
+   "client_to_server": {
+    "initialize": {"params": ("type", "InitializeRequestParams"), "results": {"": ("type", "InitializeResult")}},
+    "prompts/get": {"results": {"": ("type", "GetPromptResult")}},
+    "prompts/list": {"results": {"": ("type", "ListPromptsResult")}},
+    "resources/list": {"results": {"": ("type", "ListResourcesResult")}},
+    "resources/templates/list": {"results": {"": ("type", "ListResourceTemplatesResult")}},
+    "tools/call": {
+     "params": ("type", "CallToolRequestParams"),
+     "results": {"": ("type", "CallToolResult"), "CreateTaskResult": ("refuse", "refuse CreateTaskResult")}},
+    "tools/list": {"results": {"": ("type", "ListToolsResult")}},
+    "notifications/cancelled": {"params": ("type", "CancelledNotificationParams")}},
+   "server_to_client": {
+    "sampling/createMessage": {
+     "params": ("type", "CreateMessageRequestParams"),
+     "results": {"": ("type", "CreateMessageResult"), "CreateTaskResult": ("refuse", "refuse CreateTaskResult")}},
+    "elicitation/create": {
+     "params": (
+      "one_of",
+      (
+       ("2025-11-25/ElicitRequestURLParams", ("refuse", "refuse ElicitRequestURLParams")),
+       ("2025-11-25/ElicitRequestFormParams", ("type", "ElicitRequestFormParams > ElicitRequestParams")))),
+     "results": {"": ("type", "ElicitResult"), "CreateTaskResult": ("refuse", "refuse CreateTaskResult")}},
+    "notifications/cancelled": {"params": ("type", "CancelledNotificationParams")}}},
+  "removed_methods": {
+   "client_to_server": {
+    "tasks/get": ("refuse", "method tasks/get"), "tasks/result": ("refuse", "method tasks/result"),
+    "tasks/list": ("refuse", "method tasks/list"), "tasks/cancel": ("refuse", "method tasks/cancel"),
+    "notifications/tasks/status": ("ignore", "method notifications/tasks/status")},
+   "server_to_client": {
+    "tasks/get": ("refuse", "method tasks/get"), "tasks/result": ("refuse", "method tasks/result"),
+    "tasks/list": ("refuse", "method tasks/list"), "tasks/cancel": ("refuse", "method tasks/cancel"),
+    "notifications/elicitation/complete": ("ignore", "method notifications/elicitation/complete"),
+    "notifications/tasks/status": ("ignore", "method notifications/tasks/status")}},
+  "types": {
+   "InitializeRequestParams": {
+    "fields": {"capabilities": ("type", "ClientCapabilities"), "clientInfo": ("type", "Implementation")}},
+   "ClientCapabilities": {"fields": {"tasks": ("drop", "drop ClientCapabilities.tasks")}},
+   "Implementation": {
+    "fields": {
+     "icons": ("drop", "drop Implementation.icons"), "description": ("drop", "drop Implementation.description"),
+     "websiteUrl": ("drop", "drop Implementation.websiteUrl")}},
+   "InitializeResult": {
+    "fields": {"capabilities": ("type", "ServerCapabilities"), "serverInfo": ("type", "Implementation")}},
+   "ServerCapabilities": {"fields": {"tasks": ("drop", "drop ServerCapabilities.tasks")}},
+   "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
+   "PromptMessage": {"fields": {"content": ("tag", "type", {"resource_link": ("type", "ResourceLink")})}},
+   "ResourceLink": {"fields": {"icons": ("drop", "drop ResourceLink.icons")}},
+   "ListPromptsResult": {"fields": {"prompts": ("items", ("type", "Prompt"))}},
+   "Prompt": {"fields": {"icons": ("drop", "drop Prompt.icons")}},
+   "ListResourcesResult": {"fields": {"resources": ("items", ("type", "Resource"))}},
+   "Resource": {"fields": {"icons": ("drop", "drop Resource.icons")}},
+   "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("items", ("type", "ResourceTemplate"))}},
+   "ResourceTemplate": {"fields": {"icons": ("drop", "drop ResourceTemplate.icons")}},
+   "CallToolRequestParams": {"fields": {"task": ("drop", "drop CallToolRequestParams.task")}},
+   "CallToolResult": {"fields": {"content": ("items", ("tag", "type", {"resource_link": ("type", "ResourceLink")}))}},
+   "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
+   "Tool": {"fields": {"icons": ("drop", "drop Tool.icons"), "execution": ("drop", "drop Tool.execution")}},
+   "CreateMessageRequestParams": {
+    "fields": {
+     "task": ("drop", "drop CreateMessageRequestParams.task"),
+     "messages": ("flatten", "content", ("items", ("type", "SamplingMessage")), "flatten SamplingMessage.content"),
+     "tools": ("refuse", "refuse CreateMessageRequestParams.tools"),
+     "toolChoice": ("drop", "drop CreateMessageRequestParams.toolChoice")}},
+   "SamplingMessage": {
+    "fields": {
+     "content": (
+      "one_of",
+      (
+       ("2025-11-25/ToolUseContent", ("refuse", "refuse ToolUseContent")), ("2025-11-25/ImageContent", None),
+       ("2025-11-25/AudioContent", None), ("2025-11-25/ToolResultContent", ("refuse", "refuse ToolResultContent")),
+       ("2025-11-25/TextContent", None),
+       (
+        (
+         "list",
+         (
+          "one_of", "2025-11-25/TextContent", "2025-11-25/ImageContent", "2025-11-25/AudioContent",
+          "2025-11-25/ToolUseContent", "2025-11-25/ToolResultContent")), ("refuse", "refuse SamplingMessage.content")))),
+     "_meta": ("drop", "drop SamplingMessage._meta")}},
+   "CreateMessageResult": {
+    "fields": {
+     "content": (
+      "one_of",
+      (
+       ("2025-11-25/ToolUseContent", ("refuse", "refuse ToolUseContent")), ("2025-11-25/ImageContent", None),
+       ("2025-11-25/AudioContent", None), ("2025-11-25/ToolResultContent", ("refuse", "refuse ToolResultContent")),
+       ("2025-11-25/TextContent", None),
+       (
+        (
+         "list",
+         (
+          "one_of", "2025-11-25/TextContent", "2025-11-25/ImageContent", "2025-11-25/AudioContent",
+          "2025-11-25/ToolUseContent", "2025-11-25/ToolResultContent")),
+        (
+         "first",
+         (
+          "tag", "type",
+          {"tool_use": ("refuse", "refuse ToolUseContent"), "tool_result": ("refuse", "refuse ToolResultContent")}),
+         "first CreateMessageResult.content"))))}},
+   "ElicitRequestFormParams > ElicitRequestParams": {
+    "fields": {
+     "_meta": ("drop", "drop ElicitRequestFormParams._meta"), "task": ("drop", "drop ElicitRequestFormParams.task"),
+     "mode": ("drop", "drop ElicitRequestFormParams.mode"), "requestedSchema": ("type", "RequestedSchema")}},
+   "RequestedSchema": {
+    "fields": {
+     "$schema": ("drop", "drop RequestedSchema.$schema"),
+     "properties": (
+      "values",
+      (
+       "one_of",
+       (
+        (
+         "2025-11-25/UntitledSingleSelectEnumSchema",
+         (
+          "replace",
+          {"type": "string", "title": "=title", "description": "=description", "enum": "=enum", "default": "=default"},
+          (
+           "match", "2025-11-25/LegacyTitledEnumSchema", ("type", "LegacyTitledEnumSchema > EnumSchema"),
+           ("refuse", "refuse UntitledSingleSelectEnumSchema")), "replace UntitledSingleSelectEnumSchema")),
+        (
+         "2025-11-25/TitledSingleSelectEnumSchema",
+         (
+          "replace",
+          {
+           "type": "string", "title": "=title", "description": "=description", "enum": "=oneOf[].const",
+           "enumNames": "=oneOf[].title", "default": "=default"},
+          (
+           "match", "2025-11-25/LegacyTitledEnumSchema", ("type", "LegacyTitledEnumSchema > EnumSchema"),
+           ("refuse", "refuse TitledSingleSelectEnumSchema")), "replace TitledSingleSelectEnumSchema")),
+        ("2025-11-25/UntitledMultiSelectEnumSchema", ("refuse", "refuse UntitledMultiSelectEnumSchema")),
+        ("2025-11-25/TitledMultiSelectEnumSchema", ("refuse", "refuse TitledMultiSelectEnumSchema")),
+        ("2025-11-25/LegacyTitledEnumSchema", ("type", "LegacyTitledEnumSchema > EnumSchema")),
+        ("2025-11-25/StringSchema", ("type", "StringSchema")), ("2025-11-25/NumberSchema", ("type", "NumberSchema")),
+        ("2025-11-25/BooleanSchema", None))))}},
+   "StringSchema": {"fields": {"default": ("drop", "drop StringSchema.default")}},
+   "NumberSchema": {"fields": {"default": ("drop", "drop NumberSchema.default")}},
+   "LegacyTitledEnumSchema > EnumSchema": {"fields": {"default": ("drop", "drop LegacyTitledEnumSchema.default")}},
+   "ElicitResult": {
+    "fields": {
+     "content": (
+      "values",
+      (
+       "one_of",
+       (
+        ("string", None), ("number", None), ("boolean", None),
+        (("list", "string"), ("refuse", "refuse ElicitResult.content")))))}},
+   "CancelledNotificationParams": {"require": {"requestId": "require CancelledNotificationParams.requestId"}}},
+  "records": {
+   "2025-11-25/TextResourceContents": {
+    "required": ["uri", "text"],
+    "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"}},
+   "2025-11-25/BlobResourceContents": {
+    "required": ["uri", "blob"],
+    "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"}},
+   "2025-11-25/ToolUseContent": {
+    "required": ["type", "id", "name", "input"],
+    "properties": {
+     "type": ("values", "tool_use"), "id": "string", "name": "string", "input": ("map", None), "_meta": ("map", None)}},
+   "2025-11-25/ImageContent": {
+    "required": ["type", "data", "mimeType"],
+    "properties": {
+     "type": ("values", "image"), "data": "string", "mimeType": "string", "annotations": "2025-11-25/Annotations",
+     "_meta": ("map", None)}},
+   "2025-11-25/Annotations": {
+    "required": [],
+    "properties": {
+     "audience": ("list", ("values", "user", "assistant")), "priority": ("range", "number", 0, 1),
+     "lastModified": "string"}},
+   "2025-11-25/AudioContent": {
+    "required": ["type", "data", "mimeType"],
+    "properties": {
+     "type": ("values", "audio"), "data": "string", "mimeType": "string", "annotations": "2025-11-25/Annotations",
+     "_meta": ("map", None)}},
+   "2025-11-25/ToolResultContent": {
+    "required": ["type", "toolUseId", "content"],
+    "properties": {
+     "type": ("values", "tool_result"), "toolUseId": "string",
+     "content": (
+      "list",
+      (
+       "one_of", "2025-11-25/TextContent", "2025-11-25/ImageContent", "2025-11-25/AudioContent",
+       "2025-11-25/ResourceLink", "2025-11-25/EmbeddedResource")), "structuredContent": ("map", None),
+     "isError": "boolean", "_meta": ("map", None)}},
+   "2025-11-25/TextContent": {
+    "required": ["type", "text"],
+    "properties": {
+     "type": ("values", "text"), "text": "string", "annotations": "2025-11-25/Annotations", "_meta": ("map", None)}},
+   "2025-11-25/ResourceLink": {
+    "required": ["name", "uri", "type"],
+    "properties": {
+     "name": "string", "title": "string", "icons": ("list", "2025-11-25/Icon"), "uri": "string",
+     "description": "string", "mimeType": "string", "annotations": "2025-11-25/Annotations", "size": "integer",
+     "_meta": ("map", None), "type": ("values", "resource_link")}},
+   "2025-11-25/Icon": {
+    "required": ["src"],
+    "properties": {
+     "src": "string", "mimeType": "string", "sizes": ("list", "string"), "theme": ("values", "light", "dark")}},
+   "2025-11-25/EmbeddedResource": {
+    "required": ["type", "resource"],
+    "properties": {
+     "type": ("values", "resource"),
+     "resource": ("one_of", "2025-11-25/TextResourceContents", "2025-11-25/BlobResourceContents"),
+     "annotations": "2025-11-25/Annotations", "_meta": ("map", None)}},
+   "2025-11-25/LegacyTitledEnumSchema": {
+    "required": ["type", "enum"],
+    "properties": {
+     "type": ("values", "string"), "title": "string", "description": "string", "enum": ("list", "string"),
+     "enumNames": ("list", "string"), "default": "string"}},
+   "2025-11-25/UntitledSingleSelectEnumSchema": {
+    "required": ["type", "enum"],
+    "properties": {
+     "type": ("values", "string"), "title": "string", "description": "string", "enum": ("list", "string"),
+     "default": "string"}},
+   "2025-11-25/TitledSingleSelectEnumSchema": {
+    "required": ["type", "oneOf"],
+    "properties": {
+     "type": ("values", "string"), "title": "string", "description": "string",
+     "oneOf": ("list", "2025-11-25/EnumOption"), "default": "string"}},
+   "2025-11-25/EnumOption": {"required": ["const", "title"], "properties": {"const": "string", "title": "string"}},
+   "2025-11-25/UntitledMultiSelectEnumSchema": {
+    "required": ["type", "items"],
+    "properties": {
+     "type": ("values", "array"), "title": "string", "description": "string", "minItems": "integer",
+     "maxItems": "integer", "items": "2025-11-25/UntitledEnumItems", "default": ("list", "string")}},
+   "2025-11-25/UntitledEnumItems": {
+    "required": ["type", "enum"], "properties": {"type": ("values", "string"), "enum": ("list", "string")}},
+   "2025-11-25/TitledMultiSelectEnumSchema": {
+    "required": ["type", "items"],
+    "properties": {
+     "type": ("values", "array"), "title": "string", "description": "string", "minItems": "integer",
+     "maxItems": "integer", "items": "2025-11-25/TitledEnumItems", "default": ("list", "string")}},
+   "2025-11-25/TitledEnumItems": {"required": ["anyOf"], "properties": {"anyOf": ("list", "2025-11-25/EnumOption")}},
+   "2025-11-25/StringSchema": {
+    "required": ["type"],
+    "properties": {
+     "type": ("values", "string"), "title": "string", "description": "string", "minLength": "integer",
+     "maxLength": "integer", "format": ("values", "email", "uri", "date", "date-time"), "default": "string"}},
+   "2025-11-25/NumberSchema": {
+    "required": ["type"],
+    "properties": {
+     "type": ("values", "number", "integer"), "title": "string", "description": "string", "minimum": "number",
+     "maximum": "number", "default": "number"}},
+   "2025-11-25/BooleanSchema": {
+    "required": ["type"],
+    "properties": {"type": ("values", "boolean"), "title": "string", "description": "string", "default": "boolean"}},
+   "2025-11-25/ElicitRequestURLParams": {
+    "required": ["mode", "message", "elicitationId", "url"],
+    "properties": {
+     "_meta": "2025-11-25/RequestMetaObject", "task": "2025-11-25/TaskMetadata", "mode": ("values", "url"),
+     "message": "string", "elicitationId": "string", "url": "string"}},
+   "2025-11-25/RequestMetaObject": {"required": [], "properties": {"progressToken": ("one_of", "string", "integer")}},
+   "2025-11-25/TaskMetadata": {"required": [], "properties": {"ttl": "integer"}},
+   "2025-11-25/ElicitRequestFormParams": {
+    "required": ["message", "requestedSchema"],
+    "properties": {
+     "_meta": "2025-11-25/RequestMetaObject", "task": "2025-11-25/TaskMetadata", "mode": ("values", "form"),
+     "message": "string", "requestedSchema": "2025-11-25/RequestedSchema"}},
+   "2025-11-25/RequestedSchema": {
+    "required": ["type", "properties"],
+    "properties": {
+     "$schema": "string", "type": ("values", "object"),
+     "properties": (
+      "map",
+      (
+       "one_of", "2025-11-25/StringSchema", "2025-11-25/NumberSchema", "2025-11-25/BooleanSchema",
+       "2025-11-25/UntitledSingleSelectEnumSchema", "2025-11-25/TitledSingleSelectEnumSchema",
+       "2025-11-25/UntitledMultiSelectEnumSchema", "2025-11-25/TitledMultiSelectEnumSchema",
+       "2025-11-25/LegacyTitledEnumSchema")), "required": ("list", "string")}}},
+  "rules": {
+   **dict.fromkeys((
+    "drop ClientCapabilities.tasks", "drop Implementation.description", "drop Implementation.websiteUrl",
+    "drop ServerCapabilities.tasks", "drop Tool.execution", "drop CreateMessageRequestParams.task",
+    "drop SamplingMessage._meta", "drop CreateMessageRequestParams.toolChoice", "drop ElicitRequestFormParams._meta",
+    "drop ElicitRequestFormParams.task", "drop ElicitRequestFormParams.mode", "drop RequestedSchema.$schema",
+    "drop StringSchema.default", "drop NumberSchema.default", "drop LegacyTitledEnumSchema.default"), "2025-06-18 does not define this property."),
+   **dict.fromkeys((
+    "drop Implementation.icons", "drop ResourceLink.icons", "drop Prompt.icons", "drop Resource.icons",
+    "drop ResourceTemplate.icons", "drop Tool.icons"), "Icons are for display only."),
+   "drop CallToolRequestParams.task": "A receiver without tasks ignores `task` and returns the result directly.",
+   "refuse CreateTaskResult": "2025-06-18 does not define this result type.",
+   **dict.fromkeys((
+    "method tasks/get", "method tasks/result", "method tasks/list", "method tasks/cancel",
+    "method notifications/tasks/status", "method notifications/elicitation/complete"), "2025-06-18 does not define this method."),
+   "refuse ToolUseContent": "2025-06-18 has no ToolUseContent and no substitute for it.",
+   "refuse ToolResultContent": "2025-06-18 has no ToolResultContent and no substitute for it.",
+   **dict.fromkeys((
+    "refuse SamplingMessage.content", "refuse ElicitResult.content"), "2025-06-18 does not allow a value of this type."),
+   "flatten SamplingMessage.content": "A message with several content blocks is split into messages of the same role, one for each block.",
+   "refuse CreateMessageRequestParams.tools": "A model that cannot call the tools would answer a different request.",
+   "first CreateMessageResult.content": "The older result has one content block; the first one is used.",
+   "refuse UntitledSingleSelectEnumSchema": "2025-06-18 has no UntitledSingleSelectEnumSchema and no substitute for it.",
+   **dict.fromkeys((
+    "replace UntitledSingleSelectEnumSchema", "replace TitledSingleSelectEnumSchema"), "It is the same choice in the only form that the older revision has."),
+   "refuse TitledSingleSelectEnumSchema": "2025-06-18 has no TitledSingleSelectEnumSchema and no substitute for it.",
+   "refuse UntitledMultiSelectEnumSchema": "2025-06-18 has no UntitledMultiSelectEnumSchema and no substitute for it.",
+   "refuse TitledMultiSelectEnumSchema": "2025-06-18 has no TitledMultiSelectEnumSchema and no substitute for it.",
+   "refuse ElicitRequestURLParams": "2025-06-18 has no ElicitRequestURLParams and no substitute for it.",
+   "require CancelledNotificationParams.requestId": "2025-06-18 requires it, and there is no default."},
+ },
+ "2025-11-25": {
+  "source": "2025-06-18",
+  "target": "2025-11-25",
+  "methods": {
+   "client_to_server": {
+    "initialize": {"params": ("type", "InitializeRequestParams"), "results": {"": ("type", "InitializeResult")}},
+    "prompts/get": {"results": {"": ("type", "GetPromptResult")}},
+    "prompts/list": {"results": {"": ("type", "ListPromptsResult")}},
+    "resources/list": {"results": {"": ("type", "ListResourcesResult")}},
+    "resources/templates/list": {"results": {"": ("type", "ListResourceTemplatesResult")}},
+    "tools/call": {"params": ("type", "CallToolRequestParams"), "results": {"": ("type", "CallToolResult")}},
+    "tools/list": {"results": {"": ("type", "ListToolsResult")}}},
+   "server_to_client": {
+    "sampling/createMessage": {"params": ("type", "CreateMessageRequestParams")},
+    "elicitation/create": {"params": ("type", "ElicitRequestParams > ElicitRequestFormParams")}}},
+  "removed_methods": {},
+  "types": {
+   "InitializeRequestParams": {
+    "fields": {"capabilities": ("type", "ClientCapabilities"), "clientInfo": ("type", "Implementation")}},
+   "ClientCapabilities": {
+    "fields": {
+     "sampling": ("type", "map > ClientCapabilitiesSampling"),
+     "elicitation": ("type", "map > ClientCapabilitiesElicitation")},
+    "drop_misfits": {"tasks": ("2025-11-25/ClientCapabilitiesTasks", "misfit ClientCapabilities.tasks")}},
+   "map > ClientCapabilitiesSampling": {
+    "drop_misfits": {
+     "context": (("map", None), "misfit ClientCapabilitiesSampling.context"),
+     "tools": (("map", None), "misfit ClientCapabilitiesSampling.tools")}},
+   "map > ClientCapabilitiesElicitation": {
+    "drop_misfits": {
+     "form": (("map", None), "misfit ClientCapabilitiesElicitation.form"),
+     "url": (("map", None), "misfit ClientCapabilitiesElicitation.url")}},
+   "Implementation": {
+    "drop_misfits": {
+     "icons": (("list", "2025-11-25/Icon"), "misfit Implementation.icons"),
+     "description": ("string", "misfit Implementation.description"),
+     "websiteUrl": ("string", "misfit Implementation.websiteUrl")}},
+   "InitializeResult": {
+    "fields": {"capabilities": ("type", "ServerCapabilities"), "serverInfo": ("type", "Implementation")}},
+   "ServerCapabilities": {
+    "drop_misfits": {"tasks": ("2025-11-25/ServerCapabilitiesTasks", "misfit ServerCapabilities.tasks")}},
+   "GetPromptResult": {"fields": {"messages": ("items", ("type", "PromptMessage"))}},
+   "PromptMessage": {"fields": {"content": ("tag", "type", {"resource_link": ("type", "ResourceLink")})}},
+   "ResourceLink": {"drop_misfits": {"icons": (("list", "2025-11-25/Icon"), "misfit ResourceLink.icons")}},
+   "ListPromptsResult": {"fields": {"prompts": ("items", ("type", "Prompt"))}},
+   "Prompt": {"drop_misfits": {"icons": (("list", "2025-11-25/Icon"), "misfit Prompt.icons")}},
+   "ListResourcesResult": {"fields": {"resources": ("items", ("type", "Resource"))}},
+   "Resource": {"drop_misfits": {"icons": (("list", "2025-11-25/Icon"), "misfit Resource.icons")}},
+   "ListResourceTemplatesResult": {"fields": {"resourceTemplates": ("items", ("type", "ResourceTemplate"))}},
+   "ResourceTemplate": {"drop_misfits": {"icons": (("list", "2025-11-25/Icon"), "misfit ResourceTemplate.icons")}},
+   "CallToolRequestParams": {
+    "drop_misfits": {"task": ("2025-11-25/TaskMetadata", "misfit CallToolRequestParams.task")}},
+   "CallToolResult": {"fields": {"content": ("items", ("tag", "type", {"resource_link": ("type", "ResourceLink")}))}},
+   "ListToolsResult": {"fields": {"tools": ("items", ("type", "Tool"))}},
+   "Tool": {
+    "fields": {"inputSchema": ("type", "ToolInputSchema"), "outputSchema": ("type", "ToolOutputSchema")},
+    "drop_misfits": {
+     "icons": (("list", "2025-11-25/Icon"), "misfit Tool.icons"),
+     "execution": ("2025-11-25/ToolExecution", "misfit Tool.execution")}},
+   "ToolInputSchema": {"drop_misfits": {"$schema": ("string", "misfit ToolInputSchema.$schema")}},
+   "ToolOutputSchema": {"drop_misfits": {"$schema": ("string", "misfit ToolOutputSchema.$schema")}},
+   "CreateMessageRequestParams": {
+    "fields": {"messages": ("items", ("type", "SamplingMessage"))},
+    "drop_misfits": {
+     "task": ("2025-11-25/TaskMetadata", "misfit CreateMessageRequestParams.task"),
+     "tools": (("list", "2025-11-25/Tool"), "misfit CreateMessageRequestParams.tools"),
+     "toolChoice": ("2025-11-25/ToolChoice", "misfit CreateMessageRequestParams.toolChoice")}},
+   "SamplingMessage": {"drop_misfits": {"_meta": (("map", None), "misfit SamplingMessage._meta")}},
+   "ElicitRequestParams > ElicitRequestFormParams": {
+    "fields": {"requestedSchema": ("type", "RequestedSchema")},
+    "drop_misfits": {
+     "_meta": ("2025-11-25/RequestMetaObject", "misfit ElicitRequestFormParams._meta"),
+     "task": ("2025-11-25/TaskMetadata", "misfit ElicitRequestFormParams.task"),
+     "mode": (("values", "form"), "misfit ElicitRequestFormParams.mode")}},
+   "RequestedSchema": {
+    "fields": {
+     "properties": (
+      "values",
+      (
+       "one_of",
+       (
+        ("2025-06-18/EnumSchema", ("type", "EnumSchema > LegacyTitledEnumSchema")),
+        ("2025-06-18/StringSchema", ("type", "StringSchema")), ("2025-06-18/NumberSchema", ("type", "NumberSchema")),
+        ("2025-06-18/BooleanSchema", None))))},
+    "drop_misfits": {"$schema": ("string", "misfit RequestedSchema.$schema")}},
+   "StringSchema": {"drop_misfits": {"default": ("string", "misfit StringSchema.default")}},
+   "NumberSchema": {"drop_misfits": {"default": ("number", "misfit NumberSchema.default")}},
+   "EnumSchema > LegacyTitledEnumSchema": {
+    "drop_misfits": {"default": ("string", "misfit LegacyTitledEnumSchema.default")}}},
+  "records": {
+   "2025-11-25/ClientCapabilitiesTasks": {
+    "required": [],
+    "properties": {
+     "list": ("map", None), "cancel": ("map", None), "requests": "2025-11-25/ClientCapabilitiesTasksRequests"}},
+   "2025-11-25/ClientCapabilitiesTasksRequests": {
+    "required": [],
+    "properties": {
+     "sampling": "2025-11-25/ClientCapabilitiesTasksRequestsSampling",
+     "elicitation": "2025-11-25/ClientCapabilitiesTasksRequestsElicitation"}},
+   "2025-11-25/ClientCapabilitiesTasksRequestsSampling": {
+    "required": [], "properties": {"createMessage": ("map", None)}},
+   "2025-11-25/ClientCapabilitiesTasksRequestsElicitation": {"required": [], "properties": {"create": ("map", None)}},
+   "2025-11-25/Icon": {
+    "required": ["src"],
+    "properties": {
+     "src": "string", "mimeType": "string", "sizes": ("list", "string"), "theme": ("values", "light", "dark")}},
+   "2025-11-25/ServerCapabilitiesTasks": {
+    "required": [],
+    "properties": {
+     "list": ("map", None), "cancel": ("map", None), "requests": "2025-11-25/ServerCapabilitiesTasksRequests"}},
+   "2025-11-25/ServerCapabilitiesTasksRequests": {
+    "required": [], "properties": {"tools": "2025-11-25/ServerCapabilitiesTasksRequestsTools"}},
+   "2025-11-25/ServerCapabilitiesTasksRequestsTools": {"required": [], "properties": {"call": ("map", None)}},
+   "2025-11-25/TaskMetadata": {"required": [], "properties": {"ttl": "integer"}},
+   "2025-11-25/ToolExecution": {
+    "required": [], "properties": {"taskSupport": ("values", "forbidden", "optional", "required")}},
+   "2025-11-25/Tool": {
+    "required": ["name", "inputSchema"],
+    "properties": {
+     "name": "string", "title": "string", "icons": ("list", "2025-11-25/Icon"), "description": "string",
+     "inputSchema": "2025-11-25/ToolInputSchema", "execution": "2025-11-25/ToolExecution",
+     "outputSchema": "2025-11-25/ToolOutputSchema", "annotations": "2025-11-25/ToolAnnotations", "_meta": ("map", None)}},
+   "2025-11-25/ToolInputSchema": {
+    "required": ["type"],
+    "properties": {
+     "$schema": "string", "type": ("values", "object"), "properties": ("map", ("map", None)),
+     "required": ("list", "string")}},
+   "2025-11-25/ToolOutputSchema": {
+    "required": ["type"],
+    "properties": {
+     "$schema": "string", "type": ("values", "object"), "properties": ("map", ("map", None)),
+     "required": ("list", "string")}},
+   "2025-11-25/ToolAnnotations": {
+    "required": [],
+    "properties": {
+     "title": "string", "readOnlyHint": "boolean", "destructiveHint": "boolean", "idempotentHint": "boolean",
+     "openWorldHint": "boolean"}},
+   "2025-11-25/ToolChoice": {"required": [], "properties": {"mode": ("values", "auto", "required", "none")}},
+   "2025-06-18/EnumSchema": {
+    "required": ["type", "enum"],
+    "properties": {
+     "type": ("values", "string"), "title": "string", "description": "string", "enum": ("list", "string"),
+     "enumNames": ("list", "string")}},
+   "2025-06-18/StringSchema": {
+    "required": ["type"],
+    "properties": {
+     "type": ("values", "string"), "title": "string", "description": "string", "minLength": "integer",
+     "maxLength": "integer", "format": ("values", "email", "uri", "date", "date-time")}},
+   "2025-06-18/NumberSchema": {
+    "required": ["type"],
+    "properties": {
+     "type": ("values", "number", "integer"), "title": "string", "description": "string", "minimum": "number",
+     "maximum": "number"}},
+   "2025-06-18/BooleanSchema": {
+    "required": ["type"],
+    "properties": {"type": ("values", "boolean"), "title": "string", "description": "string", "default": "boolean"}},
+   "2025-11-25/RequestMetaObject": {"required": [], "properties": {"progressToken": ("one_of", "string", "integer")}}},
+  "rules": {
+   **dict.fromkeys((
+    "misfit ClientCapabilitiesSampling.context", "misfit ClientCapabilitiesSampling.tools",
+    "misfit ClientCapabilitiesElicitation.form", "misfit ClientCapabilitiesElicitation.url",
+    "misfit ClientCapabilities.tasks", "misfit Implementation.icons", "misfit Implementation.description",
+    "misfit Implementation.websiteUrl", "misfit ServerCapabilities.tasks", "misfit ResourceLink.icons",
+    "misfit Prompt.icons", "misfit Resource.icons", "misfit ResourceTemplate.icons",
+    "misfit CallToolRequestParams.task", "misfit ToolInputSchema.$schema", "misfit ToolOutputSchema.$schema",
+    "misfit Tool.icons", "misfit Tool.execution", "misfit SamplingMessage._meta",
+    "misfit CreateMessageRequestParams.task", "misfit CreateMessageRequestParams.tools",
+    "misfit CreateMessageRequestParams.toolChoice", "misfit StringSchema.default", "misfit NumberSchema.default",
+    "misfit LegacyTitledEnumSchema.default", "misfit RequestedSchema.$schema", "misfit ElicitRequestFormParams._meta",
+    "misfit ElicitRequestFormParams.task", "misfit ElicitRequestFormParams.mode"), "2025-11-25 defines this property with another type.")},
+ },
 }

@@ -8,945 +8,743 @@ from typing import Any, Final
 
 # fmt: off
 CONVERSIONS: Final[dict[str, dict[str, Any]]] = {
-    "2025-11-25": {
-        "source": "2026-07-28",
-        "target": "2025-11-25",
-        "methods": {
-          "client_to_server": {
-            "completion/complete": {
-              "params": ("type", "CompleteRequestParams"),
-              "results": {"": ("type", "CompleteResult")}},
-            "prompts/get": {
-              "params": ("type", "GetPromptRequestParams"),
-              "results": {
-                "": ("type", "GetPromptResult"),
-                "InputRequiredResult": ("refuse", "refuse InputRequiredResult")}},
-            "prompts/list": {
-              "params": ("type", "PaginatedRequestParams"),
-              "results": {"": ("type", "ListPromptsResult")}},
-            "resources/list": {
-              "params": ("type", "PaginatedRequestParams"),
-              "results": {"": ("type", "ListResourcesResult")}},
-            "resources/templates/list": {
-              "params": ("type", "PaginatedRequestParams"),
-              "results": {"": ("type", "ListResourceTemplatesResult")}},
-            "resources/read": {
-              "params": ("type", "ReadResourceRequestParams"),
-              "results": {
-                "": ("type", "ReadResourceResult"),
-                "InputRequiredResult": ("refuse", "refuse InputRequiredResult")},
-              "errors": {-32602: -32002}},
-            "tools/call": {
-              "params": ("type", "CallToolRequestParams"),
-              "results": {
-                "": ("type", "CallToolResult"),
-                "InputRequiredResult": ("refuse", "refuse InputRequiredResult")}},
-            "tools/list": {"params": ("type", "PaginatedRequestParams"), "results": {"": ("type", "ListToolsResult")}}},
-          "server_to_client": {
-            "sampling/createMessage": {
-              "params": ("type", "CreateMessageRequestParams"),
-              "results": {"": ("type", "CreateMessageResult")}},
-            "roots/list": {
-              "params": ("type", "ListRootsRequestParams > RequestParams"),
-              "results": {"": ("type", "ListRootsResult")}},
-            "elicitation/create": {
-              "params": (
-                "one_of", (
-                  ("2026-07-28/ElicitRequestURLParams", ("type", "ElicitRequestURLParams")),
-                  ("2026-07-28/ElicitRequestFormParams", ("type", "ElicitRequestFormParams"))),),
-              "results": {"": ("type", "ElicitResult")}}}},
-        "removed_methods": {
-          "client_to_server": {
-            "server/discover": ("runtime", "method server/discover"),
-            "subscriptions/listen": ("runtime", "method subscriptions/listen")},
-          "server_to_client": {"notifications/subscriptions/acknowledged": (
-            "ignore", "method notifications/subscriptions/acknowledged",)}},
-        "types": {
-          "CompleteRequestParams": {"fields": {"_meta": ("drop_if_empty", ("type", "RequestMetaObject"))}},
-          "RequestMetaObject": {"fields": {
-            "io.modelcontextprotocol/protocolVersion": (
-              "drop_default", None, "drop RequestMetaObject.io.modelcontextprotocol/protocolVersion", False,),
-            "io.modelcontextprotocol/clientInfo": (
-              "drop", "drop RequestMetaObject.io.modelcontextprotocol/clientInfo",),
-            "io.modelcontextprotocol/clientCapabilities": (
-              "drop_default", None, "drop RequestMetaObject.io.modelcontextprotocol/clientCapabilities", False,),
-            "io.modelcontextprotocol/logLevel": ("drop", "drop RequestMetaObject.io.modelcontextprotocol/logLevel")}},
-          "CompleteResult": {"fields": {"resultType": (
-            "drop_default", "complete", "drop CompleteResult.resultType", True,)}},
-          "GetPromptRequestParams": {"fields": {
-            "_meta": ("drop_if_empty", ("type", "RequestMetaObject")),
-            "inputResponses": ("drop", "drop GetPromptRequestParams.inputResponses"),
-            "requestState": ("drop", "drop GetPromptRequestParams.requestState")}},
-          "GetPromptResult": {"fields": {"resultType": (
-            "drop_default", "complete", "drop GetPromptResult.resultType", True,)}},
-          "PaginatedRequestParams": {"fields": {"_meta": ("drop_if_empty", ("type", "RequestMetaObject"))}},
-          "ListPromptsResult": {"fields": {
-            "resultType": ("drop_default", "complete", "drop ListPromptsResult.resultType", True),
-            "ttlMs": ("drop_default", 0, "drop ListPromptsResult.ttlMs", True),
-            "cacheScope": ("drop_default", "private", "drop ListPromptsResult.cacheScope", True)}},
-          "ListResourcesResult": {"fields": {
-            "resultType": ("drop_default", "complete", "drop ListResourcesResult.resultType", True),
-            "ttlMs": ("drop_default", 0, "drop ListResourcesResult.ttlMs", True),
-            "cacheScope": ("drop_default", "private", "drop ListResourcesResult.cacheScope", True)}},
-          "ListResourceTemplatesResult": {"fields": {
-            "resultType": ("drop_default", "complete", "drop ListResourceTemplatesResult.resultType", True),
-            "ttlMs": ("drop_default", 0, "drop ListResourceTemplatesResult.ttlMs", True),
-            "cacheScope": ("drop_default", "private", "drop ListResourceTemplatesResult.cacheScope", True)}},
-          "ReadResourceRequestParams": {"fields": {
-            "_meta": ("drop_if_empty", ("type", "RequestMetaObject")),
-            "inputResponses": ("drop", "drop ReadResourceRequestParams.inputResponses"),
-            "requestState": ("drop", "drop ReadResourceRequestParams.requestState")}},
-          "ReadResourceResult": {"fields": {
-            "resultType": ("drop_default", "complete", "drop ReadResourceResult.resultType", True),
-            "ttlMs": ("drop_default", 0, "drop ReadResourceResult.ttlMs", True),
-            "cacheScope": ("drop_default", "private", "drop ReadResourceResult.cacheScope", True)}},
-          "CallToolRequestParams": {
-            "fields": {
-              "_meta": ("drop_if_empty", ("type", "RequestMetaObject")),
-              "inputResponses": ("drop", "drop CallToolRequestParams.inputResponses"),
-              "requestState": ("drop", "drop CallToolRequestParams.requestState")},
-            "drop_misfits": {"task": ("2025-11-25/TaskMetadata", "misfit CallToolRequestParams.task")}},
-          "CallToolResult": {"fields": {
-            "resultType": ("drop_default", "complete", "drop CallToolResult.resultType", True),
-            "structuredContent": ("match", ("map", None), None, ("drop", "drop CallToolResult.structuredContent"))}},
-          "ListToolsResult": {"fields": {
-            "resultType": ("drop_default", "complete", "drop ListToolsResult.resultType", True),
-            "ttlMs": ("drop_default", 0, "drop ListToolsResult.ttlMs", True),
-            "cacheScope": ("drop_default", "private", "drop ListToolsResult.cacheScope", True),
-            "tools": ("items", ("type", "Tool"))}},
-          "Tool": {
-            "fields": {
-              "inputSchema": ("type", "ToolInputSchema"),
-              "outputSchema": (
-                "match", "2025-11-25/ToolOutputSchema", ("type", "ToolOutputSchema"),
-                ("drop", "drop Tool.outputSchema"))},
-            "drop_misfits": {"execution": ("2025-11-25/ToolExecution", "misfit Tool.execution")}},
-          "ToolInputSchema": {"drop_misfits": {
-            "properties": (("map", ("map", None)), "misfit ToolInputSchema.properties"),
-            "required": (("list", "string"), "misfit ToolInputSchema.required")}},
-          "ToolOutputSchema": {
-            "add": {"type": ("value", "object")},
-            "drop_misfits": {
-              "type": (("values", "object"), "misfit ToolOutputSchema.type"),
-              "properties": (("map", ("map", None)), "misfit ToolOutputSchema.properties"),
-              "required": (("list", "string"), "misfit ToolOutputSchema.required")}},
-          "CreateMessageRequestParams": {
-            "fields": {"messages": ("items", ("type", "SamplingMessage")), "tools": ("items", ("type", "Tool"))},
-            "drop_misfits": {
-              "_meta": ("2025-11-25/RequestMetaObject", "misfit CreateMessageRequestParams._meta"),
-              "task": ("2025-11-25/TaskMetadata", "misfit CreateMessageRequestParams.task")}},
-          "SamplingMessage": {"fields": {"content": (
-            "one_of", (
-              ("2026-07-28/ToolUseContent", None), ("2026-07-28/ImageContent", None),
-              ("2026-07-28/AudioContent", None), ("2026-07-28/ToolResultContent", ("type", "ToolResultContent")),
-              ("2026-07-28/TextContent", None), (
-                (
-                  "list", (
-                    "one_of", "2026-07-28/TextContent", "2026-07-28/ImageContent", "2026-07-28/AudioContent",
-                    "2026-07-28/ToolUseContent", "2026-07-28/ToolResultContent"),),
-                ("items", ("tag", "type", {"tool_result": ("type", "ToolResultContent")})))),)}},
-          "ToolResultContent": {"fields": {"structuredContent": (
-            "match", ("map", None), None, ("drop", "drop ToolResultContent.structuredContent"),)}},
-          "CreateMessageResult": {"fields": {"content": (
-            "one_of", (
-              ("2026-07-28/ToolUseContent", None), ("2026-07-28/ImageContent", None),
-              ("2026-07-28/AudioContent", None), ("2026-07-28/ToolResultContent", ("type", "ToolResultContent")),
-              ("2026-07-28/TextContent", None), (
-                (
-                  "list", (
-                    "one_of", "2026-07-28/TextContent", "2026-07-28/ImageContent", "2026-07-28/AudioContent",
-                    "2026-07-28/ToolUseContent", "2026-07-28/ToolResultContent"),),
-                ("items", ("tag", "type", {"tool_result": ("type", "ToolResultContent")})))),)}},
-          "ListRootsRequestParams > RequestParams": {"fields": {"_meta": ("type", "map > RequestMetaObject")}},
-          "map > RequestMetaObject": {"drop_misfits": {"progressToken": (
-            ("one_of", "string", "integer"), "misfit RequestMetaObject.progressToken",)}},
-          "ListRootsResult": {"drop_misfits": {"_meta": (("map", None), "misfit ListRootsResult._meta")}},
-          "ElicitRequestFormParams": {"drop_misfits": {
-            "_meta": ("2025-11-25/RequestMetaObject", "misfit ElicitRequestFormParams._meta"),
-            "task": ("2025-11-25/TaskMetadata", "misfit ElicitRequestFormParams.task")}},
-          "ElicitRequestURLParams": {
-            "add": {"elicitationId": ("copy", "url")},
-            "require": {"elicitationId": "require ElicitRequestURLParams.elicitationId"},
-            "drop_misfits": {
-              "_meta": ("2025-11-25/RequestMetaObject", "misfit ElicitRequestURLParams._meta"),
-              "task": ("2025-11-25/TaskMetadata", "misfit ElicitRequestURLParams.task"),
-              "elicitationId": ("string", "misfit ElicitRequestURLParams.elicitationId")}},
-          "ElicitResult": {"drop_misfits": {"_meta": (("map", None), "misfit ElicitResult._meta")}},
-          "ClientCapabilities": {
-            "fields": {
-              "roots": ("type", "ClientCapabilitiesRoots"),
-              "extensions": ("drop", "drop ClientCapabilities.extensions")},
-            "drop_misfits": {"tasks": ("2025-11-25/ClientCapabilitiesTasks", "misfit ClientCapabilities.tasks")}},
-          "ClientCapabilitiesRoots": {"drop_misfits": {"listChanged": (
-            "boolean", "misfit ClientCapabilitiesRoots.listChanged",)}},
-          "ServerCapabilities": {
-            "fields": {"extensions": ("drop", "drop ServerCapabilities.extensions")},
-            "drop_misfits": {"tasks": ("2025-11-25/ServerCapabilitiesTasks", "misfit ServerCapabilities.tasks")}}},
-        "records": {
-          "2026-07-28/TextResourceContents": {
-            "required": ["uri", "text"],
-            "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"}},
-          "2026-07-28/BlobResourceContents": {
-            "required": ["uri", "blob"],
-            "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"}},
-          "2025-11-25/TaskMetadata": {"required": [], "properties": {"ttl": "integer"}},
-          "2025-11-25/ToolOutputSchema": {
-            "required": ["type"],
-            "properties": {
-              "$schema": "string",
-              "type": ("values", "object"),
-              "properties": ("map", ("map", None)),
-              "required": ("list", "string")}},
-          "2025-11-25/ToolExecution": {
-            "required": [],
-            "properties": {"taskSupport": ("values", "forbidden", "optional", "required")}},
-          "2026-07-28/ToolUseContent": {
-            "required": ["type", "id", "name", "input"],
-            "properties": {
-              "type": ("values", "tool_use"),
-              "id": "string",
-              "name": "string",
-              "input": ("map", None),
-              "_meta": ("map", None)}},
-          "2026-07-28/ImageContent": {
-            "required": ["type", "data", "mimeType"],
-            "properties": {
-              "type": ("values", "image"),
-              "data": "string",
-              "mimeType": "string",
-              "annotations": "2026-07-28/Annotations",
-              "_meta": ("map", None)}},
-          "2026-07-28/Annotations": {
-            "required": [],
-            "properties": {
-              "audience": ("list", ("values", "user", "assistant")),
-              "priority": ("range", "number", 0, 1),
-              "lastModified": "string"}},
-          "2026-07-28/AudioContent": {
-            "required": ["type", "data", "mimeType"],
-            "properties": {
-              "type": ("values", "audio"),
-              "data": "string",
-              "mimeType": "string",
-              "annotations": "2026-07-28/Annotations",
-              "_meta": ("map", None)}},
-          "2026-07-28/ToolResultContent": {
-            "required": ["type", "toolUseId", "content"],
-            "properties": {
-              "type": ("values", "tool_result"),
-              "toolUseId": "string",
-              "content": (
-                "list", (
-                  "one_of", "2026-07-28/TextContent", "2026-07-28/ImageContent", "2026-07-28/AudioContent",
-                  "2026-07-28/ResourceLink", "2026-07-28/EmbeddedResource"),),
-              "isError": "boolean",
-              "_meta": ("map", None)}},
-          "2026-07-28/TextContent": {
-            "required": ["type", "text"],
-            "properties": {
-              "type": ("values", "text"),
-              "text": "string",
-              "annotations": "2026-07-28/Annotations",
-              "_meta": ("map", None)}},
-          "2026-07-28/ResourceLink": {
-            "required": ["name", "uri", "type"],
-            "properties": {
-              "name": "string",
-              "title": "string",
-              "icons": ("list", "2026-07-28/Icon"),
-              "uri": "string",
-              "description": "string",
-              "mimeType": "string",
-              "annotations": "2026-07-28/Annotations",
-              "size": "integer",
-              "_meta": ("map", None),
-              "type": ("values", "resource_link")}},
-          "2026-07-28/Icon": {
-            "required": ["src"],
-            "properties": {
-              "src": "string",
-              "mimeType": "string",
-              "sizes": ("list", "string"),
-              "theme": ("values", "light", "dark")}},
-          "2026-07-28/EmbeddedResource": {
-            "required": ["type", "resource"],
-            "properties": {
-              "type": ("values", "resource"),
-              "resource": ("one_of", "2026-07-28/TextResourceContents", "2026-07-28/BlobResourceContents"),
-              "annotations": "2026-07-28/Annotations",
-              "_meta": ("map", None)}},
-          "2025-11-25/RequestMetaObject": {
-            "required": [],
-            "properties": {"progressToken": ("one_of", "string", "integer")}},
-          "2026-07-28/UntitledSingleSelectEnumSchema": {
-            "required": ["type", "enum"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "enum": ("list", "string"),
-              "default": "string"}},
-          "2026-07-28/TitledSingleSelectEnumSchema": {
-            "required": ["type", "oneOf"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "oneOf": ("list", "2026-07-28/EnumOption"),
-              "default": "string"}},
-          "2026-07-28/EnumOption": {
-            "required": ["const", "title"],
-            "properties": {"const": "string", "title": "string"}},
-          "2026-07-28/UntitledMultiSelectEnumSchema": {
-            "required": ["type", "items"],
-            "properties": {
-              "type": ("values", "array"),
-              "title": "string",
-              "description": "string",
-              "minItems": "integer",
-              "maxItems": "integer",
-              "items": "2026-07-28/UntitledEnumItems",
-              "default": ("list", "string")}},
-          "2026-07-28/UntitledEnumItems": {
-            "required": ["type", "enum"],
-            "properties": {"type": ("values", "string"), "enum": ("list", "string")}},
-          "2026-07-28/TitledMultiSelectEnumSchema": {
-            "required": ["type", "items"],
-            "properties": {
-              "type": ("values", "array"),
-              "title": "string",
-              "description": "string",
-              "minItems": "integer",
-              "maxItems": "integer",
-              "items": "2026-07-28/TitledEnumItems",
-              "default": ("list", "string")}},
-          "2026-07-28/TitledEnumItems": {
-            "required": ["anyOf"],
-            "properties": {"anyOf": ("list", "2026-07-28/EnumOption")}},
-          "2026-07-28/LegacyTitledEnumSchema": {
-            "required": ["type", "enum"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "enum": ("list", "string"),
-              "enumNames": ("list", "string"),
-              "default": "string"}},
-          "2026-07-28/StringSchema": {
-            "required": ["type"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "minLength": "integer",
-              "maxLength": "integer",
-              "format": ("values", "email", "uri", "date", "date-time"),
-              "default": "string"}},
-          "2026-07-28/NumberSchema": {
-            "required": ["type"],
-            "properties": {
-              "type": ("values", "number", "integer"),
-              "title": "string",
-              "description": "string",
-              "minimum": "number",
-              "maximum": "number",
-              "default": "number"}},
-          "2026-07-28/BooleanSchema": {
-            "required": ["type"],
-            "properties": {
-              "type": ("values", "boolean"),
-              "title": "string",
-              "description": "string",
-              "default": "boolean"}},
-          "2026-07-28/ElicitRequestURLParams": {
-            "required": ["mode", "message", "url"],
-            "properties": {"mode": ("values", "url"), "message": "string", "url": "string"}},
-          "2026-07-28/ElicitRequestFormParams": {
-            "required": ["message", "requestedSchema"],
-            "properties": {
-              "mode": ("values", "form"),
-              "message": "string",
-              "requestedSchema": "2026-07-28/RequestedSchema"}},
-          "2026-07-28/RequestedSchema": {
-            "required": ["type", "properties"],
-            "properties": {
-              "$schema": "string",
-              "type": ("values", "object"),
-              "properties": (
-                "map", (
-                  "one_of", "2026-07-28/StringSchema", "2026-07-28/NumberSchema", "2026-07-28/BooleanSchema",
-                  "2026-07-28/UntitledSingleSelectEnumSchema", "2026-07-28/TitledSingleSelectEnumSchema",
-                  "2026-07-28/UntitledMultiSelectEnumSchema", "2026-07-28/TitledMultiSelectEnumSchema",
-                  "2026-07-28/LegacyTitledEnumSchema"),),
-              "required": ("list", "string")}},
-          "2025-11-25/ClientCapabilitiesTasks": {
-            "required": [],
-            "properties": {
-              "list": ("map", None),
-              "cancel": ("map", None),
-              "requests": "2025-11-25/ClientCapabilitiesTasksRequests"}},
-          "2025-11-25/ClientCapabilitiesTasksRequests": {
-            "required": [],
-            "properties": {
-              "sampling": "2025-11-25/ClientCapabilitiesTasksRequestsSampling",
-              "elicitation": "2025-11-25/ClientCapabilitiesTasksRequestsElicitation"}},
-          "2025-11-25/ClientCapabilitiesTasksRequestsSampling": {
-            "required": [],
-            "properties": {"createMessage": ("map", None)}},
-          "2025-11-25/ClientCapabilitiesTasksRequestsElicitation": {
-            "required": [],
-            "properties": {"create": ("map", None)}},
-          "2025-11-25/ServerCapabilitiesTasks": {
-            "required": [],
-            "properties": {
-              "list": ("map", None),
-              "cancel": ("map", None),
-              "requests": "2025-11-25/ServerCapabilitiesTasksRequests"}},
-          "2025-11-25/ServerCapabilitiesTasksRequests": {
-            "required": [],
-            "properties": {"tools": "2025-11-25/ServerCapabilitiesTasksRequestsTools"}},
-          "2025-11-25/ServerCapabilitiesTasksRequestsTools": {"required": [], "properties": {"call": ("map", None)}}},
-        "rules": {
-          "method server/discover": "Each side opens the connection as its lifecycle defines.",
-          **dict.fromkeys((
-            "drop RequestMetaObject.io.modelcontextprotocol/protocolVersion",
-            "drop RequestMetaObject.io.modelcontextprotocol/clientInfo",
-            "drop RequestMetaObject.io.modelcontextprotocol/clientCapabilities",
-            "drop RequestMetaObject.io.modelcontextprotocol/logLevel", "drop CompleteResult.resultType",
-            "drop GetPromptRequestParams.inputResponses", "drop GetPromptRequestParams.requestState",
-            "drop GetPromptResult.resultType", "drop ListPromptsResult.resultType", "drop ListPromptsResult.ttlMs",
-            "drop ListPromptsResult.cacheScope", "drop ListResourcesResult.resultType",
-            "drop ListResourcesResult.ttlMs", "drop ListResourcesResult.cacheScope",
-            "drop ListResourceTemplatesResult.resultType", "drop ListResourceTemplatesResult.ttlMs",
-            "drop ListResourceTemplatesResult.cacheScope", "drop ReadResourceRequestParams.inputResponses",
-            "drop ReadResourceRequestParams.requestState", "drop ReadResourceResult.resultType",
-            "drop ReadResourceResult.ttlMs", "drop ReadResourceResult.cacheScope",
-            "drop CallToolRequestParams.inputResponses", "drop CallToolRequestParams.requestState",
-            "drop CallToolResult.resultType", "drop ListToolsResult.resultType", "drop ListToolsResult.ttlMs",
-            "drop ListToolsResult.cacheScope", "drop ClientCapabilities.extensions",
-            "drop ServerCapabilities.extensions"), "2025-11-25 does not define this property."),
-          "refuse InputRequiredResult": "2025-11-25 does not define this result type.",
-          "method subscriptions/listen": "The runtime stores the subscriptions of both lifecycles and sends the notifications for both.",
-          **dict.fromkeys((
-            "misfit CallToolRequestParams.task", "misfit ToolInputSchema.properties",
-            "misfit ToolInputSchema.required", "misfit ToolOutputSchema.type", "misfit ToolOutputSchema.properties",
-            "misfit ToolOutputSchema.required", "misfit Tool.execution", "misfit CreateMessageRequestParams._meta",
-            "misfit CreateMessageRequestParams.task", "misfit RequestMetaObject.progressToken",
-            "misfit ListRootsResult._meta", "misfit ElicitRequestFormParams._meta",
-            "misfit ElicitRequestFormParams.task", "misfit ElicitRequestURLParams._meta",
-            "misfit ElicitRequestURLParams.task", "misfit ElicitRequestURLParams.elicitationId",
-            "misfit ElicitResult._meta", "misfit ClientCapabilitiesRoots.listChanged",
-            "misfit ClientCapabilities.tasks", "misfit ServerCapabilities.tasks"), "2025-11-25 defines this property with another type."),
-          "drop CallToolResult.structuredContent": "Older revisions require structured content to be an object or do not define it; `content` has the same as text.",
-          "drop Tool.outputSchema": "Older revisions require structured content to be an object; a schema of another type describes nothing there.",
-          "drop ToolResultContent.structuredContent": "Older revisions require structured content to be an object; `content` has the same as text.",
-          "require ElicitRequestURLParams.elicitationId": "2025-11-25 requires it, and there is no default.",
-          "method notifications/subscriptions/acknowledged": "2025-11-25 does not define this method."},
-    },
-    "2026-07-28": {
-        "source": "2025-11-25",
-        "target": "2026-07-28",
-        "methods": {
-          "client_to_server": {
-            "completion/complete": {
-              "params": ("type", "CompleteRequestParams"),
-              "results": {"": ("type", "CompleteResult")}},
-            "prompts/get": {
-              "params": ("type", "GetPromptRequestParams"),
-              "results": {"": ("type", "GetPromptResult")}},
-            "prompts/list": {
-              "params": ("type", "PaginatedRequestParams"),
-              "results": {"": ("type", "ListPromptsResult")}},
-            "resources/list": {
-              "params": ("type", "PaginatedRequestParams"),
-              "results": {"": ("type", "ListResourcesResult")}},
-            "resources/templates/list": {
-              "params": ("type", "PaginatedRequestParams"),
-              "results": {"": ("type", "ListResourceTemplatesResult")}},
-            "resources/read": {
-              "params": ("type", "ReadResourceRequestParams"),
-              "results": {"": ("type", "ReadResourceResult")},
-              "errors": {-32002: -32602}},
-            "tools/call": {
-              "params": ("type", "CallToolRequestParams"),
-              "results": {"": ("type", "CallToolResult"), "CreateTaskResult": ("refuse", "refuse CreateTaskResult")}},
-            "tools/list": {"params": ("type", "PaginatedRequestParams"), "results": {"": ("type", "ListToolsResult")}},
-            "notifications/cancelled": {"params": ("type", "CancelledNotificationParams")}},
-          "server_to_client": {
-            "sampling/createMessage": {
-              "params": ("type", "CreateMessageRequestParams"),
-              "results": {"CreateTaskResult": ("refuse", "refuse CreateTaskResult")}},
-            "roots/list": {"results": {"": ("type", "ListRootsResult")}},
-            "elicitation/create": {
-              "params": (
-                "one_of", (
-                  ("2025-11-25/ElicitRequestURLParams", ("type", "ElicitRequestURLParams")),
-                  ("2025-11-25/ElicitRequestFormParams", ("type", "ElicitRequestFormParams"))),),
-              "results": {"": ("type", "ElicitResult"), "CreateTaskResult": ("refuse", "refuse CreateTaskResult")}},
-            "notifications/cancelled": {"params": ("type", "CancelledNotificationParams")},
-            "notifications/progress": {"params": ("type", "ProgressNotificationParams")},
-            "notifications/message": {"params": ("type", "LoggingMessageNotificationParams")},
-            "notifications/resources/updated": {"params": ("type", "ResourceUpdatedNotificationParams")},
-            "notifications/resources/list_changed": {"params": ("type", "NotificationParams")},
-            "notifications/tools/list_changed": {"params": ("type", "NotificationParams")},
-            "notifications/prompts/list_changed": {"params": ("type", "NotificationParams")}}},
-        "removed_methods": {
-          "client_to_server": {
-            "ping": ("runtime", "method ping"),
-            "initialize": ("runtime", "method initialize"),
-            "logging/setLevel": ("runtime", "method logging/setLevel"),
-            "resources/subscribe": ("runtime", "method resources/subscribe"),
-            "resources/unsubscribe": ("runtime", "method resources/unsubscribe"),
-            "tasks/get": ("refuse", "method tasks/get"),
-            "tasks/result": ("refuse", "method tasks/result"),
-            "tasks/list": ("refuse", "method tasks/list"),
-            "tasks/cancel": ("refuse", "method tasks/cancel"),
-            "notifications/progress": ("ignore", "method notifications/progress"),
-            "notifications/initialized": ("runtime", "method notifications/initialized"),
-            "notifications/roots/list_changed": ("ignore", "method notifications/roots/list_changed"),
-            "notifications/tasks/status": ("ignore", "method notifications/tasks/status")},
-          "server_to_client": {
-            "ping": ("runtime", "method ping"),
-            "tasks/get": ("refuse", "method tasks/get"),
-            "tasks/result": ("refuse", "method tasks/result"),
-            "tasks/list": ("refuse", "method tasks/list"),
-            "tasks/cancel": ("refuse", "method tasks/cancel"),
-            "notifications/elicitation/complete": ("ignore", "method notifications/elicitation/complete"),
-            "notifications/tasks/status": ("ignore", "method notifications/tasks/status")}},
-        "types": {
-          "CompleteRequestParams": {
-            "fields": {"_meta": ("type", "RequestMetaObject")},
-            "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))}},
-          "RequestMetaObject": {
-            "add": {
-              "io.modelcontextprotocol/protocolVersion": ("provided", "revision"),
-              "io.modelcontextprotocol/clientCapabilities": ("provided", "client_capabilities")},
-            "drop_misfits": {
-              "io.modelcontextprotocol/protocolVersion": (
-                "string", "misfit RequestMetaObject.io.modelcontextprotocol/protocolVersion",),
-              "io.modelcontextprotocol/clientInfo": (
-                "2026-07-28/Implementation", "misfit RequestMetaObject.io.modelcontextprotocol/clientInfo",),
-              "io.modelcontextprotocol/clientCapabilities": (
-                "2026-07-28/ClientCapabilities",
-                "misfit RequestMetaObject.io.modelcontextprotocol/clientCapabilities"),
-              "io.modelcontextprotocol/logLevel": (
-                ("values", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"),
-                "misfit RequestMetaObject.io.modelcontextprotocol/logLevel")}},
-          "map > RequestMetaObject": {
-            "add": {
-              "io.modelcontextprotocol/protocolVersion": ("provided", "revision"),
-              "io.modelcontextprotocol/clientCapabilities": ("provided", "client_capabilities")},
-            "drop_misfits": {
-              "progressToken": (("one_of", "string", "integer"), "misfit RequestMetaObject.progressToken"),
-              "io.modelcontextprotocol/protocolVersion": (
-                "string", "misfit RequestMetaObject.io.modelcontextprotocol/protocolVersion",),
-              "io.modelcontextprotocol/clientInfo": (
-                "2026-07-28/Implementation", "misfit RequestMetaObject.io.modelcontextprotocol/clientInfo",),
-              "io.modelcontextprotocol/clientCapabilities": (
-                "2026-07-28/ClientCapabilities",
-                "misfit RequestMetaObject.io.modelcontextprotocol/clientCapabilities"),
-              "io.modelcontextprotocol/logLevel": (
-                ("values", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"),
-                "misfit RequestMetaObject.io.modelcontextprotocol/logLevel")}},
-          "CompleteResult": {
-            "fields": {"_meta": ("type", "map > ResultMetaObject"), "completion": ("type", "Completion")},
-            "add": {"resultType": ("value", "complete")},
-            "drop_misfits": {"resultType": ("string", "misfit CompleteResult.resultType")}},
-          "map > ResultMetaObject": {"drop_misfits": {"io.modelcontextprotocol/serverInfo": (
-            "2026-07-28/Implementation", "misfit ResultMetaObject.io.modelcontextprotocol/serverInfo",)}},
-          "Completion": {"fields": {"values": ("truncate", 100, None, "truncate Completion.values")}},
-          "GetPromptRequestParams": {
-            "fields": {"_meta": ("type", "RequestMetaObject")},
-            "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))},
-            "drop_misfits": {
-              "inputResponses": (
-                (
-                  "map", (
-                    "one_of", "2026-07-28/CreateMessageResult", "2026-07-28/ListRootsResult",
-                    "2026-07-28/ElicitResult"),),
-                "misfit GetPromptRequestParams.inputResponses"),
-              "requestState": ("string", "misfit GetPromptRequestParams.requestState")}},
-          "GetPromptResult": {
-            "fields": {"_meta": ("type", "map > ResultMetaObject")},
-            "add": {"resultType": ("value", "complete")},
-            "drop_misfits": {"resultType": ("string", "misfit GetPromptResult.resultType")}},
-          "PaginatedRequestParams": {
-            "fields": {"_meta": ("type", "RequestMetaObject")},
-            "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))}},
-          "ListPromptsResult": {
-            "fields": {"_meta": ("type", "map > ResultMetaObject")},
-            "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
-            "drop_misfits": {
-              "resultType": ("string", "misfit ListPromptsResult.resultType"),
-              "ttlMs": (("range", "integer", 0, None), "misfit ListPromptsResult.ttlMs"),
-              "cacheScope": (("values", "public", "private"), "misfit ListPromptsResult.cacheScope")}},
-          "ListResourcesResult": {
-            "fields": {"_meta": ("type", "map > ResultMetaObject")},
-            "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
-            "drop_misfits": {
-              "resultType": ("string", "misfit ListResourcesResult.resultType"),
-              "ttlMs": (("range", "integer", 0, None), "misfit ListResourcesResult.ttlMs"),
-              "cacheScope": (("values", "public", "private"), "misfit ListResourcesResult.cacheScope")}},
-          "ListResourceTemplatesResult": {
-            "fields": {"_meta": ("type", "map > ResultMetaObject")},
-            "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
-            "drop_misfits": {
-              "resultType": ("string", "misfit ListResourceTemplatesResult.resultType"),
-              "ttlMs": (("range", "integer", 0, None), "misfit ListResourceTemplatesResult.ttlMs"),
-              "cacheScope": (("values", "public", "private"), "misfit ListResourceTemplatesResult.cacheScope")}},
-          "ReadResourceRequestParams": {
-            "fields": {"_meta": ("type", "RequestMetaObject")},
-            "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))},
-            "drop_misfits": {
-              "inputResponses": (
-                (
-                  "map", (
-                    "one_of", "2026-07-28/CreateMessageResult", "2026-07-28/ListRootsResult",
-                    "2026-07-28/ElicitResult"),),
-                "misfit ReadResourceRequestParams.inputResponses"),
-              "requestState": ("string", "misfit ReadResourceRequestParams.requestState")}},
-          "ReadResourceResult": {
-            "fields": {"_meta": ("type", "map > ResultMetaObject")},
-            "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
-            "drop_misfits": {
-              "resultType": ("string", "misfit ReadResourceResult.resultType"),
-              "ttlMs": (("range", "integer", 0, None), "misfit ReadResourceResult.ttlMs"),
-              "cacheScope": (("values", "public", "private"), "misfit ReadResourceResult.cacheScope")}},
-          "CallToolRequestParams": {
-            "fields": {"_meta": ("type", "RequestMetaObject"), "task": ("drop", "drop CallToolRequestParams.task")},
-            "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))},
-            "drop_misfits": {
-              "inputResponses": (
-                (
-                  "map", (
-                    "one_of", "2026-07-28/CreateMessageResult", "2026-07-28/ListRootsResult",
-                    "2026-07-28/ElicitResult"),),
-                "misfit CallToolRequestParams.inputResponses"),
-              "requestState": ("string", "misfit CallToolRequestParams.requestState")}},
-          "CallToolResult": {
-            "fields": {"_meta": ("type", "map > ResultMetaObject")},
-            "add": {"resultType": ("value", "complete")},
-            "drop_misfits": {"resultType": ("string", "misfit CallToolResult.resultType")}},
-          "ListToolsResult": {
-            "fields": {"_meta": ("type", "map > ResultMetaObject"), "tools": ("items", ("type", "Tool"))},
-            "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
-            "drop_misfits": {
-              "resultType": ("string", "misfit ListToolsResult.resultType"),
-              "ttlMs": (("range", "integer", 0, None), "misfit ListToolsResult.ttlMs"),
-              "cacheScope": (("values", "public", "private"), "misfit ListToolsResult.cacheScope")}},
-          "Tool": {"fields": {"execution": ("drop", "drop Tool.execution")}},
-          "CreateMessageRequestParams": {"fields": {
-            "_meta": ("drop", "drop CreateMessageRequestParams._meta"),
-            "task": ("drop", "drop CreateMessageRequestParams.task"),
-            "tools": ("items", ("type", "Tool"))}},
-          "ListRootsResult": {"fields": {"_meta": ("drop", "drop ListRootsResult._meta")}},
-          "ElicitRequestFormParams": {"fields": {
-            "_meta": ("drop", "drop ElicitRequestFormParams._meta"),
-            "task": ("drop", "drop ElicitRequestFormParams.task")}},
-          "ElicitRequestURLParams": {"fields": {
-            "_meta": ("drop", "drop ElicitRequestURLParams._meta"),
-            "task": ("drop", "drop ElicitRequestURLParams.task"),
-            "elicitationId": ("drop", "drop ElicitRequestURLParams.elicitationId")}},
-          "ElicitResult": {"fields": {"_meta": ("drop", "drop ElicitResult._meta")}},
-          "CancelledNotificationParams": {
-            "fields": {"_meta": ("type", "map > NotificationMetaObject")},
-            "require": {"requestId": "require CancelledNotificationParams.requestId"}},
-          "map > NotificationMetaObject": {"drop_misfits": {"io.modelcontextprotocol/subscriptionId": (
-            ("one_of", "string", "integer"), "misfit NotificationMetaObject.io.modelcontextprotocol/subscriptionId",)}},
-          "ProgressNotificationParams": {"fields": {"_meta": ("type", "map > NotificationMetaObject")}},
-          "LoggingMessageNotificationParams": {"fields": {"_meta": ("type", "map > NotificationMetaObject")}},
-          "ResourceUpdatedNotificationParams": {"fields": {"_meta": ("type", "map > NotificationMetaObject")}},
-          "NotificationParams": {"fields": {"_meta": ("type", "map > NotificationMetaObject")}},
-          "ClientCapabilities": {
-            "fields": {
-              "roots": ("type", "ClientCapabilitiesRoots"),
-              "tasks": ("drop", "drop ClientCapabilities.tasks")},
-            "drop_misfits": {"extensions": (("map", ("map", None)), "misfit ClientCapabilities.extensions")}},
-          "ClientCapabilitiesRoots": {"fields": {"listChanged": ("drop", "drop ClientCapabilitiesRoots.listChanged")}},
-          "ServerCapabilities": {
-            "fields": {"tasks": ("drop", "drop ServerCapabilities.tasks")},
-            "drop_misfits": {"extensions": (("map", ("map", None)), "misfit ServerCapabilities.extensions")}}},
-        "records": {
-          "2026-07-28/Implementation": {
-            "required": ["name", "version"],
-            "properties": {
-              "name": "string",
-              "title": "string",
-              "icons": ("list", "2026-07-28/Icon"),
-              "version": "string",
-              "description": "string",
-              "websiteUrl": "string"}},
-          "2026-07-28/Icon": {
-            "required": ["src"],
-            "properties": {
-              "src": "string",
-              "mimeType": "string",
-              "sizes": ("list", "string"),
-              "theme": ("values", "light", "dark")}},
-          "2026-07-28/ClientCapabilities": {
-            "required": [],
-            "properties": {
-              "experimental": ("map", ("map", None)),
-              "roots": "2026-07-28/ClientCapabilitiesRoots",
-              "sampling": "2026-07-28/ClientCapabilitiesSampling",
-              "elicitation": "2026-07-28/ClientCapabilitiesElicitation",
-              "extensions": ("map", ("map", None))}},
-          "2026-07-28/ClientCapabilitiesRoots": {"required": [], "properties": {}},
-          "2026-07-28/ClientCapabilitiesSampling": {
-            "required": [],
-            "properties": {"context": ("map", None), "tools": ("map", None)}},
-          "2026-07-28/ClientCapabilitiesElicitation": {
-            "required": [],
-            "properties": {"form": ("map", None), "url": ("map", None)}},
-          "2026-07-28/CreateMessageResult": {
-            "required": ["role", "content", "model"],
-            "properties": {
-              "role": ("values", "user", "assistant"),
-              "content": (
-                "one_of", "2026-07-28/TextContent", "2026-07-28/ImageContent", "2026-07-28/AudioContent",
-                "2026-07-28/ToolUseContent", "2026-07-28/ToolResultContent", (
-                  "list", (
-                    "one_of", "2026-07-28/TextContent", "2026-07-28/ImageContent", "2026-07-28/AudioContent",
-                    "2026-07-28/ToolUseContent", "2026-07-28/ToolResultContent"),)),
-              "_meta": ("map", None),
-              "model": "string",
-              "stopReason": "string"}},
-          "2026-07-28/TextContent": {
-            "required": ["type", "text"],
-            "properties": {
-              "type": ("values", "text"),
-              "text": "string",
-              "annotations": "2026-07-28/Annotations",
-              "_meta": ("map", None)}},
-          "2026-07-28/Annotations": {
-            "required": [],
-            "properties": {
-              "audience": ("list", ("values", "user", "assistant")),
-              "priority": ("range", "number", 0, 1),
-              "lastModified": "string"}},
-          "2026-07-28/ImageContent": {
-            "required": ["type", "data", "mimeType"],
-            "properties": {
-              "type": ("values", "image"),
-              "data": "string",
-              "mimeType": "string",
-              "annotations": "2026-07-28/Annotations",
-              "_meta": ("map", None)}},
-          "2026-07-28/AudioContent": {
-            "required": ["type", "data", "mimeType"],
-            "properties": {
-              "type": ("values", "audio"),
-              "data": "string",
-              "mimeType": "string",
-              "annotations": "2026-07-28/Annotations",
-              "_meta": ("map", None)}},
-          "2026-07-28/ToolUseContent": {
-            "required": ["type", "id", "name", "input"],
-            "properties": {
-              "type": ("values", "tool_use"),
-              "id": "string",
-              "name": "string",
-              "input": ("map", None),
-              "_meta": ("map", None)}},
-          "2026-07-28/ToolResultContent": {
-            "required": ["type", "toolUseId", "content"],
-            "properties": {
-              "type": ("values", "tool_result"),
-              "toolUseId": "string",
-              "content": (
-                "list", (
-                  "one_of", "2026-07-28/TextContent", "2026-07-28/ImageContent", "2026-07-28/AudioContent",
-                  "2026-07-28/ResourceLink", "2026-07-28/EmbeddedResource"),),
-              "isError": "boolean",
-              "_meta": ("map", None)}},
-          "2026-07-28/ResourceLink": {
-            "required": ["name", "uri", "type"],
-            "properties": {
-              "name": "string",
-              "title": "string",
-              "icons": ("list", "2026-07-28/Icon"),
-              "uri": "string",
-              "description": "string",
-              "mimeType": "string",
-              "annotations": "2026-07-28/Annotations",
-              "size": "integer",
-              "_meta": ("map", None),
-              "type": ("values", "resource_link")}},
-          "2026-07-28/EmbeddedResource": {
-            "required": ["type", "resource"],
-            "properties": {
-              "type": ("values", "resource"),
-              "resource": ("one_of", "2026-07-28/TextResourceContents", "2026-07-28/BlobResourceContents"),
-              "annotations": "2026-07-28/Annotations",
-              "_meta": ("map", None)}},
-          "2026-07-28/TextResourceContents": {
-            "required": ["uri", "text"],
-            "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"}},
-          "2026-07-28/BlobResourceContents": {
-            "required": ["uri", "blob"],
-            "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"}},
-          "2026-07-28/ListRootsResult": {"required": ["roots"], "properties": {"roots": ("list", "2026-07-28/Root")}},
-          "2026-07-28/Root": {
-            "required": ["uri"],
-            "properties": {"uri": "string", "name": "string", "_meta": ("map", None)}},
-          "2026-07-28/ElicitResult": {
-            "required": ["action"],
-            "properties": {
-              "action": ("values", "accept", "decline", "cancel"),
-              "content": ("map", ("one_of", "string", "number", "boolean", ("list", "string")))}},
-          "2025-11-25/UntitledSingleSelectEnumSchema": {
-            "required": ["type", "enum"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "enum": ("list", "string"),
-              "default": "string"}},
-          "2025-11-25/TitledSingleSelectEnumSchema": {
-            "required": ["type", "oneOf"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "oneOf": ("list", "2025-11-25/EnumOption"),
-              "default": "string"}},
-          "2025-11-25/EnumOption": {
-            "required": ["const", "title"],
-            "properties": {"const": "string", "title": "string"}},
-          "2025-11-25/UntitledMultiSelectEnumSchema": {
-            "required": ["type", "items"],
-            "properties": {
-              "type": ("values", "array"),
-              "title": "string",
-              "description": "string",
-              "minItems": "integer",
-              "maxItems": "integer",
-              "items": "2025-11-25/UntitledEnumItems",
-              "default": ("list", "string")}},
-          "2025-11-25/UntitledEnumItems": {
-            "required": ["type", "enum"],
-            "properties": {"type": ("values", "string"), "enum": ("list", "string")}},
-          "2025-11-25/TitledMultiSelectEnumSchema": {
-            "required": ["type", "items"],
-            "properties": {
-              "type": ("values", "array"),
-              "title": "string",
-              "description": "string",
-              "minItems": "integer",
-              "maxItems": "integer",
-              "items": "2025-11-25/TitledEnumItems",
-              "default": ("list", "string")}},
-          "2025-11-25/TitledEnumItems": {
-            "required": ["anyOf"],
-            "properties": {"anyOf": ("list", "2025-11-25/EnumOption")}},
-          "2025-11-25/LegacyTitledEnumSchema": {
-            "required": ["type", "enum"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "enum": ("list", "string"),
-              "enumNames": ("list", "string"),
-              "default": "string"}},
-          "2025-11-25/StringSchema": {
-            "required": ["type"],
-            "properties": {
-              "type": ("values", "string"),
-              "title": "string",
-              "description": "string",
-              "minLength": "integer",
-              "maxLength": "integer",
-              "format": ("values", "email", "uri", "date", "date-time"),
-              "default": "string"}},
-          "2025-11-25/NumberSchema": {
-            "required": ["type"],
-            "properties": {
-              "type": ("values", "number", "integer"),
-              "title": "string",
-              "description": "string",
-              "minimum": "number",
-              "maximum": "number",
-              "default": "number"}},
-          "2025-11-25/BooleanSchema": {
-            "required": ["type"],
-            "properties": {
-              "type": ("values", "boolean"),
-              "title": "string",
-              "description": "string",
-              "default": "boolean"}},
-          "2025-11-25/ElicitRequestURLParams": {
-            "required": ["mode", "message", "elicitationId", "url"],
-            "properties": {
-              "_meta": "2025-11-25/RequestMetaObject",
-              "task": "2025-11-25/TaskMetadata",
-              "mode": ("values", "url"),
-              "message": "string",
-              "elicitationId": "string",
-              "url": "string"}},
-          "2025-11-25/RequestMetaObject": {
-            "required": [],
-            "properties": {"progressToken": ("one_of", "string", "integer")}},
-          "2025-11-25/TaskMetadata": {"required": [], "properties": {"ttl": "integer"}},
-          "2025-11-25/ElicitRequestFormParams": {
-            "required": ["message", "requestedSchema"],
-            "properties": {
-              "_meta": "2025-11-25/RequestMetaObject",
-              "task": "2025-11-25/TaskMetadata",
-              "mode": ("values", "form"),
-              "message": "string",
-              "requestedSchema": "2025-11-25/RequestedSchema"}},
-          "2025-11-25/RequestedSchema": {
-            "required": ["type", "properties"],
-            "properties": {
-              "$schema": "string",
-              "type": ("values", "object"),
-              "properties": (
-                "map", (
-                  "one_of", "2025-11-25/StringSchema", "2025-11-25/NumberSchema", "2025-11-25/BooleanSchema",
-                  "2025-11-25/UntitledSingleSelectEnumSchema", "2025-11-25/TitledSingleSelectEnumSchema",
-                  "2025-11-25/UntitledMultiSelectEnumSchema", "2025-11-25/TitledMultiSelectEnumSchema",
-                  "2025-11-25/LegacyTitledEnumSchema"),),
-              "required": ("list", "string")}}},
-        "rules": {
-          "method ping": "Each side responds without a handler.",
-          **dict.fromkeys((
-            "method initialize", "method notifications/initialized",), "Each side opens the connection as its lifecycle defines."),
-          **dict.fromkeys((
-            "misfit RequestMetaObject.io.modelcontextprotocol/protocolVersion",
-            "misfit RequestMetaObject.io.modelcontextprotocol/clientInfo",
-            "misfit RequestMetaObject.io.modelcontextprotocol/clientCapabilities",
-            "misfit RequestMetaObject.io.modelcontextprotocol/logLevel", "misfit RequestMetaObject.progressToken",
-            "misfit ResultMetaObject.io.modelcontextprotocol/serverInfo", "misfit CompleteResult.resultType",
-            "misfit GetPromptRequestParams.inputResponses", "misfit GetPromptRequestParams.requestState",
-            "misfit GetPromptResult.resultType", "misfit ListPromptsResult.resultType",
-            "misfit ListPromptsResult.ttlMs", "misfit ListPromptsResult.cacheScope",
-            "misfit ListResourcesResult.resultType", "misfit ListResourcesResult.ttlMs",
-            "misfit ListResourcesResult.cacheScope", "misfit ListResourceTemplatesResult.resultType",
-            "misfit ListResourceTemplatesResult.ttlMs", "misfit ListResourceTemplatesResult.cacheScope",
-            "misfit ReadResourceRequestParams.inputResponses", "misfit ReadResourceRequestParams.requestState",
-            "misfit ReadResourceResult.resultType", "misfit ReadResourceResult.ttlMs",
-            "misfit ReadResourceResult.cacheScope", "misfit CallToolRequestParams.inputResponses",
-            "misfit CallToolRequestParams.requestState", "misfit CallToolResult.resultType",
-            "misfit ListToolsResult.resultType", "misfit ListToolsResult.ttlMs", "misfit ListToolsResult.cacheScope",
-            "misfit NotificationMetaObject.io.modelcontextprotocol/subscriptionId",
-            "misfit ClientCapabilities.extensions", "misfit ServerCapabilities.extensions"), "2026-07-28 defines this property with another type."),
-          "truncate Completion.values": "At most 100 items are allowed.",
-          "method logging/setLevel": "The runtime stores the level and filters the log notifications by it.",
-          **dict.fromkeys((
-            "method resources/subscribe", "method resources/unsubscribe",), "The runtime stores the subscriptions of both lifecycles and sends the notifications for both."),
-          "drop CallToolRequestParams.task": "A receiver without tasks ignores `task` and returns the result directly.",
-          "refuse CreateTaskResult": "2026-07-28 does not define this result type.",
-          **dict.fromkeys((
-            "drop Tool.execution", "drop CreateMessageRequestParams._meta", "drop CreateMessageRequestParams.task",
-            "drop ListRootsResult._meta", "drop ElicitRequestFormParams._meta", "drop ElicitRequestFormParams.task",
-            "drop ElicitRequestURLParams._meta", "drop ElicitRequestURLParams.task",
-            "drop ElicitRequestURLParams.elicitationId", "drop ElicitResult._meta",
-            "drop ClientCapabilitiesRoots.listChanged", "drop ClientCapabilities.tasks",
-            "drop ServerCapabilities.tasks"), "2026-07-28 does not define this property."),
-          **dict.fromkeys((
-            "method tasks/get", "method tasks/result", "method tasks/list", "method tasks/cancel",
-            "method notifications/progress", "method notifications/roots/list_changed",
-            "method notifications/tasks/status", "method notifications/elicitation/complete"), "2026-07-28 does not define this method."),
-          "require CancelledNotificationParams.requestId": "2026-07-28 requires it, and there is no default."},
-    },
+ "2025-11-25": {
+  "source": "2026-07-28",
+  "target": "2025-11-25",
+  "methods": {
+   "client_to_server": {
+    "completion/complete": {"params": ("type", "CompleteRequestParams"), "results": {"": ("type", "CompleteResult")}},
+    "prompts/get": {
+     "params": ("type", "GetPromptRequestParams"),
+     "results": {"": ("type", "GetPromptResult"), "InputRequiredResult": ("refuse", "refuse InputRequiredResult")}},
+    "prompts/list": {"params": ("type", "PaginatedRequestParams"), "results": {"": ("type", "ListPromptsResult")}},
+    "resources/list": {"params": ("type", "PaginatedRequestParams"), "results": {"": ("type", "ListResourcesResult")}},
+    "resources/templates/list": {
+     "params": ("type", "PaginatedRequestParams"), "results": {"": ("type", "ListResourceTemplatesResult")}},
+    "resources/read": {
+     "params": ("type", "ReadResourceRequestParams"),
+     "results": {"": ("type", "ReadResourceResult"), "InputRequiredResult": ("refuse", "refuse InputRequiredResult")},
+     "errors": {-32602: -32002}},
+    "tools/call": {
+     "params": ("type", "CallToolRequestParams"),
+     "results": {"": ("type", "CallToolResult"), "InputRequiredResult": ("refuse", "refuse InputRequiredResult")}},
+    "tools/list": {"params": ("type", "PaginatedRequestParams"), "results": {"": ("type", "ListToolsResult")}}},
+   "server_to_client": {
+    "sampling/createMessage": {
+     "params": ("type", "CreateMessageRequestParams"), "results": {"": ("type", "CreateMessageResult")}},
+    "roots/list": {
+     "params": ("type", "ListRootsRequestParams > RequestParams"), "results": {"": ("type", "ListRootsResult")}},
+    "elicitation/create": {
+     "params": (
+      "one_of",
+      (
+       ("2026-07-28/ElicitRequestURLParams", ("type", "ElicitRequestURLParams")),
+       ("2026-07-28/ElicitRequestFormParams", ("type", "ElicitRequestFormParams")))),
+     "results": {"": ("type", "ElicitResult")}}}},
+  "removed_methods": {
+   "client_to_server": {
+    "server/discover": ("runtime", "method server/discover"),
+    "subscriptions/listen": ("runtime", "method subscriptions/listen")},
+   "server_to_client": {
+    "notifications/subscriptions/acknowledged": ("ignore", "method notifications/subscriptions/acknowledged")}},
+  "types": {
+   "CompleteRequestParams": {"fields": {"_meta": ("drop_if_empty", ("type", "RequestMetaObject"))}},
+   "RequestMetaObject": {
+    "fields": {
+     "io.modelcontextprotocol/protocolVersion": (
+      "drop_default", None, "drop RequestMetaObject.io.modelcontextprotocol/protocolVersion", False),
+     "io.modelcontextprotocol/clientInfo": ("drop", "drop RequestMetaObject.io.modelcontextprotocol/clientInfo"),
+     "io.modelcontextprotocol/clientCapabilities": (
+      "drop_default", None, "drop RequestMetaObject.io.modelcontextprotocol/clientCapabilities", False),
+     "io.modelcontextprotocol/logLevel": ("drop", "drop RequestMetaObject.io.modelcontextprotocol/logLevel")}},
+   "CompleteResult": {"fields": {"resultType": ("drop_default", "complete", "drop CompleteResult.resultType", True)}},
+   "GetPromptRequestParams": {
+    "fields": {
+     "_meta": ("drop_if_empty", ("type", "RequestMetaObject")),
+     "inputResponses": ("drop", "drop GetPromptRequestParams.inputResponses"),
+     "requestState": ("drop", "drop GetPromptRequestParams.requestState")}},
+   "GetPromptResult": {"fields": {"resultType": ("drop_default", "complete", "drop GetPromptResult.resultType", True)}},
+   "PaginatedRequestParams": {"fields": {"_meta": ("drop_if_empty", ("type", "RequestMetaObject"))}},
+   "ListPromptsResult": {
+    "fields": {
+     "resultType": ("drop_default", "complete", "drop ListPromptsResult.resultType", True),
+     "ttlMs": ("drop_default", 0, "drop ListPromptsResult.ttlMs", True),
+     "cacheScope": ("drop_default", "private", "drop ListPromptsResult.cacheScope", True)}},
+   "ListResourcesResult": {
+    "fields": {
+     "resultType": ("drop_default", "complete", "drop ListResourcesResult.resultType", True),
+     "ttlMs": ("drop_default", 0, "drop ListResourcesResult.ttlMs", True),
+     "cacheScope": ("drop_default", "private", "drop ListResourcesResult.cacheScope", True)}},
+   "ListResourceTemplatesResult": {
+    "fields": {
+     "resultType": ("drop_default", "complete", "drop ListResourceTemplatesResult.resultType", True),
+     "ttlMs": ("drop_default", 0, "drop ListResourceTemplatesResult.ttlMs", True),
+     "cacheScope": ("drop_default", "private", "drop ListResourceTemplatesResult.cacheScope", True)}},
+   "ReadResourceRequestParams": {
+    "fields": {
+     "_meta": ("drop_if_empty", ("type", "RequestMetaObject")),
+     "inputResponses": ("drop", "drop ReadResourceRequestParams.inputResponses"),
+     "requestState": ("drop", "drop ReadResourceRequestParams.requestState")}},
+   "ReadResourceResult": {
+    "fields": {
+     "resultType": ("drop_default", "complete", "drop ReadResourceResult.resultType", True),
+     "ttlMs": ("drop_default", 0, "drop ReadResourceResult.ttlMs", True),
+     "cacheScope": ("drop_default", "private", "drop ReadResourceResult.cacheScope", True)}},
+   "CallToolRequestParams": {
+    "fields": {
+     "_meta": ("drop_if_empty", ("type", "RequestMetaObject")),
+     "inputResponses": ("drop", "drop CallToolRequestParams.inputResponses"),
+     "requestState": ("drop", "drop CallToolRequestParams.requestState")},
+    "drop_misfits": {"task": ("2025-11-25/TaskMetadata", "misfit CallToolRequestParams.task")}},
+   "CallToolResult": {
+    "fields": {
+     "resultType": ("drop_default", "complete", "drop CallToolResult.resultType", True),
+     "structuredContent": ("match", ("map", None), None, ("drop", "drop CallToolResult.structuredContent"))}},
+   "ListToolsResult": {
+    "fields": {
+     "resultType": ("drop_default", "complete", "drop ListToolsResult.resultType", True),
+     "ttlMs": ("drop_default", 0, "drop ListToolsResult.ttlMs", True),
+     "cacheScope": ("drop_default", "private", "drop ListToolsResult.cacheScope", True),
+     "tools": ("items", ("type", "Tool"))}},
+   "Tool": {
+    "fields": {
+     "inputSchema": ("type", "ToolInputSchema"),
+     "outputSchema": (
+      "match", "2025-11-25/ToolOutputSchema", ("type", "ToolOutputSchema"), ("drop", "drop Tool.outputSchema"))},
+    "drop_misfits": {"execution": ("2025-11-25/ToolExecution", "misfit Tool.execution")}},
+   "ToolInputSchema": {
+    "drop_misfits": {
+     "properties": (("map", ("map", None)), "misfit ToolInputSchema.properties"),
+     "required": (("list", "string"), "misfit ToolInputSchema.required")}},
+   "ToolOutputSchema": {
+    "add": {"type": ("value", "object")},
+    "drop_misfits": {
+     "type": (("values", "object"), "misfit ToolOutputSchema.type"),
+     "properties": (("map", ("map", None)), "misfit ToolOutputSchema.properties"),
+     "required": (("list", "string"), "misfit ToolOutputSchema.required")}},
+   "CreateMessageRequestParams": {
+    "fields": {"messages": ("items", ("type", "SamplingMessage")), "tools": ("items", ("type", "Tool"))},
+    "drop_misfits": {
+     "_meta": ("2025-11-25/RequestMetaObject", "misfit CreateMessageRequestParams._meta"),
+     "task": ("2025-11-25/TaskMetadata", "misfit CreateMessageRequestParams.task")}},
+   "SamplingMessage": {
+    "fields": {
+     "content": (
+      "one_of",
+      (
+       ("2026-07-28/ToolUseContent", None), ("2026-07-28/ImageContent", None), ("2026-07-28/AudioContent", None),
+       ("2026-07-28/ToolResultContent", ("type", "ToolResultContent")), ("2026-07-28/TextContent", None),
+       (
+        (
+         "list",
+         (
+          "one_of", "2026-07-28/TextContent", "2026-07-28/ImageContent", "2026-07-28/AudioContent",
+          "2026-07-28/ToolUseContent", "2026-07-28/ToolResultContent")),
+        ("items", ("tag", "type", {"tool_result": ("type", "ToolResultContent")})))))}},
+   "ToolResultContent": {
+    "fields": {
+     "structuredContent": ("match", ("map", None), None, ("drop", "drop ToolResultContent.structuredContent"))}},
+   "CreateMessageResult": {
+    "fields": {
+     "content": (
+      "one_of",
+      (
+       ("2026-07-28/ToolUseContent", None), ("2026-07-28/ImageContent", None), ("2026-07-28/AudioContent", None),
+       ("2026-07-28/ToolResultContent", ("type", "ToolResultContent")), ("2026-07-28/TextContent", None),
+       (
+        (
+         "list",
+         (
+          "one_of", "2026-07-28/TextContent", "2026-07-28/ImageContent", "2026-07-28/AudioContent",
+          "2026-07-28/ToolUseContent", "2026-07-28/ToolResultContent")),
+        ("items", ("tag", "type", {"tool_result": ("type", "ToolResultContent")})))))}},
+   "ListRootsRequestParams > RequestParams": {"fields": {"_meta": ("type", "map > RequestMetaObject")}},
+   "map > RequestMetaObject": {
+    "drop_misfits": {"progressToken": (("one_of", "string", "integer"), "misfit RequestMetaObject.progressToken")}},
+   "ListRootsResult": {"drop_misfits": {"_meta": (("map", None), "misfit ListRootsResult._meta")}},
+   "ElicitRequestFormParams": {
+    "drop_misfits": {
+     "_meta": ("2025-11-25/RequestMetaObject", "misfit ElicitRequestFormParams._meta"),
+     "task": ("2025-11-25/TaskMetadata", "misfit ElicitRequestFormParams.task")}},
+   "ElicitRequestURLParams": {
+    "add": {"elicitationId": ("copy", "url")},
+    "require": {"elicitationId": "require ElicitRequestURLParams.elicitationId"},
+    "drop_misfits": {
+     "_meta": ("2025-11-25/RequestMetaObject", "misfit ElicitRequestURLParams._meta"),
+     "task": ("2025-11-25/TaskMetadata", "misfit ElicitRequestURLParams.task"),
+     "elicitationId": ("string", "misfit ElicitRequestURLParams.elicitationId")}},
+   "ElicitResult": {"drop_misfits": {"_meta": (("map", None), "misfit ElicitResult._meta")}},
+   "ClientCapabilities": {
+    "fields": {
+     "roots": ("type", "ClientCapabilitiesRoots"), "extensions": ("drop", "drop ClientCapabilities.extensions")},
+    "drop_misfits": {"tasks": ("2025-11-25/ClientCapabilitiesTasks", "misfit ClientCapabilities.tasks")}},
+   "ClientCapabilitiesRoots": {
+    "drop_misfits": {"listChanged": ("boolean", "misfit ClientCapabilitiesRoots.listChanged")}},
+   "ServerCapabilities": {
+    "fields": {"extensions": ("drop", "drop ServerCapabilities.extensions")},
+    "drop_misfits": {"tasks": ("2025-11-25/ServerCapabilitiesTasks", "misfit ServerCapabilities.tasks")}}},
+  "records": {
+   "2026-07-28/TextResourceContents": {
+    "required": ["uri", "text"],
+    "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"}},
+   "2026-07-28/BlobResourceContents": {
+    "required": ["uri", "blob"],
+    "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"}},
+   "2025-11-25/TaskMetadata": {"required": [], "properties": {"ttl": "integer"}},
+   "2025-11-25/ToolOutputSchema": {
+    "required": ["type"],
+    "properties": {
+     "$schema": "string", "type": ("values", "object"), "properties": ("map", ("map", None)),
+     "required": ("list", "string")}},
+   "2025-11-25/ToolExecution": {
+    "required": [], "properties": {"taskSupport": ("values", "forbidden", "optional", "required")}},
+   "2026-07-28/ToolUseContent": {
+    "required": ["type", "id", "name", "input"],
+    "properties": {
+     "type": ("values", "tool_use"), "id": "string", "name": "string", "input": ("map", None), "_meta": ("map", None)}},
+   "2026-07-28/ImageContent": {
+    "required": ["type", "data", "mimeType"],
+    "properties": {
+     "type": ("values", "image"), "data": "string", "mimeType": "string", "annotations": "2026-07-28/Annotations",
+     "_meta": ("map", None)}},
+   "2026-07-28/Annotations": {
+    "required": [],
+    "properties": {
+     "audience": ("list", ("values", "user", "assistant")), "priority": ("range", "number", 0, 1),
+     "lastModified": "string"}},
+   "2026-07-28/AudioContent": {
+    "required": ["type", "data", "mimeType"],
+    "properties": {
+     "type": ("values", "audio"), "data": "string", "mimeType": "string", "annotations": "2026-07-28/Annotations",
+     "_meta": ("map", None)}},
+   "2026-07-28/ToolResultContent": {
+    "required": ["type", "toolUseId", "content"],
+    "properties": {
+     "type": ("values", "tool_result"), "toolUseId": "string",
+     "content": (
+      "list",
+      (
+       "one_of", "2026-07-28/TextContent", "2026-07-28/ImageContent", "2026-07-28/AudioContent",
+       "2026-07-28/ResourceLink", "2026-07-28/EmbeddedResource")), "isError": "boolean", "_meta": ("map", None)}},
+   "2026-07-28/TextContent": {
+    "required": ["type", "text"],
+    "properties": {
+     "type": ("values", "text"), "text": "string", "annotations": "2026-07-28/Annotations", "_meta": ("map", None)}},
+   "2026-07-28/ResourceLink": {
+    "required": ["name", "uri", "type"],
+    "properties": {
+     "name": "string", "title": "string", "icons": ("list", "2026-07-28/Icon"), "uri": "string",
+     "description": "string", "mimeType": "string", "annotations": "2026-07-28/Annotations", "size": "integer",
+     "_meta": ("map", None), "type": ("values", "resource_link")}},
+   "2026-07-28/Icon": {
+    "required": ["src"],
+    "properties": {
+     "src": "string", "mimeType": "string", "sizes": ("list", "string"), "theme": ("values", "light", "dark")}},
+   "2026-07-28/EmbeddedResource": {
+    "required": ["type", "resource"],
+    "properties": {
+     "type": ("values", "resource"),
+     "resource": ("one_of", "2026-07-28/TextResourceContents", "2026-07-28/BlobResourceContents"),
+     "annotations": "2026-07-28/Annotations", "_meta": ("map", None)}},
+   "2025-11-25/RequestMetaObject": {"required": [], "properties": {"progressToken": ("one_of", "string", "integer")}},
+   "2026-07-28/UntitledSingleSelectEnumSchema": {
+    "required": ["type", "enum"],
+    "properties": {
+     "type": ("values", "string"), "title": "string", "description": "string", "enum": ("list", "string"),
+     "default": "string"}},
+   "2026-07-28/TitledSingleSelectEnumSchema": {
+    "required": ["type", "oneOf"],
+    "properties": {
+     "type": ("values", "string"), "title": "string", "description": "string",
+     "oneOf": ("list", "2026-07-28/EnumOption"), "default": "string"}},
+   "2026-07-28/EnumOption": {"required": ["const", "title"], "properties": {"const": "string", "title": "string"}},
+   "2026-07-28/UntitledMultiSelectEnumSchema": {
+    "required": ["type", "items"],
+    "properties": {
+     "type": ("values", "array"), "title": "string", "description": "string", "minItems": "integer",
+     "maxItems": "integer", "items": "2026-07-28/UntitledEnumItems", "default": ("list", "string")}},
+   "2026-07-28/UntitledEnumItems": {
+    "required": ["type", "enum"], "properties": {"type": ("values", "string"), "enum": ("list", "string")}},
+   "2026-07-28/TitledMultiSelectEnumSchema": {
+    "required": ["type", "items"],
+    "properties": {
+     "type": ("values", "array"), "title": "string", "description": "string", "minItems": "integer",
+     "maxItems": "integer", "items": "2026-07-28/TitledEnumItems", "default": ("list", "string")}},
+   "2026-07-28/TitledEnumItems": {"required": ["anyOf"], "properties": {"anyOf": ("list", "2026-07-28/EnumOption")}},
+   "2026-07-28/LegacyTitledEnumSchema": {
+    "required": ["type", "enum"],
+    "properties": {
+     "type": ("values", "string"), "title": "string", "description": "string", "enum": ("list", "string"),
+     "enumNames": ("list", "string"), "default": "string"}},
+   "2026-07-28/StringSchema": {
+    "required": ["type"],
+    "properties": {
+     "type": ("values", "string"), "title": "string", "description": "string", "minLength": "integer",
+     "maxLength": "integer", "format": ("values", "email", "uri", "date", "date-time"), "default": "string"}},
+   "2026-07-28/NumberSchema": {
+    "required": ["type"],
+    "properties": {
+     "type": ("values", "number", "integer"), "title": "string", "description": "string", "minimum": "number",
+     "maximum": "number", "default": "number"}},
+   "2026-07-28/BooleanSchema": {
+    "required": ["type"],
+    "properties": {"type": ("values", "boolean"), "title": "string", "description": "string", "default": "boolean"}},
+   "2026-07-28/ElicitRequestURLParams": {
+    "required": ["mode", "message", "url"],
+    "properties": {"mode": ("values", "url"), "message": "string", "url": "string"}},
+   "2026-07-28/ElicitRequestFormParams": {
+    "required": ["message", "requestedSchema"],
+    "properties": {"mode": ("values", "form"), "message": "string", "requestedSchema": "2026-07-28/RequestedSchema"}},
+   "2026-07-28/RequestedSchema": {
+    "required": ["type", "properties"],
+    "properties": {
+     "$schema": "string", "type": ("values", "object"),
+     "properties": (
+      "map",
+      (
+       "one_of", "2026-07-28/StringSchema", "2026-07-28/NumberSchema", "2026-07-28/BooleanSchema",
+       "2026-07-28/UntitledSingleSelectEnumSchema", "2026-07-28/TitledSingleSelectEnumSchema",
+       "2026-07-28/UntitledMultiSelectEnumSchema", "2026-07-28/TitledMultiSelectEnumSchema",
+       "2026-07-28/LegacyTitledEnumSchema")), "required": ("list", "string")}},
+   "2025-11-25/ClientCapabilitiesTasks": {
+    "required": [],
+    "properties": {
+     "list": ("map", None), "cancel": ("map", None), "requests": "2025-11-25/ClientCapabilitiesTasksRequests"}},
+   "2025-11-25/ClientCapabilitiesTasksRequests": {
+    "required": [],
+    "properties": {
+     "sampling": "2025-11-25/ClientCapabilitiesTasksRequestsSampling",
+     "elicitation": "2025-11-25/ClientCapabilitiesTasksRequestsElicitation"}},
+   "2025-11-25/ClientCapabilitiesTasksRequestsSampling": {
+    "required": [], "properties": {"createMessage": ("map", None)}},
+   "2025-11-25/ClientCapabilitiesTasksRequestsElicitation": {"required": [], "properties": {"create": ("map", None)}},
+   "2025-11-25/ServerCapabilitiesTasks": {
+    "required": [],
+    "properties": {
+     "list": ("map", None), "cancel": ("map", None), "requests": "2025-11-25/ServerCapabilitiesTasksRequests"}},
+   "2025-11-25/ServerCapabilitiesTasksRequests": {
+    "required": [], "properties": {"tools": "2025-11-25/ServerCapabilitiesTasksRequestsTools"}},
+   "2025-11-25/ServerCapabilitiesTasksRequestsTools": {"required": [], "properties": {"call": ("map", None)}}},
+  "rules": {
+   "method server/discover": "Each side opens the connection as its lifecycle defines.",
+   **dict.fromkeys((
+    "drop RequestMetaObject.io.modelcontextprotocol/protocolVersion",
+    "drop RequestMetaObject.io.modelcontextprotocol/clientInfo",
+    "drop RequestMetaObject.io.modelcontextprotocol/clientCapabilities",
+    "drop RequestMetaObject.io.modelcontextprotocol/logLevel", "drop CompleteResult.resultType",
+    "drop GetPromptRequestParams.inputResponses", "drop GetPromptRequestParams.requestState",
+    "drop GetPromptResult.resultType", "drop ListPromptsResult.resultType", "drop ListPromptsResult.ttlMs",
+    "drop ListPromptsResult.cacheScope", "drop ListResourcesResult.resultType", "drop ListResourcesResult.ttlMs",
+    "drop ListResourcesResult.cacheScope", "drop ListResourceTemplatesResult.resultType",
+    "drop ListResourceTemplatesResult.ttlMs", "drop ListResourceTemplatesResult.cacheScope",
+    "drop ReadResourceRequestParams.inputResponses", "drop ReadResourceRequestParams.requestState",
+    "drop ReadResourceResult.resultType", "drop ReadResourceResult.ttlMs", "drop ReadResourceResult.cacheScope",
+    "drop CallToolRequestParams.inputResponses", "drop CallToolRequestParams.requestState",
+    "drop CallToolResult.resultType", "drop ListToolsResult.resultType", "drop ListToolsResult.ttlMs",
+    "drop ListToolsResult.cacheScope", "drop ClientCapabilities.extensions", "drop ServerCapabilities.extensions"), "2025-11-25 does not define this property."),
+   "refuse InputRequiredResult": "2025-11-25 does not define this result type.",
+   "method subscriptions/listen": "The runtime stores the subscriptions of both lifecycles and sends the notifications for both.",
+   **dict.fromkeys((
+    "misfit CallToolRequestParams.task", "misfit ToolInputSchema.properties", "misfit ToolInputSchema.required",
+    "misfit ToolOutputSchema.type", "misfit ToolOutputSchema.properties", "misfit ToolOutputSchema.required",
+    "misfit Tool.execution", "misfit CreateMessageRequestParams._meta", "misfit CreateMessageRequestParams.task",
+    "misfit RequestMetaObject.progressToken", "misfit ListRootsResult._meta", "misfit ElicitRequestFormParams._meta",
+    "misfit ElicitRequestFormParams.task", "misfit ElicitRequestURLParams._meta", "misfit ElicitRequestURLParams.task",
+    "misfit ElicitRequestURLParams.elicitationId", "misfit ElicitResult._meta",
+    "misfit ClientCapabilitiesRoots.listChanged", "misfit ClientCapabilities.tasks", "misfit ServerCapabilities.tasks"), "2025-11-25 defines this property with another type."),
+   "drop CallToolResult.structuredContent": "Older revisions require structured content to be an object or do not define it; `content` has the same as text.",
+   "drop Tool.outputSchema": "Older revisions require structured content to be an object; a schema of another type describes nothing there.",
+   "drop ToolResultContent.structuredContent": "Older revisions require structured content to be an object; `content` has the same as text.",
+   "require ElicitRequestURLParams.elicitationId": "2025-11-25 requires it, and there is no default.",
+   "method notifications/subscriptions/acknowledged": "2025-11-25 does not define this method."},
+ },
+ "2026-07-28": {
+  "source": "2025-11-25",
+  "target": "2026-07-28",
+  "methods": {
+   "client_to_server": {
+    "completion/complete": {"params": ("type", "CompleteRequestParams"), "results": {"": ("type", "CompleteResult")}},
+    "prompts/get": {"params": ("type", "GetPromptRequestParams"), "results": {"": ("type", "GetPromptResult")}},
+    "prompts/list": {"params": ("type", "PaginatedRequestParams"), "results": {"": ("type", "ListPromptsResult")}},
+    "resources/list": {"params": ("type", "PaginatedRequestParams"), "results": {"": ("type", "ListResourcesResult")}},
+    "resources/templates/list": {
+     "params": ("type", "PaginatedRequestParams"), "results": {"": ("type", "ListResourceTemplatesResult")}},
+    "resources/read": {
+     "params": ("type", "ReadResourceRequestParams"), "results": {"": ("type", "ReadResourceResult")},
+     "errors": {-32002: -32602}},
+    "tools/call": {
+     "params": ("type", "CallToolRequestParams"),
+     "results": {"": ("type", "CallToolResult"), "CreateTaskResult": ("refuse", "refuse CreateTaskResult")}},
+    "tools/list": {"params": ("type", "PaginatedRequestParams"), "results": {"": ("type", "ListToolsResult")}},
+    "notifications/cancelled": {"params": ("type", "CancelledNotificationParams")}},
+   "server_to_client": {
+    "sampling/createMessage": {
+     "params": ("type", "CreateMessageRequestParams"),
+     "results": {"CreateTaskResult": ("refuse", "refuse CreateTaskResult")}},
+    "roots/list": {"results": {"": ("type", "ListRootsResult")}},
+    "elicitation/create": {
+     "params": (
+      "one_of",
+      (
+       ("2025-11-25/ElicitRequestURLParams", ("type", "ElicitRequestURLParams")),
+       ("2025-11-25/ElicitRequestFormParams", ("type", "ElicitRequestFormParams")))),
+     "results": {"": ("type", "ElicitResult"), "CreateTaskResult": ("refuse", "refuse CreateTaskResult")}},
+    "notifications/cancelled": {"params": ("type", "CancelledNotificationParams")},
+    "notifications/progress": {"params": ("type", "ProgressNotificationParams")},
+    "notifications/message": {"params": ("type", "LoggingMessageNotificationParams")},
+    "notifications/resources/updated": {"params": ("type", "ResourceUpdatedNotificationParams")},
+    "notifications/resources/list_changed": {"params": ("type", "NotificationParams")},
+    "notifications/tools/list_changed": {"params": ("type", "NotificationParams")},
+    "notifications/prompts/list_changed": {"params": ("type", "NotificationParams")}}},
+  "removed_methods": {
+   "client_to_server": {
+    "ping": ("runtime", "method ping"), "initialize": ("runtime", "method initialize"),
+    "logging/setLevel": ("runtime", "method logging/setLevel"),
+    "resources/subscribe": ("runtime", "method resources/subscribe"),
+    "resources/unsubscribe": ("runtime", "method resources/unsubscribe"), "tasks/get": ("refuse", "method tasks/get"),
+    "tasks/result": ("refuse", "method tasks/result"), "tasks/list": ("refuse", "method tasks/list"),
+    "tasks/cancel": ("refuse", "method tasks/cancel"),
+    "notifications/progress": ("ignore", "method notifications/progress"),
+    "notifications/initialized": ("runtime", "method notifications/initialized"),
+    "notifications/roots/list_changed": ("ignore", "method notifications/roots/list_changed"),
+    "notifications/tasks/status": ("ignore", "method notifications/tasks/status")},
+   "server_to_client": {
+    "ping": ("runtime", "method ping"), "tasks/get": ("refuse", "method tasks/get"),
+    "tasks/result": ("refuse", "method tasks/result"), "tasks/list": ("refuse", "method tasks/list"),
+    "tasks/cancel": ("refuse", "method tasks/cancel"),
+    "notifications/elicitation/complete": ("ignore", "method notifications/elicitation/complete"),
+    "notifications/tasks/status": ("ignore", "method notifications/tasks/status")}},
+  "types": {
+   "CompleteRequestParams": {
+    "fields": {"_meta": ("type", "RequestMetaObject")}, "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))}},
+   "RequestMetaObject": {
+    "add": {
+     "io.modelcontextprotocol/protocolVersion": ("provided", "revision"),
+     "io.modelcontextprotocol/clientCapabilities": ("provided", "client_capabilities")},
+    "drop_misfits": {
+     "io.modelcontextprotocol/protocolVersion": (
+      "string", "misfit RequestMetaObject.io.modelcontextprotocol/protocolVersion"),
+     "io.modelcontextprotocol/clientInfo": (
+      "2026-07-28/Implementation", "misfit RequestMetaObject.io.modelcontextprotocol/clientInfo"),
+     "io.modelcontextprotocol/clientCapabilities": (
+      "2026-07-28/ClientCapabilities", "misfit RequestMetaObject.io.modelcontextprotocol/clientCapabilities"),
+     "io.modelcontextprotocol/logLevel": (
+      ("values", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"),
+      "misfit RequestMetaObject.io.modelcontextprotocol/logLevel")}},
+   "map > RequestMetaObject": {
+    "add": {
+     "io.modelcontextprotocol/protocolVersion": ("provided", "revision"),
+     "io.modelcontextprotocol/clientCapabilities": ("provided", "client_capabilities")},
+    "drop_misfits": {
+     "progressToken": (("one_of", "string", "integer"), "misfit RequestMetaObject.progressToken"),
+     "io.modelcontextprotocol/protocolVersion": (
+      "string", "misfit RequestMetaObject.io.modelcontextprotocol/protocolVersion"),
+     "io.modelcontextprotocol/clientInfo": (
+      "2026-07-28/Implementation", "misfit RequestMetaObject.io.modelcontextprotocol/clientInfo"),
+     "io.modelcontextprotocol/clientCapabilities": (
+      "2026-07-28/ClientCapabilities", "misfit RequestMetaObject.io.modelcontextprotocol/clientCapabilities"),
+     "io.modelcontextprotocol/logLevel": (
+      ("values", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"),
+      "misfit RequestMetaObject.io.modelcontextprotocol/logLevel")}},
+   "CompleteResult": {
+    "fields": {"_meta": ("type", "map > ResultMetaObject"), "completion": ("type", "Completion")},
+    "add": {"resultType": ("value", "complete")},
+    "drop_misfits": {"resultType": ("string", "misfit CompleteResult.resultType")}},
+   "map > ResultMetaObject": {
+    "drop_misfits": {
+     "io.modelcontextprotocol/serverInfo": (
+      "2026-07-28/Implementation", "misfit ResultMetaObject.io.modelcontextprotocol/serverInfo")}},
+   "Completion": {"fields": {"values": ("truncate", 100, None, "truncate Completion.values")}},
+   "GetPromptRequestParams": {
+    "fields": {"_meta": ("type", "RequestMetaObject")}, "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))},
+    "drop_misfits": {
+     "inputResponses": (
+      ("map", ("one_of", "2026-07-28/CreateMessageResult", "2026-07-28/ListRootsResult", "2026-07-28/ElicitResult")),
+      "misfit GetPromptRequestParams.inputResponses"),
+     "requestState": ("string", "misfit GetPromptRequestParams.requestState")}},
+   "GetPromptResult": {
+    "fields": {"_meta": ("type", "map > ResultMetaObject")}, "add": {"resultType": ("value", "complete")},
+    "drop_misfits": {"resultType": ("string", "misfit GetPromptResult.resultType")}},
+   "PaginatedRequestParams": {
+    "fields": {"_meta": ("type", "RequestMetaObject")}, "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))}},
+   "ListPromptsResult": {
+    "fields": {"_meta": ("type", "map > ResultMetaObject")},
+    "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
+    "drop_misfits": {
+     "resultType": ("string", "misfit ListPromptsResult.resultType"),
+     "ttlMs": (("range", "integer", 0, None), "misfit ListPromptsResult.ttlMs"),
+     "cacheScope": (("values", "public", "private"), "misfit ListPromptsResult.cacheScope")}},
+   "ListResourcesResult": {
+    "fields": {"_meta": ("type", "map > ResultMetaObject")},
+    "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
+    "drop_misfits": {
+     "resultType": ("string", "misfit ListResourcesResult.resultType"),
+     "ttlMs": (("range", "integer", 0, None), "misfit ListResourcesResult.ttlMs"),
+     "cacheScope": (("values", "public", "private"), "misfit ListResourcesResult.cacheScope")}},
+   "ListResourceTemplatesResult": {
+    "fields": {"_meta": ("type", "map > ResultMetaObject")},
+    "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
+    "drop_misfits": {
+     "resultType": ("string", "misfit ListResourceTemplatesResult.resultType"),
+     "ttlMs": (("range", "integer", 0, None), "misfit ListResourceTemplatesResult.ttlMs"),
+     "cacheScope": (("values", "public", "private"), "misfit ListResourceTemplatesResult.cacheScope")}},
+   "ReadResourceRequestParams": {
+    "fields": {"_meta": ("type", "RequestMetaObject")}, "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))},
+    "drop_misfits": {
+     "inputResponses": (
+      ("map", ("one_of", "2026-07-28/CreateMessageResult", "2026-07-28/ListRootsResult", "2026-07-28/ElicitResult")),
+      "misfit ReadResourceRequestParams.inputResponses"),
+     "requestState": ("string", "misfit ReadResourceRequestParams.requestState")}},
+   "ReadResourceResult": {
+    "fields": {"_meta": ("type", "map > ResultMetaObject")},
+    "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
+    "drop_misfits": {
+     "resultType": ("string", "misfit ReadResourceResult.resultType"),
+     "ttlMs": (("range", "integer", 0, None), "misfit ReadResourceResult.ttlMs"),
+     "cacheScope": (("values", "public", "private"), "misfit ReadResourceResult.cacheScope")}},
+   "CallToolRequestParams": {
+    "fields": {"_meta": ("type", "RequestMetaObject"), "task": ("drop", "drop CallToolRequestParams.task")},
+    "add": {"_meta": ("make", ("type", "map > RequestMetaObject"))},
+    "drop_misfits": {
+     "inputResponses": (
+      ("map", ("one_of", "2026-07-28/CreateMessageResult", "2026-07-28/ListRootsResult", "2026-07-28/ElicitResult")),
+      "misfit CallToolRequestParams.inputResponses"),
+     "requestState": ("string", "misfit CallToolRequestParams.requestState")}},
+   "CallToolResult": {
+    "fields": {"_meta": ("type", "map > ResultMetaObject")}, "add": {"resultType": ("value", "complete")},
+    "drop_misfits": {"resultType": ("string", "misfit CallToolResult.resultType")}},
+   "ListToolsResult": {
+    "fields": {"_meta": ("type", "map > ResultMetaObject"), "tools": ("items", ("type", "Tool"))},
+    "add": {"resultType": ("value", "complete"), "ttlMs": ("value", 0), "cacheScope": ("value", "private")},
+    "drop_misfits": {
+     "resultType": ("string", "misfit ListToolsResult.resultType"),
+     "ttlMs": (("range", "integer", 0, None), "misfit ListToolsResult.ttlMs"),
+     "cacheScope": (("values", "public", "private"), "misfit ListToolsResult.cacheScope")}},
+   "Tool": {"fields": {"execution": ("drop", "drop Tool.execution")}},
+   "CreateMessageRequestParams": {
+    "fields": {
+     "_meta": ("drop", "drop CreateMessageRequestParams._meta"),
+     "task": ("drop", "drop CreateMessageRequestParams.task"), "tools": ("items", ("type", "Tool"))}},
+   "ListRootsResult": {"fields": {"_meta": ("drop", "drop ListRootsResult._meta")}},
+   "ElicitRequestFormParams": {
+    "fields": {
+     "_meta": ("drop", "drop ElicitRequestFormParams._meta"), "task": ("drop", "drop ElicitRequestFormParams.task")}},
+   "ElicitRequestURLParams": {
+    "fields": {
+     "_meta": ("drop", "drop ElicitRequestURLParams._meta"), "task": ("drop", "drop ElicitRequestURLParams.task"),
+     "elicitationId": ("drop", "drop ElicitRequestURLParams.elicitationId")}},
+   "ElicitResult": {"fields": {"_meta": ("drop", "drop ElicitResult._meta")}},
+   "CancelledNotificationParams": {
+    "fields": {"_meta": ("type", "map > NotificationMetaObject")},
+    "require": {"requestId": "require CancelledNotificationParams.requestId"}},
+   "map > NotificationMetaObject": {
+    "drop_misfits": {
+     "io.modelcontextprotocol/subscriptionId": (
+      ("one_of", "string", "integer"), "misfit NotificationMetaObject.io.modelcontextprotocol/subscriptionId")}},
+   "ProgressNotificationParams": {"fields": {"_meta": ("type", "map > NotificationMetaObject")}},
+   "LoggingMessageNotificationParams": {"fields": {"_meta": ("type", "map > NotificationMetaObject")}},
+   "ResourceUpdatedNotificationParams": {"fields": {"_meta": ("type", "map > NotificationMetaObject")}},
+   "NotificationParams": {"fields": {"_meta": ("type", "map > NotificationMetaObject")}},
+   "ClientCapabilities": {
+    "fields": {"roots": ("type", "ClientCapabilitiesRoots"), "tasks": ("drop", "drop ClientCapabilities.tasks")},
+    "drop_misfits": {"extensions": (("map", ("map", None)), "misfit ClientCapabilities.extensions")}},
+   "ClientCapabilitiesRoots": {"fields": {"listChanged": ("drop", "drop ClientCapabilitiesRoots.listChanged")}},
+   "ServerCapabilities": {
+    "fields": {"tasks": ("drop", "drop ServerCapabilities.tasks")},
+    "drop_misfits": {"extensions": (("map", ("map", None)), "misfit ServerCapabilities.extensions")}}},
+  "records": {
+   "2026-07-28/Implementation": {
+    "required": ["name", "version"],
+    "properties": {
+     "name": "string", "title": "string", "icons": ("list", "2026-07-28/Icon"), "version": "string",
+     "description": "string", "websiteUrl": "string"}},
+   "2026-07-28/Icon": {
+    "required": ["src"],
+    "properties": {
+     "src": "string", "mimeType": "string", "sizes": ("list", "string"), "theme": ("values", "light", "dark")}},
+   "2026-07-28/ClientCapabilities": {
+    "required": [],
+    "properties": {
+     "experimental": ("map", ("map", None)), "roots": "2026-07-28/ClientCapabilitiesRoots",
+     "sampling": "2026-07-28/ClientCapabilitiesSampling", "elicitation": "2026-07-28/ClientCapabilitiesElicitation",
+     "extensions": ("map", ("map", None))}},
+   "2026-07-28/ClientCapabilitiesRoots": {"required": [], "properties": {}},
+   "2026-07-28/ClientCapabilitiesSampling": {
+    "required": [], "properties": {"context": ("map", None), "tools": ("map", None)}},
+   "2026-07-28/ClientCapabilitiesElicitation": {
+    "required": [], "properties": {"form": ("map", None), "url": ("map", None)}},
+   "2026-07-28/CreateMessageResult": {
+    "required": ["role", "content", "model"],
+    "properties": {
+     "role": ("values", "user", "assistant"),
+     "content": (
+      "one_of", "2026-07-28/TextContent", "2026-07-28/ImageContent", "2026-07-28/AudioContent",
+      "2026-07-28/ToolUseContent", "2026-07-28/ToolResultContent",
+      (
+       "list",
+       (
+        "one_of", "2026-07-28/TextContent", "2026-07-28/ImageContent", "2026-07-28/AudioContent",
+        "2026-07-28/ToolUseContent", "2026-07-28/ToolResultContent"))), "_meta": ("map", None), "model": "string",
+     "stopReason": "string"}},
+   "2026-07-28/TextContent": {
+    "required": ["type", "text"],
+    "properties": {
+     "type": ("values", "text"), "text": "string", "annotations": "2026-07-28/Annotations", "_meta": ("map", None)}},
+   "2026-07-28/Annotations": {
+    "required": [],
+    "properties": {
+     "audience": ("list", ("values", "user", "assistant")), "priority": ("range", "number", 0, 1),
+     "lastModified": "string"}},
+   "2026-07-28/ImageContent": {
+    "required": ["type", "data", "mimeType"],
+    "properties": {
+     "type": ("values", "image"), "data": "string", "mimeType": "string", "annotations": "2026-07-28/Annotations",
+     "_meta": ("map", None)}},
+   "2026-07-28/AudioContent": {
+    "required": ["type", "data", "mimeType"],
+    "properties": {
+     "type": ("values", "audio"), "data": "string", "mimeType": "string", "annotations": "2026-07-28/Annotations",
+     "_meta": ("map", None)}},
+   "2026-07-28/ToolUseContent": {
+    "required": ["type", "id", "name", "input"],
+    "properties": {
+     "type": ("values", "tool_use"), "id": "string", "name": "string", "input": ("map", None), "_meta": ("map", None)}},
+   "2026-07-28/ToolResultContent": {
+    "required": ["type", "toolUseId", "content"],
+    "properties": {
+     "type": ("values", "tool_result"), "toolUseId": "string",
+     "content": (
+      "list",
+      (
+       "one_of", "2026-07-28/TextContent", "2026-07-28/ImageContent", "2026-07-28/AudioContent",
+       "2026-07-28/ResourceLink", "2026-07-28/EmbeddedResource")), "isError": "boolean", "_meta": ("map", None)}},
+   "2026-07-28/ResourceLink": {
+    "required": ["name", "uri", "type"],
+    "properties": {
+     "name": "string", "title": "string", "icons": ("list", "2026-07-28/Icon"), "uri": "string",
+     "description": "string", "mimeType": "string", "annotations": "2026-07-28/Annotations", "size": "integer",
+     "_meta": ("map", None), "type": ("values", "resource_link")}},
+   "2026-07-28/EmbeddedResource": {
+    "required": ["type", "resource"],
+    "properties": {
+     "type": ("values", "resource"),
+     "resource": ("one_of", "2026-07-28/TextResourceContents", "2026-07-28/BlobResourceContents"),
+     "annotations": "2026-07-28/Annotations", "_meta": ("map", None)}},
+   "2026-07-28/TextResourceContents": {
+    "required": ["uri", "text"],
+    "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "text": "string"}},
+   "2026-07-28/BlobResourceContents": {
+    "required": ["uri", "blob"],
+    "properties": {"uri": "string", "mimeType": "string", "_meta": ("map", None), "blob": "string"}},
+   "2026-07-28/ListRootsResult": {"required": ["roots"], "properties": {"roots": ("list", "2026-07-28/Root")}},
+   "2026-07-28/Root": {"required": ["uri"], "properties": {"uri": "string", "name": "string", "_meta": ("map", None)}},
+   "2026-07-28/ElicitResult": {
+    "required": ["action"],
+    "properties": {
+     "action": ("values", "accept", "decline", "cancel"),
+     "content": ("map", ("one_of", "string", "number", "boolean", ("list", "string")))}},
+   "2025-11-25/UntitledSingleSelectEnumSchema": {
+    "required": ["type", "enum"],
+    "properties": {
+     "type": ("values", "string"), "title": "string", "description": "string", "enum": ("list", "string"),
+     "default": "string"}},
+   "2025-11-25/TitledSingleSelectEnumSchema": {
+    "required": ["type", "oneOf"],
+    "properties": {
+     "type": ("values", "string"), "title": "string", "description": "string",
+     "oneOf": ("list", "2025-11-25/EnumOption"), "default": "string"}},
+   "2025-11-25/EnumOption": {"required": ["const", "title"], "properties": {"const": "string", "title": "string"}},
+   "2025-11-25/UntitledMultiSelectEnumSchema": {
+    "required": ["type", "items"],
+    "properties": {
+     "type": ("values", "array"), "title": "string", "description": "string", "minItems": "integer",
+     "maxItems": "integer", "items": "2025-11-25/UntitledEnumItems", "default": ("list", "string")}},
+   "2025-11-25/UntitledEnumItems": {
+    "required": ["type", "enum"], "properties": {"type": ("values", "string"), "enum": ("list", "string")}},
+   "2025-11-25/TitledMultiSelectEnumSchema": {
+    "required": ["type", "items"],
+    "properties": {
+     "type": ("values", "array"), "title": "string", "description": "string", "minItems": "integer",
+     "maxItems": "integer", "items": "2025-11-25/TitledEnumItems", "default": ("list", "string")}},
+   "2025-11-25/TitledEnumItems": {"required": ["anyOf"], "properties": {"anyOf": ("list", "2025-11-25/EnumOption")}},
+   "2025-11-25/LegacyTitledEnumSchema": {
+    "required": ["type", "enum"],
+    "properties": {
+     "type": ("values", "string"), "title": "string", "description": "string", "enum": ("list", "string"),
+     "enumNames": ("list", "string"), "default": "string"}},
+   "2025-11-25/StringSchema": {
+    "required": ["type"],
+    "properties": {
+     "type": ("values", "string"), "title": "string", "description": "string", "minLength": "integer",
+     "maxLength": "integer", "format": ("values", "email", "uri", "date", "date-time"), "default": "string"}},
+   "2025-11-25/NumberSchema": {
+    "required": ["type"],
+    "properties": {
+     "type": ("values", "number", "integer"), "title": "string", "description": "string", "minimum": "number",
+     "maximum": "number", "default": "number"}},
+   "2025-11-25/BooleanSchema": {
+    "required": ["type"],
+    "properties": {"type": ("values", "boolean"), "title": "string", "description": "string", "default": "boolean"}},
+   "2025-11-25/ElicitRequestURLParams": {
+    "required": ["mode", "message", "elicitationId", "url"],
+    "properties": {
+     "_meta": "2025-11-25/RequestMetaObject", "task": "2025-11-25/TaskMetadata", "mode": ("values", "url"),
+     "message": "string", "elicitationId": "string", "url": "string"}},
+   "2025-11-25/RequestMetaObject": {"required": [], "properties": {"progressToken": ("one_of", "string", "integer")}},
+   "2025-11-25/TaskMetadata": {"required": [], "properties": {"ttl": "integer"}},
+   "2025-11-25/ElicitRequestFormParams": {
+    "required": ["message", "requestedSchema"],
+    "properties": {
+     "_meta": "2025-11-25/RequestMetaObject", "task": "2025-11-25/TaskMetadata", "mode": ("values", "form"),
+     "message": "string", "requestedSchema": "2025-11-25/RequestedSchema"}},
+   "2025-11-25/RequestedSchema": {
+    "required": ["type", "properties"],
+    "properties": {
+     "$schema": "string", "type": ("values", "object"),
+     "properties": (
+      "map",
+      (
+       "one_of", "2025-11-25/StringSchema", "2025-11-25/NumberSchema", "2025-11-25/BooleanSchema",
+       "2025-11-25/UntitledSingleSelectEnumSchema", "2025-11-25/TitledSingleSelectEnumSchema",
+       "2025-11-25/UntitledMultiSelectEnumSchema", "2025-11-25/TitledMultiSelectEnumSchema",
+       "2025-11-25/LegacyTitledEnumSchema")), "required": ("list", "string")}}},
+  "rules": {
+   "method ping": "Each side responds without a handler.",
+   **dict.fromkeys((
+    "method initialize", "method notifications/initialized"), "Each side opens the connection as its lifecycle defines."),
+   **dict.fromkeys((
+    "misfit RequestMetaObject.io.modelcontextprotocol/protocolVersion",
+    "misfit RequestMetaObject.io.modelcontextprotocol/clientInfo",
+    "misfit RequestMetaObject.io.modelcontextprotocol/clientCapabilities",
+    "misfit RequestMetaObject.io.modelcontextprotocol/logLevel", "misfit RequestMetaObject.progressToken",
+    "misfit ResultMetaObject.io.modelcontextprotocol/serverInfo", "misfit CompleteResult.resultType",
+    "misfit GetPromptRequestParams.inputResponses", "misfit GetPromptRequestParams.requestState",
+    "misfit GetPromptResult.resultType", "misfit ListPromptsResult.resultType", "misfit ListPromptsResult.ttlMs",
+    "misfit ListPromptsResult.cacheScope", "misfit ListResourcesResult.resultType", "misfit ListResourcesResult.ttlMs",
+    "misfit ListResourcesResult.cacheScope", "misfit ListResourceTemplatesResult.resultType",
+    "misfit ListResourceTemplatesResult.ttlMs", "misfit ListResourceTemplatesResult.cacheScope",
+    "misfit ReadResourceRequestParams.inputResponses", "misfit ReadResourceRequestParams.requestState",
+    "misfit ReadResourceResult.resultType", "misfit ReadResourceResult.ttlMs", "misfit ReadResourceResult.cacheScope",
+    "misfit CallToolRequestParams.inputResponses", "misfit CallToolRequestParams.requestState",
+    "misfit CallToolResult.resultType", "misfit ListToolsResult.resultType", "misfit ListToolsResult.ttlMs",
+    "misfit ListToolsResult.cacheScope", "misfit NotificationMetaObject.io.modelcontextprotocol/subscriptionId",
+    "misfit ClientCapabilities.extensions", "misfit ServerCapabilities.extensions"), "2026-07-28 defines this property with another type."),
+   "truncate Completion.values": "At most 100 items are allowed.",
+   "method logging/setLevel": "The runtime stores the level and filters the log notifications by it.",
+   **dict.fromkeys((
+    "method resources/subscribe", "method resources/unsubscribe"), "The runtime stores the subscriptions of both lifecycles and sends the notifications for both."),
+   "drop CallToolRequestParams.task": "A receiver without tasks ignores `task` and returns the result directly.",
+   "refuse CreateTaskResult": "2026-07-28 does not define this result type.",
+   **dict.fromkeys((
+    "drop Tool.execution", "drop CreateMessageRequestParams._meta", "drop CreateMessageRequestParams.task",
+    "drop ListRootsResult._meta", "drop ElicitRequestFormParams._meta", "drop ElicitRequestFormParams.task",
+    "drop ElicitRequestURLParams._meta", "drop ElicitRequestURLParams.task",
+    "drop ElicitRequestURLParams.elicitationId", "drop ElicitResult._meta", "drop ClientCapabilitiesRoots.listChanged",
+    "drop ClientCapabilities.tasks", "drop ServerCapabilities.tasks"), "2026-07-28 does not define this property."),
+   **dict.fromkeys((
+    "method tasks/get", "method tasks/result", "method tasks/list", "method tasks/cancel",
+    "method notifications/progress", "method notifications/roots/list_changed", "method notifications/tasks/status",
+    "method notifications/elicitation/complete"), "2026-07-28 does not define this method."),
+   "require CancelledNotificationParams.requestId": "2026-07-28 requires it, and there is no default."},
+ },
 }

@@ -10,88 +10,65 @@ constructors fill in, of interim results the attributes.
 
 from typing import Any, Final
 
+# fmt: off
 SCHEMAS: Final[dict[str, Any]] = {
-    "ProgressToken": ("alias", ("union", "str", "int")),
-    "Cursor": ("alias", "str"),
-    "RequestMetaObject": ("object", {"progress_token": ("progressToken", False, ("type", "ProgressToken"))}),
-    "RequestParams": ("object", {"meta": ("_meta", False, ("type", "RequestMetaObject"))}),
-    "NotificationParams": ("object", {"meta": ("_meta", False, ("dict", "any"))}),
-    "Result": ("object", {"meta": ("_meta", False, ("dict", "any"))}),
-    "RequestId": ("alias", ("union", "str", "int")),
-    "EmptyResult": ("alias", ("type", "Result")),
-    "CancelledNotificationParams": (
-        "object",
-        {"request_id": ("requestId", True, ("type", "RequestId")), "reason": (None, False, "str")},
-    ),
-    "InitializeRequestParams": (
-        "object",
-        {
-            "protocol_version": ("protocolVersion", True, "str"),
-            "capabilities": (None, True, ("type", "ClientCapabilities")),
-            "client_info": ("clientInfo", True, ("type", "Implementation")),
-        },
-    ),
-    "InitializeResult": (
-        "object",
-        {
-            "meta": ("_meta", False, ("dict", "any")),
-            "protocol_version": ("protocolVersion", True, "str"),
-            "capabilities": (None, True, ("type", "ServerCapabilities")),
-            "server_info": ("serverInfo", True, ("type", "Implementation")),
-            "instructions": (None, False, "str"),
-        },
-    ),
-    "ClientCapabilitiesRoots": ("object", {"list_changed": ("listChanged", False, "bool")}),
-    "ClientCapabilities": (
-        "object",
-        {
-            "experimental": (None, False, ("dict", ("dict", "any"))),
-            "roots": (None, False, ("type", "ClientCapabilitiesRoots")),
-            "sampling": (None, False, ("dict", "any")),
-        },
-    ),
-    "ServerCapabilitiesPrompts": ("object", {"list_changed": ("listChanged", False, "bool")}),
-    "ServerCapabilitiesResources": (
-        "object",
-        {"subscribe": (None, False, "bool"), "list_changed": ("listChanged", False, "bool")},
-    ),
-    "ServerCapabilitiesTools": ("object", {"list_changed": ("listChanged", False, "bool")}),
-    "ServerCapabilities": (
-        "object",
-        {
-            "experimental": (None, False, ("dict", ("dict", "any"))),
-            "logging": (None, False, ("dict", "any")),
-            "prompts": (None, False, ("type", "ServerCapabilitiesPrompts")),
-            "resources": (None, False, ("type", "ServerCapabilitiesResources")),
-            "tools": (None, False, ("type", "ServerCapabilitiesTools")),
-        },
-    ),
-    "Implementation": ("object", {"name": (None, True, "str"), "version": (None, True, "str")}),
-    "ProgressNotificationParams": (
-        "object",
-        {
-            "progress_token": ("progressToken", True, ("type", "ProgressToken")),
-            "progress": (None, True, "number"),
-            "total": (None, False, "number"),
-        },
-    ),
-    "PaginatedRequestParams": ("object", {"cursor": (None, False, ("type", "Cursor"))}),
-    "ListResourcesResult": ("defaults", {}),
-    "ListResourceTemplatesResult": ("defaults", {}),
-    "ReadResourceRequestParams": ("object", {"uri": (None, True, "str")}),
-    "ReadResourceResult": ("defaults", {}),
-    "SubscribeRequestParams": ("object", {"uri": (None, True, "str")}),
-    "UnsubscribeRequestParams": ("object", {"uri": (None, True, "str")}),
-    "ListPromptsResult": ("defaults", {}),
-    "GetPromptRequestParams": ("object", {"name": (None, True, "str"), "arguments": (None, False, ("dict", "str"))}),
-    "GetPromptResult": ("defaults", {}),
-    "ListToolsResult": ("defaults", {}),
-    "CallToolResult": ("defaults", {}),
-    "CallToolRequestParams": ("object", {"name": (None, True, "str"), "arguments": (None, False, ("dict", "any"))}),
-    "SetLevelRequestParams": ("object", {"level": (None, True, ("type", "LoggingLevel"))}),
-    "LoggingLevel": (
-        "alias",
-        ("values", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"),
-    ),
-    "CompleteResult": ("defaults", {}),
-}
+ "ProgressToken": ("alias", ("union", "str", "int")),
+ "Cursor": ("alias", "str"),
+ "RequestMetaObject": ("object", {"progress_token": ("progressToken", False, ("type", "ProgressToken"))}),
+ "RequestParams": ("object", {"meta": ("_meta", False, ("type", "RequestMetaObject"))}),
+ "NotificationParams": ("object", {"meta": ("_meta", False, ("dict", "any"))}),
+ "Result": ("object", {"meta": ("_meta", False, ("dict", "any"))}),
+ "RequestId": ("alias", ("union", "str", "int")),
+ "EmptyResult": ("alias", ("type", "Result")),
+ "CancelledNotificationParams": (
+  "object", {"request_id": ("requestId", True, ("type", "RequestId")), "reason": (None, False, "str")}),
+ "InitializeRequestParams": (
+  "object",
+  {
+   "protocol_version": ("protocolVersion", True, "str"), "capabilities": (None, True, ("type", "ClientCapabilities")),
+   "client_info": ("clientInfo", True, ("type", "Implementation"))}),
+ "InitializeResult": (
+  "object",
+  {
+   "meta": ("_meta", False, ("dict", "any")), "protocol_version": ("protocolVersion", True, "str"),
+   "capabilities": (None, True, ("type", "ServerCapabilities")),
+   "server_info": ("serverInfo", True, ("type", "Implementation")), "instructions": (None, False, "str")}),
+ "ClientCapabilitiesRoots": ("object", {"list_changed": ("listChanged", False, "bool")}),
+ "ClientCapabilities": (
+  "object",
+  {
+   "experimental": (None, False, ("dict", ("dict", "any"))),
+   "roots": (None, False, ("type", "ClientCapabilitiesRoots")), "sampling": (None, False, ("dict", "any"))}),
+ "ServerCapabilitiesPrompts": ("object", {"list_changed": ("listChanged", False, "bool")}),
+ "ServerCapabilitiesResources": (
+  "object", {"subscribe": (None, False, "bool"), "list_changed": ("listChanged", False, "bool")}),
+ "ServerCapabilitiesTools": ("object", {"list_changed": ("listChanged", False, "bool")}),
+ "ServerCapabilities": (
+  "object",
+  {
+   "experimental": (None, False, ("dict", ("dict", "any"))), "logging": (None, False, ("dict", "any")),
+   "prompts": (None, False, ("type", "ServerCapabilitiesPrompts")),
+   "resources": (None, False, ("type", "ServerCapabilitiesResources")),
+   "tools": (None, False, ("type", "ServerCapabilitiesTools"))}),
+ "Implementation": ("object", {"name": (None, True, "str"), "version": (None, True, "str")}),
+ "ProgressNotificationParams": (
+  "object",
+  {
+   "progress_token": ("progressToken", True, ("type", "ProgressToken")), "progress": (None, True, "number"),
+   "total": (None, False, "number")}),
+ "PaginatedRequestParams": ("object", {"cursor": (None, False, ("type", "Cursor"))}),
+ "ListResourcesResult": ("defaults", {}),
+ "ListResourceTemplatesResult": ("defaults", {}),
+ "ReadResourceRequestParams": ("object", {"uri": (None, True, "str")}),
+ "ReadResourceResult": ("defaults", {}),
+ "SubscribeRequestParams": ("object", {"uri": (None, True, "str")}),
+ "UnsubscribeRequestParams": ("object", {"uri": (None, True, "str")}),
+ "ListPromptsResult": ("defaults", {}),
+ "GetPromptRequestParams": ("object", {"name": (None, True, "str"), "arguments": (None, False, ("dict", "str"))}),
+ "GetPromptResult": ("defaults", {}),
+ "ListToolsResult": ("defaults", {}),
+ "CallToolResult": ("defaults", {}),
+ "CallToolRequestParams": ("object", {"name": (None, True, "str"), "arguments": (None, False, ("dict", "any"))}),
+ "SetLevelRequestParams": ("object", {"level": (None, True, ("type", "LoggingLevel"))}),
+ "LoggingLevel": ("alias", ("values", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")),
+ "CompleteResult": ("defaults", {})}

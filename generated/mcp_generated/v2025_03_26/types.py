@@ -9,13 +9,13 @@ Attributes are in snake case; their alias is the name of the property in JSON.
 from typing import Annotated, Any, Literal, TypeAlias, Union
 
 from mcp_runtime.protocol.model_methods import ServerDetails, ToolListMethods, ToolMethods
-from mcp_runtime.protocol.wire.wire_models import (
-    MISSING,
+from mcp_runtime.protocol.wire_models import (
     EncodedBytes,
     Essential,
     Int,
     Number,
     Opt,
+    OptAny,
     Uri,
     UriTemplate,
     WireModel,
@@ -131,7 +131,7 @@ class Error(WireModel):
     """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
     """A short description of the error."""
-    data: Any | MISSING = MISSING
+    data: OptAny = None
     """Further information about the error, defined by its sender."""
 
 

@@ -10,212 +10,136 @@ constructors fill in, of interim results the attributes.
 
 from typing import Any, Final
 
+# fmt: off
 SCHEMAS: Final[dict[str, Any]] = {
-    "ProgressToken": ("alias", ("union", "str", "int")),
-    "Cursor": ("alias", "str"),
-    "RequestMetaObject": ("object", {"progress_token": ("progressToken", False, ("type", "ProgressToken"))}),
-    "RequestParams": ("object", {"meta": ("_meta", False, ("type", "RequestMetaObject"))}),
-    "NotificationParams": ("object", {"meta": ("_meta", False, ("dict", "any"))}),
-    "Result": ("object", {"meta": ("_meta", False, ("dict", "any"))}),
-    "RequestId": ("alias", ("union", "str", "int")),
-    "EmptyResult": ("alias", ("type", "Result")),
-    "CancelledNotificationParams": (
-        "object",
-        {
-            "meta": ("_meta", False, ("dict", "any")),
-            "request_id": ("requestId", False, ("type", "RequestId")),
-            "reason": (None, False, "str"),
-        },
-    ),
-    "InitializeRequestParams": (
-        "object",
-        {
-            "meta": ("_meta", False, ("type", "RequestMetaObject")),
-            "protocol_version": ("protocolVersion", True, "str"),
-            "capabilities": (None, True, ("type", "ClientCapabilities")),
-            "client_info": ("clientInfo", True, ("type", "Implementation")),
-        },
-    ),
-    "InitializeResult": (
-        "object",
-        {
-            "meta": ("_meta", False, ("dict", "any")),
-            "protocol_version": ("protocolVersion", True, "str"),
-            "capabilities": (None, True, ("type", "ServerCapabilities")),
-            "server_info": ("serverInfo", True, ("type", "Implementation")),
-            "instructions": (None, False, "str"),
-        },
-    ),
-    "ClientCapabilitiesRoots": ("object", {"list_changed": ("listChanged", False, "bool")}),
-    "ClientCapabilitiesSampling": (
-        "object",
-        {"context": (None, False, ("dict", "any")), "tools": (None, False, ("dict", "any"))},
-    ),
-    "ClientCapabilitiesElicitation": (
-        "object",
-        {"form": (None, False, ("dict", "any")), "url": (None, False, ("dict", "any"))},
-    ),
-    "ClientCapabilitiesTasksRequestsSampling": (
-        "object",
-        {"create_message": ("createMessage", False, ("dict", "any"))},
-    ),
-    "ClientCapabilitiesTasksRequestsElicitation": ("object", {"create": (None, False, ("dict", "any"))}),
-    "ClientCapabilitiesTasksRequests": (
-        "object",
-        {
-            "sampling": (None, False, ("type", "ClientCapabilitiesTasksRequestsSampling")),
-            "elicitation": (None, False, ("type", "ClientCapabilitiesTasksRequestsElicitation")),
-        },
-    ),
-    "ClientCapabilitiesTasks": (
-        "object",
-        {
-            "list": (None, False, ("dict", "any")),
-            "cancel": (None, False, ("dict", "any")),
-            "requests": (None, False, ("type", "ClientCapabilitiesTasksRequests")),
-        },
-    ),
-    "ClientCapabilities": (
-        "object",
-        {
-            "experimental": (None, False, ("dict", ("dict", "any"))),
-            "roots": (None, False, ("type", "ClientCapabilitiesRoots")),
-            "sampling": (None, False, ("type", "ClientCapabilitiesSampling")),
-            "elicitation": (None, False, ("type", "ClientCapabilitiesElicitation")),
-            "tasks": (None, False, ("type", "ClientCapabilitiesTasks")),
-        },
-    ),
-    "ServerCapabilitiesPrompts": ("object", {"list_changed": ("listChanged", False, "bool")}),
-    "ServerCapabilitiesResources": (
-        "object",
-        {"subscribe": (None, False, "bool"), "list_changed": ("listChanged", False, "bool")},
-    ),
-    "ServerCapabilitiesTools": ("object", {"list_changed": ("listChanged", False, "bool")}),
-    "ServerCapabilitiesTasksRequestsTools": ("object", {"call": (None, False, ("dict", "any"))}),
-    "ServerCapabilitiesTasksRequests": (
-        "object",
-        {"tools": (None, False, ("type", "ServerCapabilitiesTasksRequestsTools"))},
-    ),
-    "ServerCapabilitiesTasks": (
-        "object",
-        {
-            "list": (None, False, ("dict", "any")),
-            "cancel": (None, False, ("dict", "any")),
-            "requests": (None, False, ("type", "ServerCapabilitiesTasksRequests")),
-        },
-    ),
-    "ServerCapabilities": (
-        "object",
-        {
-            "experimental": (None, False, ("dict", ("dict", "any"))),
-            "logging": (None, False, ("dict", "any")),
-            "completions": (None, False, ("dict", "any")),
-            "prompts": (None, False, ("type", "ServerCapabilitiesPrompts")),
-            "resources": (None, False, ("type", "ServerCapabilitiesResources")),
-            "tools": (None, False, ("type", "ServerCapabilitiesTools")),
-            "tasks": (None, False, ("type", "ServerCapabilitiesTasks")),
-        },
-    ),
-    "Icon": (
-        "object",
-        {
-            "src": (None, True, "str"),
-            "mime_type": ("mimeType", False, "str"),
-            "sizes": (None, False, ("list", "str")),
-            "theme": (None, False, ("values", "light", "dark")),
-        },
-    ),
-    "Implementation": (
-        "object",
-        {
-            "icons": (None, False, ("list", ("type", "Icon"))),
-            "name": (None, True, "str"),
-            "title": (None, False, "str"),
-            "version": (None, True, "str"),
-            "description": (None, False, "str"),
-            "website_url": ("websiteUrl", False, "str"),
-        },
-    ),
-    "ProgressNotificationParams": (
-        "object",
-        {
-            "meta": ("_meta", False, ("dict", "any")),
-            "progress_token": ("progressToken", True, ("type", "ProgressToken")),
-            "progress": (None, True, "number"),
-            "total": (None, False, "number"),
-            "message": (None, False, "str"),
-        },
-    ),
-    "PaginatedRequestParams": (
-        "object",
-        {"meta": ("_meta", False, ("type", "RequestMetaObject")), "cursor": (None, False, ("type", "Cursor"))},
-    ),
-    "ListResourcesResult": ("defaults", {}),
-    "ListResourceTemplatesResult": ("defaults", {}),
-    "ReadResourceRequestParams": (
-        "object",
-        {"meta": ("_meta", False, ("type", "RequestMetaObject")), "uri": (None, True, "str")},
-    ),
-    "ReadResourceResult": ("defaults", {}),
-    "SubscribeRequestParams": (
-        "object",
-        {"meta": ("_meta", False, ("type", "RequestMetaObject")), "uri": (None, True, "str")},
-    ),
-    "UnsubscribeRequestParams": (
-        "object",
-        {"meta": ("_meta", False, ("type", "RequestMetaObject")), "uri": (None, True, "str")},
-    ),
-    "ListPromptsResult": ("defaults", {}),
-    "GetPromptRequestParams": (
-        "object",
-        {
-            "meta": ("_meta", False, ("type", "RequestMetaObject")),
-            "name": (None, True, "str"),
-            "arguments": (None, False, ("dict", "str")),
-        },
-    ),
-    "GetPromptResult": ("defaults", {}),
-    "ListToolsResult": ("defaults", {}),
-    "CallToolResult": ("defaults", {}),
-    "CallToolRequestParams": (
-        "object",
-        {
-            "meta": ("_meta", False, ("type", "RequestMetaObject")),
-            "task": (None, False, ("type", "TaskMetadata")),
-            "name": (None, True, "str"),
-            "arguments": (None, False, ("dict", "any")),
-        },
-    ),
-    "TaskStatus": ("alias", ("values", "working", "input_required", "completed", "failed", "cancelled")),
-    "TaskMetadata": ("object", {"ttl": (None, False, "int")}),
-    "CreateTaskResult": ("attributes", ("meta", "task")),
-    "GetTaskRequestParams": ("object", {"task_id": ("taskId", True, "str")}),
-    "GetTaskResult": ("defaults", {}),
-    "GetTaskPayloadRequestParams": ("object", {"task_id": ("taskId", True, "str")}),
-    "GetTaskPayloadResult": ("defaults", {}),
-    "CancelTaskRequestParams": ("object", {"task_id": ("taskId", True, "str")}),
-    "CancelTaskResult": ("defaults", {}),
-    "ListTasksResult": ("defaults", {}),
-    "TaskStatusNotificationParams": (
-        "object",
-        {
-            "task_id": ("taskId", True, "str"),
-            "status": (None, True, ("type", "TaskStatus")),
-            "status_message": ("statusMessage", False, "str"),
-            "created_at": ("createdAt", True, "str"),
-            "last_updated_at": ("lastUpdatedAt", True, "str"),
-            "ttl": (None, True, ("union", "int", "null")),
-            "poll_interval": ("pollInterval", False, "int"),
-            "meta": ("_meta", False, ("dict", "any")),
-        },
-    ),
-    "SetLevelRequestParams": (
-        "object",
-        {"meta": ("_meta", False, ("type", "RequestMetaObject")), "level": (None, True, ("type", "LoggingLevel"))},
-    ),
-    "LoggingLevel": (
-        "alias",
-        ("values", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"),
-    ),
-    "CompleteResult": ("defaults", {}),
-}
+ "ProgressToken": ("alias", ("union", "str", "int")),
+ "Cursor": ("alias", "str"),
+ "RequestMetaObject": ("object", {"progress_token": ("progressToken", False, ("type", "ProgressToken"))}),
+ "RequestParams": ("object", {"meta": ("_meta", False, ("type", "RequestMetaObject"))}),
+ "NotificationParams": ("object", {"meta": ("_meta", False, ("dict", "any"))}),
+ "Result": ("object", {"meta": ("_meta", False, ("dict", "any"))}),
+ "RequestId": ("alias", ("union", "str", "int")),
+ "EmptyResult": ("alias", ("type", "Result")),
+ "CancelledNotificationParams": (
+  "object",
+  {
+   "meta": ("_meta", False, ("dict", "any")), "request_id": ("requestId", False, ("type", "RequestId")),
+   "reason": (None, False, "str")}),
+ "InitializeRequestParams": (
+  "object",
+  {
+   "meta": ("_meta", False, ("type", "RequestMetaObject")), "protocol_version": ("protocolVersion", True, "str"),
+   "capabilities": (None, True, ("type", "ClientCapabilities")),
+   "client_info": ("clientInfo", True, ("type", "Implementation"))}),
+ "InitializeResult": (
+  "object",
+  {
+   "meta": ("_meta", False, ("dict", "any")), "protocol_version": ("protocolVersion", True, "str"),
+   "capabilities": (None, True, ("type", "ServerCapabilities")),
+   "server_info": ("serverInfo", True, ("type", "Implementation")), "instructions": (None, False, "str")}),
+ "ClientCapabilitiesRoots": ("object", {"list_changed": ("listChanged", False, "bool")}),
+ "ClientCapabilitiesSampling": (
+  "object", {"context": (None, False, ("dict", "any")), "tools": (None, False, ("dict", "any"))}),
+ "ClientCapabilitiesElicitation": (
+  "object", {"form": (None, False, ("dict", "any")), "url": (None, False, ("dict", "any"))}),
+ "ClientCapabilitiesTasksRequestsSampling": ("object", {"create_message": ("createMessage", False, ("dict", "any"))}),
+ "ClientCapabilitiesTasksRequestsElicitation": ("object", {"create": (None, False, ("dict", "any"))}),
+ "ClientCapabilitiesTasksRequests": (
+  "object",
+  {
+   "sampling": (None, False, ("type", "ClientCapabilitiesTasksRequestsSampling")),
+   "elicitation": (None, False, ("type", "ClientCapabilitiesTasksRequestsElicitation"))}),
+ "ClientCapabilitiesTasks": (
+  "object",
+  {
+   "list": (None, False, ("dict", "any")), "cancel": (None, False, ("dict", "any")),
+   "requests": (None, False, ("type", "ClientCapabilitiesTasksRequests"))}),
+ "ClientCapabilities": (
+  "object",
+  {
+   "experimental": (None, False, ("dict", ("dict", "any"))),
+   "roots": (None, False, ("type", "ClientCapabilitiesRoots")),
+   "sampling": (None, False, ("type", "ClientCapabilitiesSampling")),
+   "elicitation": (None, False, ("type", "ClientCapabilitiesElicitation")),
+   "tasks": (None, False, ("type", "ClientCapabilitiesTasks"))}),
+ "ServerCapabilitiesPrompts": ("object", {"list_changed": ("listChanged", False, "bool")}),
+ "ServerCapabilitiesResources": (
+  "object", {"subscribe": (None, False, "bool"), "list_changed": ("listChanged", False, "bool")}),
+ "ServerCapabilitiesTools": ("object", {"list_changed": ("listChanged", False, "bool")}),
+ "ServerCapabilitiesTasksRequestsTools": ("object", {"call": (None, False, ("dict", "any"))}),
+ "ServerCapabilitiesTasksRequests": (
+  "object", {"tools": (None, False, ("type", "ServerCapabilitiesTasksRequestsTools"))}),
+ "ServerCapabilitiesTasks": (
+  "object",
+  {
+   "list": (None, False, ("dict", "any")), "cancel": (None, False, ("dict", "any")),
+   "requests": (None, False, ("type", "ServerCapabilitiesTasksRequests"))}),
+ "ServerCapabilities": (
+  "object",
+  {
+   "experimental": (None, False, ("dict", ("dict", "any"))), "logging": (None, False, ("dict", "any")),
+   "completions": (None, False, ("dict", "any")), "prompts": (None, False, ("type", "ServerCapabilitiesPrompts")),
+   "resources": (None, False, ("type", "ServerCapabilitiesResources")),
+   "tools": (None, False, ("type", "ServerCapabilitiesTools")),
+   "tasks": (None, False, ("type", "ServerCapabilitiesTasks"))}),
+ "Icon": (
+  "object",
+  {
+   "src": (None, True, "str"), "mime_type": ("mimeType", False, "str"), "sizes": (None, False, ("list", "str")),
+   "theme": (None, False, ("values", "light", "dark"))}),
+ "Implementation": (
+  "object",
+  {
+   "icons": (None, False, ("list", ("type", "Icon"))), "name": (None, True, "str"), "title": (None, False, "str"),
+   "version": (None, True, "str"), "description": (None, False, "str"), "website_url": ("websiteUrl", False, "str")}),
+ "ProgressNotificationParams": (
+  "object",
+  {
+   "meta": ("_meta", False, ("dict", "any")), "progress_token": ("progressToken", True, ("type", "ProgressToken")),
+   "progress": (None, True, "number"), "total": (None, False, "number"), "message": (None, False, "str")}),
+ "PaginatedRequestParams": (
+  "object", {"meta": ("_meta", False, ("type", "RequestMetaObject")), "cursor": (None, False, ("type", "Cursor"))}),
+ "ListResourcesResult": ("defaults", {}),
+ "ListResourceTemplatesResult": ("defaults", {}),
+ "ReadResourceRequestParams": (
+  "object", {"meta": ("_meta", False, ("type", "RequestMetaObject")), "uri": (None, True, "str")}),
+ "ReadResourceResult": ("defaults", {}),
+ "SubscribeRequestParams": (
+  "object", {"meta": ("_meta", False, ("type", "RequestMetaObject")), "uri": (None, True, "str")}),
+ "UnsubscribeRequestParams": (
+  "object", {"meta": ("_meta", False, ("type", "RequestMetaObject")), "uri": (None, True, "str")}),
+ "ListPromptsResult": ("defaults", {}),
+ "GetPromptRequestParams": (
+  "object",
+  {
+   "meta": ("_meta", False, ("type", "RequestMetaObject")), "name": (None, True, "str"),
+   "arguments": (None, False, ("dict", "str"))}),
+ "GetPromptResult": ("defaults", {}),
+ "ListToolsResult": ("defaults", {}),
+ "CallToolResult": ("defaults", {}),
+ "CallToolRequestParams": (
+  "object",
+  {
+   "meta": ("_meta", False, ("type", "RequestMetaObject")), "task": (None, False, ("type", "TaskMetadata")),
+   "name": (None, True, "str"), "arguments": (None, False, ("dict", "any"))}),
+ "TaskStatus": ("alias", ("values", "working", "input_required", "completed", "failed", "cancelled")),
+ "TaskMetadata": ("object", {"ttl": (None, False, "int")}),
+ "CreateTaskResult": ("attributes", ("meta", "task")),
+ "GetTaskRequestParams": ("object", {"task_id": ("taskId", True, "str")}),
+ "GetTaskResult": ("defaults", {}),
+ "GetTaskPayloadRequestParams": ("object", {"task_id": ("taskId", True, "str")}),
+ "GetTaskPayloadResult": ("defaults", {}),
+ "CancelTaskRequestParams": ("object", {"task_id": ("taskId", True, "str")}),
+ "CancelTaskResult": ("defaults", {}),
+ "ListTasksResult": ("defaults", {}),
+ "TaskStatusNotificationParams": (
+  "object",
+  {
+   "task_id": ("taskId", True, "str"), "status": (None, True, ("type", "TaskStatus")),
+   "status_message": ("statusMessage", False, "str"), "created_at": ("createdAt", True, "str"),
+   "last_updated_at": ("lastUpdatedAt", True, "str"), "ttl": (None, True, ("union", "int", "null")),
+   "poll_interval": ("pollInterval", False, "int"), "meta": ("_meta", False, ("dict", "any"))}),
+ "SetLevelRequestParams": (
+  "object", {"meta": ("_meta", False, ("type", "RequestMetaObject")), "level": (None, True, ("type", "LoggingLevel"))}),
+ "LoggingLevel": ("alias", ("values", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")),
+ "CompleteResult": ("defaults", {})}

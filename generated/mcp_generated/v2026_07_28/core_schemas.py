@@ -10,184 +10,126 @@ constructors fill in, of interim results the attributes.
 
 from typing import Any, Final
 
+# fmt: off
 SCHEMAS: Final[dict[str, Any]] = {
-    "JSONValue": ("alias", ("union", "str", "number", "bool", "null", ("type", "JSONObject"), ("type", "JSONArray"))),
-    "JSONObject": ("alias", ("dict", ("type", "JSONValue"))),
-    "JSONArray": ("alias", ("list", ("type", "JSONValue"))),
-    "RequestMetaObject": (
-        "object",
-        {
-            "progress_token": ("progressToken", False, ("type", "ProgressToken")),
-            "protocol_version": ("io.modelcontextprotocol/protocolVersion", True, "str"),
-            "client_info": ("io.modelcontextprotocol/clientInfo", False, ("type", "Implementation")),
-            "client_capabilities": ("io.modelcontextprotocol/clientCapabilities", True, ("type", "ClientCapabilities")),
-            "log_level": ("io.modelcontextprotocol/logLevel", False, ("type", "LoggingLevel")),
-        },
-    ),
-    "NotificationMetaObject": (
-        "object",
-        {"subscription_id": ("io.modelcontextprotocol/subscriptionId", False, ("type", "RequestId"))},
-    ),
-    "ResultMetaObject": (
-        "object",
-        {"server_info": ("io.modelcontextprotocol/serverInfo", False, ("type", "Implementation"))},
-    ),
-    "ProgressToken": ("alias", ("union", "str", "int")),
-    "Cursor": ("alias", "str"),
-    "RequestParams": ("object", {"meta": ("_meta", True, ("type", "RequestMetaObject"))}),
-    "ResultType": ("alias", "str"),
-    "RequestId": ("alias", ("union", "str", "int")),
-    "InputRequiredResult": ("attributes", ("meta", "result_type", "input_requests", "request_state")),
-    "CancelledNotificationParams": (
-        "object",
-        {
-            "meta": ("_meta", False, ("type", "NotificationMetaObject")),
-            "request_id": ("requestId", True, ("type", "RequestId")),
-            "reason": (None, False, "str"),
-        },
-    ),
-    "DiscoverResult": (
-        "object",
-        {
-            "meta": ("_meta", False, ("type", "ResultMetaObject")),
-            "result_type": ("resultType", True, ("type", "ResultType"), "complete"),
-            "ttl_ms": ("ttlMs", True, ("at least", "int", 0), 0),
-            "cache_scope": ("cacheScope", True, ("values", "public", "private"), "private"),
-            "supported_versions": ("supportedVersions", True, ("list", "str")),
-            "capabilities": (None, True, ("type", "ServerCapabilities")),
-            "instructions": (None, False, "str"),
-        },
-    ),
-    "ClientCapabilitiesRoots": ("object", {}),
-    "ClientCapabilitiesSampling": (
-        "object",
-        {"context": (None, False, ("type", "JSONObject")), "tools": (None, False, ("type", "JSONObject"))},
-    ),
-    "ClientCapabilitiesElicitation": (
-        "object",
-        {"form": (None, False, ("type", "JSONObject")), "url": (None, False, ("type", "JSONObject"))},
-    ),
-    "ClientCapabilities": (
-        "object",
-        {
-            "experimental": (None, False, ("dict", ("type", "JSONObject"))),
-            "roots": (None, False, ("type", "ClientCapabilitiesRoots")),
-            "sampling": (None, False, ("type", "ClientCapabilitiesSampling")),
-            "elicitation": (None, False, ("type", "ClientCapabilitiesElicitation")),
-            "extensions": (None, False, ("dict", ("type", "JSONObject"))),
-        },
-    ),
-    "ServerCapabilitiesPrompts": ("object", {"list_changed": ("listChanged", False, "bool")}),
-    "ServerCapabilitiesResources": (
-        "object",
-        {"subscribe": (None, False, "bool"), "list_changed": ("listChanged", False, "bool")},
-    ),
-    "ServerCapabilitiesTools": ("object", {"list_changed": ("listChanged", False, "bool")}),
-    "ServerCapabilities": (
-        "object",
-        {
-            "experimental": (None, False, ("dict", ("type", "JSONObject"))),
-            "logging": (None, False, ("type", "JSONObject")),
-            "completions": (None, False, ("type", "JSONObject")),
-            "prompts": (None, False, ("type", "ServerCapabilitiesPrompts")),
-            "resources": (None, False, ("type", "ServerCapabilitiesResources")),
-            "tools": (None, False, ("type", "ServerCapabilitiesTools")),
-            "extensions": (None, False, ("dict", ("type", "JSONObject"))),
-        },
-    ),
-    "Icon": (
-        "object",
-        {
-            "src": (None, True, "str"),
-            "mime_type": ("mimeType", False, "str"),
-            "sizes": (None, False, ("list", "str")),
-            "theme": (None, False, ("values", "light", "dark")),
-        },
-    ),
-    "Implementation": (
-        "object",
-        {
-            "icons": (None, False, ("list", ("type", "Icon"))),
-            "name": (None, True, "str"),
-            "title": (None, False, "str"),
-            "version": (None, True, "str"),
-            "description": (None, False, "str"),
-            "website_url": ("websiteUrl", False, "str"),
-        },
-    ),
-    "PaginatedRequestParams": (
-        "object",
-        {"meta": ("_meta", True, ("type", "RequestMetaObject")), "cursor": (None, False, ("type", "Cursor"))},
-    ),
-    "ListResourcesResult": ("defaults", {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}),
-    "ListResourceTemplatesResult": ("defaults", {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}),
-    "ReadResourceRequestParams": (
-        "object",
-        {
-            "meta": ("_meta", True, ("type", "RequestMetaObject")),
-            "input_responses": ("inputResponses", False, None),
-            "request_state": ("requestState", False, "str"),
-            "uri": (None, True, "str"),
-        },
-    ),
-    "ReadResourceResult": ("defaults", {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}),
-    "SubscriptionFilter": (
-        "object",
-        {
-            "tools_list_changed": ("toolsListChanged", False, "bool"),
-            "prompts_list_changed": ("promptsListChanged", False, "bool"),
-            "resources_list_changed": ("resourcesListChanged", False, "bool"),
-            "resource_subscriptions": ("resourceSubscriptions", False, ("list", "str")),
-        },
-    ),
-    "SubscriptionsListenRequestParams": (
-        "object",
-        {
-            "meta": ("_meta", True, ("type", "RequestMetaObject")),
-            "notifications": (None, True, ("type", "SubscriptionFilter")),
-        },
-    ),
-    "SubscriptionsListenResultMetaObject": (
-        "object",
-        {
-            "server_info": ("io.modelcontextprotocol/serverInfo", False, ("type", "Implementation")),
-            "subscription_id": ("io.modelcontextprotocol/subscriptionId", True, ("type", "RequestId")),
-        },
-    ),
-    "SubscriptionsListenResult": (
-        "object",
-        {
-            "meta": ("_meta", True, ("type", "SubscriptionsListenResultMetaObject")),
-            "result_type": ("resultType", True, ("type", "ResultType"), "complete"),
-        },
-    ),
-    "ListPromptsResult": ("defaults", {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}),
-    "GetPromptRequestParams": (
-        "object",
-        {
-            "meta": ("_meta", True, ("type", "RequestMetaObject")),
-            "input_responses": ("inputResponses", False, None),
-            "request_state": ("requestState", False, "str"),
-            "name": (None, True, "str"),
-            "arguments": (None, False, ("dict", "str")),
-        },
-    ),
-    "GetPromptResult": ("defaults", {"resultType": "complete"}),
-    "ListToolsResult": ("defaults", {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}),
-    "CallToolResult": ("defaults", {"resultType": "complete"}),
-    "CallToolRequestParams": (
-        "object",
-        {
-            "meta": ("_meta", True, ("type", "RequestMetaObject")),
-            "input_responses": ("inputResponses", False, None),
-            "request_state": ("requestState", False, "str"),
-            "name": (None, True, "str"),
-            "arguments": (None, False, ("dict", "any")),
-        },
-    ),
-    "LoggingLevel": (
-        "alias",
-        ("values", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"),
-    ),
-    "CompleteResult": ("defaults", {"resultType": "complete"}),
-}
+ "JSONValue": ("alias", ("union", "str", "number", "bool", "null", ("type", "JSONObject"), ("type", "JSONArray"))),
+ "JSONObject": ("alias", ("dict", ("type", "JSONValue"))),
+ "JSONArray": ("alias", ("list", ("type", "JSONValue"))),
+ "RequestMetaObject": (
+  "object",
+  {
+   "progress_token": ("progressToken", False, ("type", "ProgressToken")),
+   "protocol_version": ("io.modelcontextprotocol/protocolVersion", True, "str"),
+   "client_info": ("io.modelcontextprotocol/clientInfo", False, ("type", "Implementation")),
+   "client_capabilities": ("io.modelcontextprotocol/clientCapabilities", True, ("type", "ClientCapabilities")),
+   "log_level": ("io.modelcontextprotocol/logLevel", False, ("type", "LoggingLevel"))}),
+ "NotificationMetaObject": (
+  "object", {"subscription_id": ("io.modelcontextprotocol/subscriptionId", False, ("type", "RequestId"))}),
+ "ResultMetaObject": (
+  "object", {"server_info": ("io.modelcontextprotocol/serverInfo", False, ("type", "Implementation"))}),
+ "ProgressToken": ("alias", ("union", "str", "int")),
+ "Cursor": ("alias", "str"),
+ "RequestParams": ("object", {"meta": ("_meta", True, ("type", "RequestMetaObject"))}),
+ "ResultType": ("alias", "str"),
+ "RequestId": ("alias", ("union", "str", "int")),
+ "InputRequiredResult": ("attributes", ("meta", "result_type", "input_requests", "request_state")),
+ "CancelledNotificationParams": (
+  "object",
+  {
+   "meta": ("_meta", False, ("type", "NotificationMetaObject")),
+   "request_id": ("requestId", True, ("type", "RequestId")), "reason": (None, False, "str")}),
+ "DiscoverResult": (
+  "object",
+  {
+   "meta": ("_meta", False, ("type", "ResultMetaObject")),
+   "result_type": ("resultType", True, ("type", "ResultType"), "complete"),
+   "ttl_ms": ("ttlMs", True, ("at least", "int", 0), 0),
+   "cache_scope": ("cacheScope", True, ("values", "public", "private"), "private"),
+   "supported_versions": ("supportedVersions", True, ("list", "str")),
+   "capabilities": (None, True, ("type", "ServerCapabilities")), "instructions": (None, False, "str")}),
+ "ClientCapabilitiesRoots": ("object", {}),
+ "ClientCapabilitiesSampling": (
+  "object", {"context": (None, False, ("type", "JSONObject")), "tools": (None, False, ("type", "JSONObject"))}),
+ "ClientCapabilitiesElicitation": (
+  "object", {"form": (None, False, ("type", "JSONObject")), "url": (None, False, ("type", "JSONObject"))}),
+ "ClientCapabilities": (
+  "object",
+  {
+   "experimental": (None, False, ("dict", ("type", "JSONObject"))),
+   "roots": (None, False, ("type", "ClientCapabilitiesRoots")),
+   "sampling": (None, False, ("type", "ClientCapabilitiesSampling")),
+   "elicitation": (None, False, ("type", "ClientCapabilitiesElicitation")),
+   "extensions": (None, False, ("dict", ("type", "JSONObject")))}),
+ "ServerCapabilitiesPrompts": ("object", {"list_changed": ("listChanged", False, "bool")}),
+ "ServerCapabilitiesResources": (
+  "object", {"subscribe": (None, False, "bool"), "list_changed": ("listChanged", False, "bool")}),
+ "ServerCapabilitiesTools": ("object", {"list_changed": ("listChanged", False, "bool")}),
+ "ServerCapabilities": (
+  "object",
+  {
+   "experimental": (None, False, ("dict", ("type", "JSONObject"))), "logging": (None, False, ("type", "JSONObject")),
+   "completions": (None, False, ("type", "JSONObject")),
+   "prompts": (None, False, ("type", "ServerCapabilitiesPrompts")),
+   "resources": (None, False, ("type", "ServerCapabilitiesResources")),
+   "tools": (None, False, ("type", "ServerCapabilitiesTools")),
+   "extensions": (None, False, ("dict", ("type", "JSONObject")))}),
+ "Icon": (
+  "object",
+  {
+   "src": (None, True, "str"), "mime_type": ("mimeType", False, "str"), "sizes": (None, False, ("list", "str")),
+   "theme": (None, False, ("values", "light", "dark"))}),
+ "Implementation": (
+  "object",
+  {
+   "icons": (None, False, ("list", ("type", "Icon"))), "name": (None, True, "str"), "title": (None, False, "str"),
+   "version": (None, True, "str"), "description": (None, False, "str"), "website_url": ("websiteUrl", False, "str")}),
+ "PaginatedRequestParams": (
+  "object", {"meta": ("_meta", True, ("type", "RequestMetaObject")), "cursor": (None, False, ("type", "Cursor"))}),
+ "ListResourcesResult": ("defaults", {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}),
+ "ListResourceTemplatesResult": ("defaults", {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}),
+ "ReadResourceRequestParams": (
+  "object",
+  {
+   "meta": ("_meta", True, ("type", "RequestMetaObject")), "input_responses": ("inputResponses", False, None),
+   "request_state": ("requestState", False, "str"), "uri": (None, True, "str")}),
+ "ReadResourceResult": ("defaults", {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}),
+ "SubscriptionFilter": (
+  "object",
+  {
+   "tools_list_changed": ("toolsListChanged", False, "bool"),
+   "prompts_list_changed": ("promptsListChanged", False, "bool"),
+   "resources_list_changed": ("resourcesListChanged", False, "bool"),
+   "resource_subscriptions": ("resourceSubscriptions", False, ("list", "str"))}),
+ "SubscriptionsListenRequestParams": (
+  "object",
+  {
+   "meta": ("_meta", True, ("type", "RequestMetaObject")),
+   "notifications": (None, True, ("type", "SubscriptionFilter"))}),
+ "SubscriptionsListenResultMetaObject": (
+  "object",
+  {
+   "server_info": ("io.modelcontextprotocol/serverInfo", False, ("type", "Implementation")),
+   "subscription_id": ("io.modelcontextprotocol/subscriptionId", True, ("type", "RequestId"))}),
+ "SubscriptionsListenResult": (
+  "object",
+  {
+   "meta": ("_meta", True, ("type", "SubscriptionsListenResultMetaObject")),
+   "result_type": ("resultType", True, ("type", "ResultType"), "complete")}),
+ "ListPromptsResult": ("defaults", {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}),
+ "GetPromptRequestParams": (
+  "object",
+  {
+   "meta": ("_meta", True, ("type", "RequestMetaObject")), "input_responses": ("inputResponses", False, None),
+   "request_state": ("requestState", False, "str"), "name": (None, True, "str"),
+   "arguments": (None, False, ("dict", "str"))}),
+ "GetPromptResult": ("defaults", {"resultType": "complete"}),
+ "ListToolsResult": ("defaults", {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}),
+ "CallToolResult": ("defaults", {"resultType": "complete"}),
+ "CallToolRequestParams": (
+  "object",
+  {
+   "meta": ("_meta", True, ("type", "RequestMetaObject")), "input_responses": ("inputResponses", False, None),
+   "request_state": ("requestState", False, "str"), "name": (None, True, "str"),
+   "arguments": (None, False, ("dict", "any"))}),
+ "LoggingLevel": ("alias", ("values", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")),
+ "CompleteResult": ("defaults", {"resultType": "complete"})}

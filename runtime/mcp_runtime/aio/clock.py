@@ -10,6 +10,8 @@ Timers are the event loop's: `asyncio.sleep`, `asyncio.timeout` and `loop.call_l
 How long work has taken is measured with `time.perf_counter`: no test sets that.
 """
 
+from __future__ import annotations
+
 from time import monotonic as monotonic
 from time import time as wall
 

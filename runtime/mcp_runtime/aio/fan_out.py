@@ -9,7 +9,7 @@ from contextvars import copy_context
 from typing import Any, Final
 
 from ..errors import MCPError
-from .eager import adopted_task
+from .tasks import adopted_task
 
 _log: Final = logging.getLogger(__name__)
 

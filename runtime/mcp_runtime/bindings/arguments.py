@@ -4,22 +4,141 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
-from ..aio.trio_programs.trio_tasks import is_trio_task
+from ..aio.tasks import is_trio_task
 from ..errors import LocalError
-from ..http.urls import without_secrets
+from ..http.client_rules import without_secrets
 from ..protocol.framing import MAX_MESSAGE_BYTES, SizeLimit
+from ..stores import open_store
 from ..usage.keywords import keywords_of, refuse_unknown
-from ..usage.rules import COUNT, FLAG, FUNCTION, HOST, MAPPING, PORT, Rule, are_texts, check_values, is_items, shown
-from .settings import ASGISettings, HTTPServerSettings, StdioServerSettings
+from ..usage.rules import (
+    COUNT,
+    FLAG,
+    FUNCTION,
+    HOST,
+    MAPPING,
+    PORT,
+    PROCESSES,
+    Rule,
+    are_texts,
+    check_values,
+    check_variables,
+    is_items,
+    number_variable,
+    shown,
+)
+
+if TYPE_CHECKING:
+    from ..aio.rates import RateLimit
+    from ..client.subscriptions import ClientRoots, ResultCache
+    from ..endpoint.base import Extension
+    from ..http.authentication import Protection
+    from ..session.instruments import OnClose, OnError
+    from ..session.interfaces import RevisionChoice
+    from ..session.requests import RequestOptions
+    from ..stores import Store
+    from ..transports.http_client.connection import HTTPOptions
+    from ..transports.http_server.app import HTTPLimits, Owner
+    from ..transports.http_server.events import EventStore
+
+
+# The keywords of the methods that run a server or connect a client, as type checkers see them.
+
+
+class ASGISettings(TypedDict, total=False):
+    """The keywords of `asgi`."""
+
+    path: str | None
+    hosts: Iterable[str] | None
+    origins: Iterable[str] | None
+    owner: Owner
+    auth: Protection | None
+    event_store: EventStore | None
+    limits: HTTPLimits
+    legacy_sse: bool
+    routes: Sequence[Any]
+    json_response: bool
+    stateless_http: bool
+    store: str | Store
+    health_path: str | None
+    ready_path: str | None
+
+
+class StdioServerSettings(TypedDict, total=False):
+    """The keywords of `run("stdio")`."""
+
+    max_bytes: int
+
+
+class HTTPServerSettings(ASGISettings, total=False):
+    """The keywords of `run("http")`."""
+
+    host: str
+    port: int
+    uvicorn: dict[str, Any] | None
+    server: Literal["uvicorn", "hypercorn", "granian"]
+    workers: int
+
+
+class _ClientSettings(TypedDict, total=False):
+    name: str
+    version: str
+    capabilities: Mapping[str, Any] | None
+    connect_options: RequestOptions
+    ping_interval: float | None
+    extensions: Sequence[Extension]
+    cache: ResultCache | bool
+    roots: ClientRoots | None
+    timeout: float | None
+    rate_limits: Mapping[str, RateLimit | None] | None
+    strict: bool
+
+
+class _CallbackSettings(TypedDict, total=False):
+    on_close: OnClose | None
+    on_error: OnError | None
+
+
+class _StdioSettings(TypedDict, total=False):
+    env: Mapping[str, str] | None
+    cwd: str | None
+    stderr: Callable[[str], None] | None
+    max_bytes: int
+
+
+class _HTTPSettings(TypedDict, total=False):
+    http: HTTPOptions | None
+
+
+class MultiClientSettings(_ClientSettings, total=False):
+    """The keywords of `MultiClient` besides its callbacks."""
+
+    revisions: RevisionChoice
+
+
+class ClientSettings(_ClientSettings, _CallbackSettings, total=False):
+    """The keywords of a client's constructor."""
+
+    revisions: RevisionChoice
+
+
+class StdioClientSettings(ClientSettings, _StdioSettings, total=False):
+    """The keywords of `Client.stdio`."""
+
+
+class HTTPClientSettings(ClientSettings, _HTTPSettings, total=False):
+    """The keywords of `Client.http`."""
+
+
+class ConnectSettings(_ClientSettings, _CallbackSettings, _StdioSettings, _HTTPSettings, total=False):
+    """The keywords of `connect` besides `client` and `revisions`, for any kind of target."""
+
 
 _log: Final = logging.getLogger(__name__)
 
-_PROCESSES: Final = "WEB_CONCURRENCY"  # How many processes uvicorn and gunicorn start for an application.
 _TRANSPORTS: Final = {"stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse"}
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/]+")
 
@@ -94,6 +213,7 @@ def check_run(transport: object, settings: Mapping[str, Any], function: Literal[
         )
     refuse_unknown(function, settings, allowed | {"revisions"})
     check_values(function, settings, _RULES)
+    check_variables()
     _check_store(function, settings)
     if function == "run_async" and settings.get("workers", 1) > 1:
         raise LocalError('run_async() serves in this process: workers= starts others, so write run("http", workers=…)')
@@ -123,8 +243,6 @@ def check_asgi(settings: Mapping[str, Any]) -> None:
 
 def _check_store(function: str, settings: Mapping[str, Any]) -> None:
     if "store" in settings:
-        from ..stores.store_urls import open_store
-
         open_store(function, settings["store"])  # It connects with its first command.
     workers = settings.get("workers", 1)
     if workers > 1 and settings.get("store") == "memory":
@@ -143,19 +261,18 @@ def _check_store(function: str, settings: Mapping[str, Any]) -> None:
 def check_processes(store: object) -> None:
     """Warn if other processes serve the same application without a store that they share.
 
-    Raises LocalError if the application names the store of one process.
+    Raises LocalError if the application names the store of one process, and for a variable that is no number.
     """
-    number = os.environ.get(_PROCESSES, "")
-    if not number.isdecimal() or int(number) < 2 or store not in (None, "memory"):
+    check_variables()
+    number = number_variable(PROCESSES)
+    if number is None or number < 2 or store not in (None, "memory"):
         return
     remedy = 'write store="sqlite:///FILE" or store="redis://HOST"'
     if store == "memory":
         raise LocalError(
-            f'asgi(): {_PROCESSES}={number} starts several processes, and "memory" is the store of one: {remedy}'
+            f'asgi(): {PROCESSES}={number} starts several processes, and "memory" is the store of one: {remedy}'
         )
-    _log.warning(
-        "%s=%s: if several processes serve this application, they need a store: %s", _PROCESSES, number, remedy
-    )
+    _log.warning("%s=%d: if several processes serve this application, they need a store: %s", PROCESSES, number, remedy)
 
 
 def stdio_limit(function: str, max_bytes: int = MAX_MESSAGE_BYTES) -> SizeLimit:
@@ -165,6 +282,7 @@ def stdio_limit(function: str, max_bytes: int = MAX_MESSAGE_BYTES) -> SizeLimit:
 
 def check_url(function: str, url: object) -> None:
     """Raise LocalError unless this is the text of an http or https URL with a host."""
+    check_variables()
     if not isinstance(url, str):
         raise LocalError(f"{function}() needs a URL as a string, not {shown(url)}")
     if not re.match(r"https?://[^/\s]+", url):
@@ -173,6 +291,7 @@ def check_url(function: str, url: object) -> None:
 
 def check_command(function: str, command: tuple[object, ...]) -> None:
     """Raise LocalError unless these are the words of a command, separate strings."""
+    check_variables()
     example = f'{function}("python", "server.py")'
     if not command:
         raise LocalError(f"{function}() needs the words of a command: write {example}")

@@ -2,31 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, cast
 
-from ..aio.trio_programs.trio_tasks import is_trio_task
-from ..client.context import ClientContext as ClientContext
+from .. import products
+from .._lazy import LazyModule
+from ..aio.tasks import foreign_loop
 from ..client.core import ClientCore
 from ..client.subscriptions import Subscription as Subscription
 from ..endpoint.base import HandlerResult as HandlerResult
+from ..endpoint.context import ClientContext as ClientContext
+from ..errors import LocalError
+from ..http.client_rules import without_secrets
 from ..protocol.framing import MAX_MESSAGE_BYTES
 from ..server.core import ServerCore
-from ..session.interfaces import RequestTransport, Transport
-from ..session.negotiation import ready_candidate
-from ..session.options import RequestKeywords as RequestKeywords
-from ..session.options import RequestOptions as RequestOptions
+from ..session.interfaces import RequestTransport, RevisionChoice, Transport
+from ..session.requests import RequestKeywords as RequestKeywords
+from ..session.requests import RequestOptions as RequestOptions
+from ..session.serving import ready_candidate
 from ..usage.keywords import NoKeywords as NoKeywords
-from ..usage.keywords import checked
-from ..usage.required import named_when_missing as named_when_missing
-from ..versions.candidates import client_candidates
-from .arguments import HTTP_RULES, STDIO_RULES, check_command, check_url, stdio_limit
-from .server import ServerChoice, check_servers, services_of
-from .settings import ClientSettings, HTTPClientSettings, StdioClientSettings
+from ..usage.keywords import checked, keywords_of, refuse_missing, refuse_unknown
+from ..usage.keywords import named_when_missing as named_when_missing
+from ..usage.rules import Rule, check_values, is_items, shown
+from ..versions.adapters import client_candidates, server_candidates
+from .arguments import (
+    HTTP_RULES,
+    STDIO_RULES,
+    ClientSettings,
+    ConnectSettings,
+    HTTPClientSettings,
+    StdioClientSettings,
+    check_command,
+    check_url,
+    stdio_limit,
+)
+from .server import BaseServer, Servable, ServerChoice, check_servers, services_of
 
 if TYPE_CHECKING:
+    from ..transports import memory
+    from ..transports.http_client import connection
+    from ..transports.http_client import transport as http_client
     from ..transports.http_client.connection import HTTPOptions
+    from ..transports.stdio import client as stdio
+    from ..versions import client_adapter
+else:  # Imported when they are used.
+    stdio = LazyModule("mcp_runtime.transports.stdio.client")
+    memory = LazyModule("mcp_runtime.transports.memory")
+    connection = LazyModule("mcp_runtime.transports.http_client.connection")
+    http_client = LazyModule("mcp_runtime.transports.http_client.transport")
+    client_adapter = LazyModule("mcp_runtime.versions.client_adapter")
 
 
 class BaseClient(ClientCore):
@@ -59,9 +87,7 @@ class BaseClient(ClientCore):
         limit = stdio_limit("connect() or Client.stdio()", max_bytes)
 
         async def start() -> Transport:
-            from ..transports.stdio.client import start_server
-
-            return start_server(command, env, cwd, stderr, limit)
+            return stdio.start_server(command, env, cwd, stderr, limit)
 
         return cls(start, **settings)
 
@@ -78,14 +104,12 @@ class BaseClient(ClientCore):
         Raises TypeError for an unknown keyword, and LocalError for something that is no server.
         """
         check_servers(f"{cls.__name__}.memory", servers)
-        from ..transports.memory import connect_in_memory
 
-        client = cls(connect_in_memory(services_of(servers)), **settings)
-        if len(servers) == 1 and isinstance(servers[0], ServerCore) and not client._negotiates(servers[0].revision.id):
-            from ..versions.candidates import server_candidates
-
-            client._connect = connect_in_memory(services_of(server_candidates(servers[0])))
-        return client
+        services, chosen = services_of(servers), settings.get("revisions", ())
+        if len(servers) == 1 and isinstance(servers[0], ServerCore):
+            if chosen != "all" and servers[0].revision.id not in (chosen or [cls.revision.id]):
+                services = services_of(server_candidates(servers[0]))
+        return cls(memory.connect_in_memory(services), **settings)
 
     @classmethod
     @checked(HTTPClientSettings, rules=HTTP_RULES, example='Client.http("http://host:port/mcp")')
@@ -102,20 +126,11 @@ class BaseClient(ClientCore):
         check_url(f"{cls.__name__}.http", url)
 
         async def start() -> RequestTransport:
-            from ..transports.http_client.connection import HTTPOptions
-            from ..transports.http_client.transport import HTTPClientTransport
-
-            return HTTPClientTransport(url, cls.revision, http or HTTPOptions())
+            return http_client.HTTPClientTransport(url, cls.revision, http or connection.HTTPOptions())
 
         if http is not None and http.login_timeout:
             settings.setdefault("connect_options", RequestOptions(timeout=http.login_timeout + 60.0))
         return cls(start, **settings)
-
-    def _negotiates(self, revision_id: str) -> bool:
-        """Return True if the client may negotiate this protocol version."""
-        return (not self._revisions and revision_id == self.revision.id) or (
-            self._revisions == "all" or revision_id in self._revisions
-        )
 
     async def _uri_of(
         self,
@@ -125,37 +140,32 @@ class BaseClient(ClientCore):
         keywords: RequestKeywords,
     ) -> str:
         """Return the URI of the resource or the resource template with this name."""
-        from ..client.resources.named_resource import uri_of
-        from ..usage.required import refuse_missing
-
         if keywords:
             options = self._with_keywords("get_resource", options or self._options, keywords)
         refuse_missing("get_resource", {"name": name})
         listing: Any = self
-        return await uri_of(
+        uri: str = await products.require("resource_names", "get_resource()").uri_of(
             name,
             variables or {},
             partial(listing.iter_resources, options=options),
             partial(listing.iter_resource_templates, options=options),
         )
+        return uri
 
     async def __aenter__(self) -> Self:
-        if is_trio_task():
-            from .trio_client import enter
-
-            await enter(self)
+        if (foreign := foreign_loop()) is not None:
+            await foreign.enter(self)
             return self
         if not self._revisions:
             await self._open([ready_candidate(self.revision, self)])
             return self
-        from ..versions.client_adapter import ClientAdapter
 
         candidates = client_candidates(self, self._revisions)
         # Discovery comes first: a server with a handshake lifecycle rejects it with an error that allows to fall back,
         # while a stateless server may reject `initialize` without one.
         stateless = (candidate for candidate in reversed(candidates) if not candidate.stateful)
-        negotiated = await next(stateless, candidates[-1]).get()._open(candidates)
-        if isinstance(negotiated, ClientAdapter):
+        negotiated = await next(stateless, candidates[-1]).get().parts.open(candidates)
+        if isinstance(negotiated, client_adapter.ClientAdapter):
             negotiated.attach_to_client()
         return self
 
@@ -169,6 +179,75 @@ async def negotiate(*clients: BaseClient) -> ClientCore:
     Args:
         clients: Clients of different protocol versions, oldest first; the newest version is requested.
     """
-    return await clients[-1]._open(  # pyright: ignore[reportPrivateUsage]
-        [ready_candidate(client.revision, client) for client in clients]
-    )
+    return await clients[-1].parts.open([ready_candidate(client.revision, client) for client in clients])
+
+
+# Connect to a URL, a command or server objects, in whatever protocol version the server supports.
+
+ClientT = TypeVar("ClientT", bound=BaseClient)
+Target = str | Sequence[str] | BaseServer | Sequence[BaseServer] | Servable
+
+_HOST: Final = re.compile(r"[\w.-]+(?::\d+(?:/\S*)?|\.\w+/\S*)$")
+_TARGETS: Final = 'a URL such as "http://host:port/mcp", the words of a command in a list, an App or a Server'
+_RULES: Final[Mapping[str, Rule]] = {
+    "client": Rule(lambda value: inspect.isclass(value) and issubclass(value, BaseClient), "a subclass of Client"),
+}
+
+
+def connect(
+    client_class: type[ClientT], target: Target, revisions: RevisionChoice, settings: dict[str, Any]
+) -> ClientT:
+    """Return a client for a target; connect with `async with`.
+
+    Args:
+        client_class: The class of the client.
+        target: A URL that starts with http:// or https://, the words of a command, an App, or server objects of this
+            process.
+        revisions: The protocol versions that may be negotiated: "all", or their ids.
+        settings: The keywords of the client's constructor, and of `stdio` or `http`.
+
+    Raises LocalError for a text that is not a URL and for another kind of target, and TypeError for a keyword that the
+    target does not have.
+    """
+    refuse_unknown("connect", settings, keywords_of(ConnectSettings) | {"client", "revisions"})
+    check_values("connect", {"client": client_class}, _RULES)
+    if isinstance(target, str):
+        if not target.startswith(("http://", "https://")):
+            url = f'write "http://{target}", or ' if _HOST.match(target) else ""
+            named = without_secrets(target) if "://" in target else target
+            raise LocalError(
+                f"connect(): {named!r} is no URL; {url}pass a command as a list of its words: {_as_words(named)}"
+            )
+        _refuse_others("a URL", settings, HTTPClientSettings)
+        return client_class.http(target, revisions=revisions, **settings)
+    items = [*target] if is_items(target) and isinstance(target, Sequence) else [target]
+    if items and all(isinstance(item, str) for item in items):
+        _refuse_others("a command", settings, StdioClientSettings)
+        return client_class.stdio(*cast("list[str]", items), revisions=revisions, **settings)
+    if not items or not all(map(_is_server, items)):
+        raise LocalError(f"connect() needs {_TARGETS}; {shown(target)} is none of them")
+    _refuse_others("a server object", settings, ClientSettings)
+    return client_class.memory(*cast("list[BaseServer]", items), revisions=revisions, **settings)
+
+
+def default_client(package: str) -> type[BaseClient]:
+    """Return the client class of the protocol version in which a generated package has its app."""
+    index = import_module(package)
+    client: type[BaseClient] = import_module(f"{package}.{index.REVISIONS[index.DEFAULT_REVISION]}").Client
+    return client
+
+
+def _is_server(item: object) -> bool:
+    return isinstance(item, (BaseServer, Servable))
+
+
+def _as_words(command: str) -> str:
+    words = command.split() or ["python", "server.py"]
+    return f'["python", "{words[0]}"]' if len(words) == 1 and words[0].endswith(".py") else repr(words)
+
+
+def _refuse_others(target: str, settings: Mapping[str, Any], allowed: type[Any]) -> None:
+    """Raise TypeError for a keyword that belongs to another kind of target."""
+    for keyword in settings:
+        if keyword not in keywords_of(allowed):
+            raise TypeError(f"connect() with {target} has no keyword argument {keyword!r}: leave it out")

@@ -4,27 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, Unpack, cast, overload
 
-from ..aio.trio_programs.trio_tasks import is_trio_task
+from .. import products
+from .._lazy import LazyModule
+from ..aio.tasks import foreign_loop
 from ..endpoint.base import HandlerResult as HandlerResult
-from ..endpoint.revision_ids import check_revisions
+from ..endpoint.base import check_revisions
 from ..errors import LocalError
 from ..server.context import Level as Level
 from ..server.context import ServerContext as ServerContext
 from ..server.core import ServerCore
+from ..session import serving
 from ..session.interfaces import Candidate, RevisionChoice, Service, Transport
-from ..session.negotiation import ready_candidate
-from ..session.options import RequestKeywords as RequestKeywords
-from ..session.options import RequestOptions as RequestOptions
+from ..session.requests import RequestKeywords as RequestKeywords
+from ..session.requests import RequestOptions as RequestOptions
+from ..session.serving import ready_candidate
+from ..stores import workers
 from ..usage.keywords import NoKeywords as NoKeywords
-from ..usage.required import named_when_missing as named_when_missing
+from ..usage.keywords import named_when_missing as named_when_missing
 from ..usage.rules import shown
-from .arguments import check_asgi, check_run, stdio_limit
-from .settings import ASGISettings, HTTPServerSettings, StdioServerSettings
+from .arguments import ASGISettings, HTTPServerSettings, StdioServerSettings, check_asgi, check_run, stdio_limit
 
 if TYPE_CHECKING:
+    from ..server import service
+    from ..transports.http_server import app as http_server
     from ..transports.http_server.app import MCPASGIApp
+    from ..transports.stdio import server as stdio
+    from ..versions import adapters
+else:  # Imported when they are used.
+    stdio = LazyModule("mcp_runtime.transports.stdio.server")
+    service = LazyModule("mcp_runtime.server.service")
+    adapters = LazyModule("mcp_runtime.versions.adapters")
+    http_server = LazyModule("mcp_runtime.transports.http_server.app")
+
+
+class Hosting(Protocol):
+    """The seam of servers over HTTP: what listens, and passes requests to an ASGI application."""
+
+    def serve_with_uvicorn(self, servers: Sequence[Service], **settings: Any) -> None:
+        """Serve until SIGINT or SIGTERM, with several processes where the settings say so."""
+        ...
+
+    async def serve_http(self, servers: Sequence[Service], **settings: Any) -> None:
+        """Serve in the running event loop until SIGINT or SIGTERM."""
+        ...
+
+
+def _hosting() -> Hosting:
+    return cast("Hosting", products.require("hosting", 'run("http")'))
 
 
 class Servable:
@@ -84,7 +112,7 @@ class BaseServer(ServerCore):
         """
         kind = check_run(transport, settings)
         check_revisions("run", revisions, self.revision)
-        self._check_place("run", kind, settings)
+        self.parts.check_place("run", kind, settings)
         _run(_services(self, revisions), kind, **settings)
 
     @overload
@@ -107,22 +135,15 @@ class BaseServer(ServerCore):
         """
         kind = check_run(transport, settings, "run_async")
         check_revisions("run_async", revisions, self.revision)
-        self._check_place("run_async", kind, settings)
-        if is_trio_task():
-            from ..aio.trio_programs.asyncio_thread import run_in_asyncio_thread
-
-            await run_in_asyncio_thread(self.run_async, transport, revisions=revisions, **settings)
+        self.parts.check_place("run_async", kind, settings)
+        if (foreign := foreign_loop()) is not None:
+            await foreign.run_in_asyncio_thread(self.run_async, transport, revisions=revisions, **settings)
             return
         services = _services(self, revisions)
         if kind == "stdio":
-            from ..session.serving import serve as serve_connection
-            from ..transports.stdio.server import serve_in_loop
-
-            await serve_in_loop(lambda stdio: serve_connection(services, stdio), stdio_limit(_RUN_STDIO, **settings))
+            await stdio.serve_in_loop(lambda stdio: serving.serve(services, stdio), stdio_limit(_RUN_STDIO, **settings))
         else:
-            from ..transports.http_server.run import serve_http
-
-            await serve_http([candidate.get() for candidate in services], **_http_settings(kind, settings))
+            await _hosting().serve_http([candidate.get() for candidate in services], **_http_settings(kind, settings))
 
     def asgi(self, *, revisions: RevisionChoice = "all", **settings: Unpack[ASGISettings]) -> MCPASGIApp:
         """Return an ASGI application that serves this server over Streamable HTTP.
@@ -150,7 +171,7 @@ class BaseServer(ServerCore):
         """
         check_asgi(settings)
         check_revisions("asgi", revisions, self.revision)
-        self._check_place("asgi", "http", settings)
+        self.parts.check_place("asgi", "http", settings)
         return _asgi(_services(self, revisions), settings)
 
     async def serve(self, transport: Transport) -> None:
@@ -190,9 +211,7 @@ async def serve(servers: Sequence[ServerChoice], transport: Transport) -> None:
         servers: Servers of different protocol versions, oldest first.
         transport: The open transport of the connection.
     """
-    from ..session.serving import serve as serve_connection
-
-    await serve_connection(services_of(servers), transport)
+    await serving.serve(services_of(servers), transport)
 
 
 def asgi_app(*servers: ServerChoice, **settings: Unpack[ASGISettings]) -> MCPASGIApp:
@@ -214,9 +233,7 @@ def services_of(servers: Sequence[ServerChoice]) -> list[Candidate[Service]]:
 
     An App has a service for every protocol version.
     """
-    from ..server.service import service_candidates
-
-    return service_candidates([candidate for server in servers for candidate in _candidates_of(server)])
+    return service.service_candidates([candidate for server in servers for candidate in _candidates_of(server)])
 
 
 def _candidates_of(server: ServerChoice) -> list[Candidate[ServerCore]]:
@@ -224,9 +241,8 @@ def _candidates_of(server: ServerChoice) -> list[Candidate[ServerCore]]:
         return [ready_candidate(server.revision, server)]
     if not isinstance(server, Servable):
         return [server]
-    from ..versions.candidates import server_candidates
 
-    return server_candidates(server.as_server())
+    return adapters.server_candidates(server.as_server())
 
 
 def check_servers(
@@ -241,45 +257,34 @@ def check_servers(
             raise LocalError(f"{function}() needs the object of an App or a Server, not {shown(server)}")
         core = server.as_server() if isinstance(server, Servable) else server
         if transport and isinstance(core, ServerCore):
-            core._check_place(function, transport, settings)  # pyright: ignore[reportPrivateUsage]
+            core.parts.check_place(function, transport, settings)
 
 
 def _services(server: ServerCore, revisions: RevisionChoice) -> list[Candidate[Service]]:
-    from ..server.service import service_candidates
-    from ..versions.candidates import server_candidates
-
-    return service_candidates(server_candidates(server, revisions))
+    return service.service_candidates(adapters.server_candidates(server, revisions))
 
 
 def _run(services: Sequence[Candidate[Service]], transport: str, **settings: Any) -> None:
     if transport == "stdio":
-        from ..session.serving import serve as serve_connection
-        from ..transports.stdio.server import run_server
-
-        run_server(lambda stdio: serve_connection(services, stdio), stdio_limit(_RUN_STDIO, **settings))
+        stdio.run_server(lambda stdio: serving.serve(services, stdio), stdio_limit(_RUN_STDIO, **settings))
     else:
-        from ..transports.http_server.run import serve_with_uvicorn
-
-        serve_with_uvicorn([candidate.get() for candidate in services], **_http_settings(transport, settings))
+        _hosting().serve_with_uvicorn(
+            [candidate.get() for candidate in services], **_http_settings(transport, settings)
+        )
 
 
 def _asgi(candidates: Sequence[Candidate[Service]], settings: Any) -> MCPASGIApp:
-    from ..transports.http_server.app import MCPASGIApp
-
     services = [candidate.get() for candidate in candidates]
     keywords = dict(settings)
     store = keywords.pop("store", "memory")
     if store == "memory":
-        return MCPASGIApp(services, **keywords)
-    from .shared_endpoints import share_endpoint
-
-    return MCPASGIApp(services, shared=share_endpoint(store, services, keywords.get("auth")), **keywords)
+        return http_server.MCPASGIApp(services, **keywords)
+    share_endpoint = workers("store= of asgi()").share_endpoint
+    return http_server.MCPASGIApp(services, shared=share_endpoint(store, services, keywords.get("auth")), **keywords)
 
 
 def _http_settings(transport: str, settings: dict[str, Any]) -> dict[str, Any]:
     more: dict[str, Any] = {"legacy_sse": True} if transport == "sse" else {}
     if settings.get("store", "memory") != "memory" or settings.get("workers", 1) > 1:
-        from .shared_endpoints import share_endpoint
-
-        more["share"] = share_endpoint
+        more["share"] = workers("store= or workers= of run()").share_endpoint
     return {**more, **settings}

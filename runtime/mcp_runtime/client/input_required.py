@@ -5,18 +5,24 @@ MCP specification, https://modelcontextprotocol.io/specification/draft/basic/pat
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from pydantic import BaseModel
 
+from .. import products
+from ..aio.rates import SERVER_REQUESTS, RateLimit, TokenBucket
 from ..endpoint.base import Endpoint
-from ..errors import RemoteError
-from ..protocol.events import RequestReceived
-from ..protocol.revision import InputRequest, Request
-from ..session.options import Params, RequestOptions
-from .context import ClientContext
+from ..endpoint.checks import Handler
+from ..endpoint.context import ClientContext
+from ..errors import JSONRPCError, LocalError, RemoteError
+from ..protocol.connection import RequestReceived
+from ..protocol.jsonrpc import INTERNAL_ERROR
+from ..protocol.revision import InputRequest, Request, Revision
+from ..session.requests import Params, RequestOptions
+from ..usage.keywords import nearest
 
 MAX_ROUNDS: Final = 10
 
@@ -67,6 +73,8 @@ async def answer_input_requests(input_requests: Mapping[str, Any], answer: Answe
 class InputAnswers(Endpoint):
     """The base of clients: it answers input requests with the handlers of the client."""
 
+    _max_rounds: ClassVar[int] = MAX_ROUNDS  # How often a request is sent again with answers, until it fails.
+
     async def _resolve_input_required(
         self, row: Request[Any], params: Params, result: Any, options: RequestOptions | None
     ) -> Any:
@@ -87,21 +95,26 @@ class InputAnswers(Endpoint):
 
         retry = partial(super()._send_request, row, options=options)
         return await resolve_input_required(
-            row.method, arguments, result, is_answerable=is_answerable, answer=answer, retry=retry
+            row.method,
+            arguments,
+            result,
+            is_answerable=is_answerable,
+            answer=answer,
+            retry=retry,
+            max_rounds=self._max_rounds,
         )
 
     async def _wait_for_task(self, task: BaseModel, options: RequestOptions | None) -> Any:
         """Return the result of the request that was answered with this task."""
-        from .task_polling import TaskRequests, wait_for_task
-
-        requests = TaskRequests(
+        polling = products.require("task_polling", "a result that is a task")
+        requests = polling.TaskRequests(
             self.revision,
             self._send_request,
             self._input_handlers(),
             self._answer_input_request,
             self._require_channel().connection.read_result,
         )
-        return await wait_for_task(requests, task, options)
+        return await polling.wait_for_task(requests, task, options)
 
     def _input_handlers(self) -> dict[str, InputRequest[Any]]:
         rows = (row for row in self.revision.rows if isinstance(row, InputRequest))
@@ -111,3 +124,64 @@ class InputAnswers(Endpoint):
         """Return the response of a handler to an input request."""
         request = RequestReceived("", cast(Any, row), params)
         return await self._handlers[row.method](ClientContext(self._require_channel(), request, self), params)
+
+
+# Rate limits of what a server requests of a client, and the order of its log messages.
+
+DEFAULT_RATE_LIMITS: Final[Mapping[str, RateLimit]] = {
+    "on_create_message": SERVER_REQUESTS,
+    "on_elicit": SERVER_REQUESTS,
+}
+
+
+def prepare_handlers(
+    handlers: dict[str, Handler], revision: Revision, rate_limits: Mapping[str, RateLimit | None] | None, name: str
+) -> None:
+    """Wrap the handlers of a client: those with a rate limit, and that of log messages, which runs in order.
+
+    Args:
+        handlers: The handlers by method; wrapped in place.
+        revision: The protocol version of the client.
+        rate_limits: The rate limits by handler, such as "on_elicit", besides the default ones; None for no limit.
+        name: The name of the client's class, for messages.
+
+    Raises LocalError for a rate limit of something that is no handler of a request.
+    """
+    rows = [row for row in revision.rows if row.name.startswith("on_") and isinstance(row, (Request, InputRequest))]
+    names = sorted({row.name for row in rows} | {*DEFAULT_RATE_LIMITS})
+    for handler in rate_limits or ():
+        if handler not in names:
+            raise LocalError(f"{name}(): there is no handler {handler!r}; {nearest(handler, names, 'handlers')}")
+    rates = {**DEFAULT_RATE_LIMITS, **(rate_limits or {})}
+    for row in rows:
+        if (rate := rates.get(row.name)) is not None and row.method in handlers:
+            handlers[row.method] = _with_rate_limit(row.method, handlers[row.method], rate)
+    log = revision.lifecycle.log
+    if log is not None and log.method in handlers:
+        handlers[log.method] = _in_order(handlers[log.method])
+
+
+def _with_rate_limit(method: str, handler: Handler, rate: RateLimit) -> Handler:
+    """Return the handler with a rate limit. Requests above the limit get an error with the seconds to wait."""
+    bucket = TokenBucket(rate)
+
+    async def handle(ctx: Any, params: Any) -> Any:
+        if wait := bucket.acquire():
+            text = (
+                f"the client refuses {method!r}: more than {rate.per_second:g} a second after the first {rate.burst:g}"
+            )
+            raise JSONRPCError(INTERNAL_ERROR, text, {"retryAfter": round(wait, 3)})
+        return await handler(ctx, params)
+
+    return handle
+
+
+def _in_order(handler: Handler) -> Handler:
+    """Return the handler that begins when the one of the previous message has ended."""
+    lock = asyncio.Lock()
+
+    async def handle(ctx: Any, params: Any) -> Any:
+        async with lock:
+            return await handler(ctx, params)
+
+    return handle

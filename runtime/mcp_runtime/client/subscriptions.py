@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from random import random
 from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
-from ..endpoint.subscription_filter import filter_key, is_within_resource, param_names, supported_filter
+from ..endpoint.checks import filter_key, is_within_resource, param_names, supported_filter
 from ..errors import (
     ConnectionClosedError,
     ConversionError,
@@ -24,13 +25,116 @@ from ..errors import (
     RemoteError,
     RemoteJSONRPCError,
 )
+from ..http.client_rules import reconnect_delay
 from ..protocol.jsonrpc import Id
+from ..protocol.lifecycle import Capabilities
 from ..protocol.models import is_list, is_object, validator
-from ..protocol.revision import META, Handshake, Notification, Stateless
+from ..protocol.revision import META, Handshake, Notification, Request, Revision, Stateless
 from ..protocol.uris import uri_key
-from ..session.options import RequestOptions, with_timeout_of
+from ..session.interfaces import closed_error
+from ..session.requests import Params, RequestOptions, with_timeout_of
 from ..session.session import Session
-from .subscription_manager import SubscriptionManager
+
+# The subscription manager of a client: passes change notifications to the open subscriptions and to the cache.
+
+
+class ResultCache(Protocol):
+    """The results that a client has cached."""
+
+    async def request(
+        self,
+        revision: str,
+        row: Request[Any],
+        params: Params,
+        options: RequestOptions | None,
+        send: Callable[[], Awaitable[Any]],
+    ) -> Any:
+        """Return the cached result of a request, or else send it and cache its result if the server allows it."""
+        ...
+
+    def handle_change(self, row: Notification, uri: str | None) -> None:
+        """Invalidate the results that a change notification is about."""
+        ...
+
+
+class ClientRoots(Protocol):
+    """What `roots=` of a client takes, such as `FileRoots`."""
+
+    async def current_uris(self) -> list[str]:
+        """Return the URIs of the roots."""
+        ...
+
+    def add_handler(self, handlers: dict[str, Any], revision: Revision) -> None:
+        """Add the handler that lists these roots. Raises LocalError if the client has one already."""
+        ...
+
+    def capabilities(self, revision: Revision) -> Capabilities:
+        """Return the capabilities that a client of this protocol version declares to notify about changes."""
+        ...
+
+    def list_changed_row(self, revision: Revision) -> Notification | None:
+        """Return the notification of a protocol version that roots have changed; None if it has none."""
+        ...
+
+    async def watch(self, uris: list[str], closed: asyncio.Future[None], notify: Callable[[], Awaitable[None]]) -> None:
+        """Notify the server of each change until the connection is closed; `uris` are the roots before."""
+        ...
+
+
+class NotificationListener(Protocol):
+    """An open subscription."""
+
+    def notify(self, row: Notification, params: dict[str, Any]) -> None:
+        """Handle a notification of the server."""
+        ...
+
+
+class SubscriptionManager:
+    """The open subscriptions of a client, and the functions that they use.
+
+    Attributes:
+        listeners: The open subscriptions.
+        subscribed_uris: How many subscriptions a resource has, by its URI.
+    """
+
+    def __init__(
+        self,
+        revision: Revision,
+        require_session: Callable[[], Session],
+        send_request: Callable[[Request[Any], Params, RequestOptions | None], Awaitable[Any]],
+        build_params: Callable[[Request[Any], Params, RequestOptions], Any],
+        cache: ResultCache | None,
+        to_handler: Callable[[Notification, dict[str, Any]], dict[str, Any] | None] | None = None,
+    ) -> None:
+        """Create a manager without subscriptions.
+
+        Args:
+            revision: The protocol version of the connection.
+            require_session: A function that returns the session, or raises ConnectionClosedError.
+            send_request: A function that sends a request and returns its result.
+            build_params: A function that adds the metadata of a request to its params.
+            cache: The cache whose results change notifications invalidate; None for no cache.
+            to_handler: A function that converts the params of a notification to the protocol version of the client; it
+                returns None if that version does not have the notification. By default params are not converted.
+        """
+        self.revision = revision
+        self.require_session = require_session
+        self.send_request = send_request
+        self.build_params = build_params
+        self.cache = cache
+        self.to_handler = to_handler
+        self.listeners: dict[NotificationListener, None] = {}
+        self.subscribed_uris: Counter[str] = Counter()
+
+    def dispatch(self, row: Notification, params: BaseModel | None) -> None:
+        """Pass a notification to the cache and to all open subscriptions."""
+        if self.cache is not None:
+            self.cache.handle_change(row, getattr(params, "uri", None))
+        if self.listeners:
+            fields = {} if params is None else params.model_dump()
+            for listener in list(self.listeners):
+                listener.notify(row, fields)
+
 
 _log: Final = logging.getLogger(__name__)
 
@@ -38,7 +142,7 @@ EventT = TypeVar("EventT", bound=BaseModel)
 EventT_co = TypeVar("EventT_co", bound=BaseModel, covariant=True)
 Choice: TypeAlias = tuple[Notification, type[EventT], bool | Sequence[str] | None]
 
-_MAX_FAILURES: Final = 6  # Failed reconnections in a row, after which a subscription ends with the error.
+MAX_FAILURES: Final = 6  # Failed reconnections in a row, after which a subscription ends with the error.
 _MAX_QUEUED: Final = 10_000  # Changes that are not read yet.
 _NO_TIMEOUT: Final = RequestOptions(timeout=None)  # The request to listen lasts until the subscription is closed.
 _TRANSIENT_STATUSES: Final = (408, 425, 429, 500, 502, 503, 504)  # HTTP statuses after which a retry may succeed.
@@ -229,13 +333,9 @@ class Subscription(Generic[EventT]):
                 return
             except (ConnectionClosedError, HTTPStatusError, RemoteJSONRPCError) as error:
                 failures = 0 if self._filter else failures + 1
-                if session.ended or not self._ready.done() or failures > _MAX_FAILURES or not _is_transient(error):
+                if session.ended or not self._ready.done() or failures > MAX_FAILURES or not is_transient(error):
                     raise
                 _log.warning("the connection of a subscription broke, and is opened again: %s", error)
-            from ..http.client_rules import (
-                reconnect_delay,  # Imported late, because few connections break.
-            )
-
             await asyncio.sleep(reconnect_delay(failures, None, random()))
 
     def _handle_acknowledgement(self, params: dict[str, Any]) -> None:
@@ -275,7 +375,7 @@ class Subscription(Generic[EventT]):
         finally:
             if not session.ended:
                 await self._unsubscribe(lifecycle, subscribed)
-        raise ConnectionClosedError(session.transport.close_reason)
+        raise closed_error(session.transport)
 
     async def _subscribe(self, lifecycle: Handshake, uri: str, subscribed: list[str]) -> bool:
         """Subscribe to a resource and return True; return False if the server rejects it."""
@@ -334,6 +434,6 @@ def _intersection(requested: bool | list[str], granted: Any) -> Any:
     return [uri for uri in requested if uri_key(uri) in keys]
 
 
-def _is_transient(error: MCPError) -> bool:
+def is_transient(error: MCPError) -> bool:
     """Return True for errors after which a retry may succeed."""
     return isinstance(error, ConnectionClosedError) or getattr(error, "status", None) in _TRANSIENT_STATUSES

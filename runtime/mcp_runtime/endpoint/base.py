@@ -5,25 +5,112 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from importlib import import_module
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
 
 from ..errors import JSONRPCError, LocalError
-from ..protocol.capabilities import Capabilities, declare, merge, parse_capability_path
 from ..protocol.jsonrpc import METHOD_NOT_FOUND
-from ..protocol.revision import Direction, InputRequest, Notification, Revision, Sent
-from ..protocol.wire.core_records import property_type
+from ..protocol.lifecycle import Capabilities, declare, merge, parse_capability_path
+from ..protocol.models import plain_of
+from ..protocol.records import records
+from ..protocol.revision import COMPLETE, META, RESULT_TYPE, Direction, InputRequest, Notification, Revision, Sent
+from ..usage.keywords import NamesOfAttributes
+from ..usage.rules import are_texts, shown
+from .awaiting import plain_to_async
 from .checks import with_checks
 from .context import Context
-from .extensions import Extension
 from .requests import Requester
-from .unawaited import plain_to_async
+
+_META: Final = "_meta"
+
+# The check of the protocol versions that a user lists.
+
+
+def check_revisions(function: str, revisions: Any, own: Revision) -> None:
+    """Raise LocalError unless `revisions` is "all" or a list of ids of protocol versions.
+
+    Args:
+        function: The name of the function, as its user calls it.
+        revisions: The value of its argument.
+        own: The protocol version of the endpoint, whose generated package lists the others.
+    """
+    if revisions == "all" or revisions == ():
+        return
+    existing: Mapping[str, str] = import_module(own.package).REVISIONS
+    ids = ", ".join(existing)
+    if not are_texts(revisions):
+        raise LocalError(f'{function}(): revisions must be "all" or a list of {ids}; {shown(revisions)} is not')
+    for id in revisions:
+        if id not in existing and id != own.id:
+            raise LocalError(f"{function}(): there is no protocol version {id!r}; there are {ids}")
+
+
+# Messages that the protocol does not have.
+
+OwnHandlers: TypeAlias = "Mapping[tuple[str, type[Sent]], Callable[..., Awaitable[Any]]]"
+
+
+@cache
+def protocol_names(package: str, direction: Direction) -> Mapping[str, str]:
+    """Return the methods of a direction in all protocol versions of a package, with the newest name of each."""
+    index = import_module(package)
+    revisions = [import_module(f"{package}.{module}.methods").REVISION for module in index.REVISIONS.values()]
+    return {row.method: row.name for revision in revisions for row in revision.rows if row.direction == direction}
+
+
+def own_params(params: Any) -> dict[str, Any]:
+    """Return the params or the result of an own message as JSON, without what the protocol adds."""
+    fields: dict[str, Any] = {} if params is None else dict(plain_of(params))
+    given: dict[str, Any] = fields.pop(_META, None) or {}
+    meta = {name: value for name, value in given.items() if not name.startswith(META)}
+    if fields.get(RESULT_TYPE) == COMPLETE:
+        del fields[RESULT_TYPE]
+    return {**fields, _META: meta} if meta else fields
+
+
+# Generated packages of protocol extensions.
+
+
+class ExtensionMethods(Protocol):
+    """The module `methods` of a generated extension."""
+
+    @property
+    def REVISION(self) -> Revision:  # noqa: N802 - the constant of a generated module
+        """The protocol version with the messages of the extension."""
+        ...
+
+
+class Extension(Protocol):
+    """The generated package of an extension."""
+
+    @property
+    def methods(self) -> ExtensionMethods:
+        """The messages of the extension."""
+        ...
+
+
+def load_extension(revision: Revision, name: str) -> Extension:
+    """Return the generated package of an extension.
+
+    Args:
+        revision: A protocol version of the package that contains the extension.
+        name: The name of the extension, such as "tasks".
+
+    Raises LocalError if the package has no such extension.
+    """
+    try:
+        package: Any = import_module(f"{revision.package}.extensions.{name}")
+    except ModuleNotFoundError:
+        raise LocalError(f"{revision.package} has no extension {name!r}") from None
+    return cast("Extension", package)
+
 
 T = TypeVar("T")
 HandlerResult: TypeAlias = T | Awaitable[T]
 Handler = Callable[..., Any]
 
 
-class Endpoint(Requester):
+class Endpoint(NamesOfAttributes, Requester):
     """One side of a connection, with a method for each message that it can receive."""
 
     revision: ClassVar[Revision]
@@ -81,7 +168,7 @@ class Endpoint(Requester):
             message: The type of the message that declares the capabilities.
             name: Its property with the capabilities.
         """
-        model = property_type(message, name)
+        model = records().property_type(message, name)
         capabilities: Capabilities = {}
         side = self._receives.rpartition("_")[2]
         for row in self._received_rows():
@@ -92,7 +179,12 @@ class Endpoint(Requester):
         return capabilities
 
     def _not_handled(self, row: Sent | InputRequest[Any]) -> JSONRPCError:
-        return JSONRPCError(METHOD_NOT_FOUND, f"{row.method!r} has no handler ({self.revision.id})")
+        return not_handled(row, self.revision)
+
+
+def not_handled(row: Sent | InputRequest[Any], revision: Revision) -> JSONRPCError:
+    """Return the error for a request that an endpoint of this protocol version has no handler for."""
+    return JSONRPCError(METHOD_NOT_FOUND, f"{row.method!r} has no handler ({revision.id})")
 
 
 def _is_overridden(endpoint_class: type[Endpoint], name: str) -> bool:

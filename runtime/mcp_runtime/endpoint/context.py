@@ -5,23 +5,22 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any, Final
 
-from ..aio.rate_limit import RateLimit, TokenBucket
-from ..protocol.capabilities import Capabilities
-from ..protocol.events import NotificationReceived, RequestReceived
+from ..aio.rates import PROGRESS, TokenBucket
+from ..protocol.connection import NotificationReceived, RequestReceived, request_meta
 from ..protocol.jsonrpc import Id
-from ..protocol.meta import request_meta
+from ..protocol.lifecycle import Capabilities
 from ..protocol.models import is_object
 from ..protocol.revision import META, Revision
 from ..session.interfaces import Channel
+from ..usage.keywords import NamesOfAttributes
+from .awaiting import Watched
 from .requests import Requester, wire_names
-from .unawaited import Watched
 
-_PROGRESS_RATE: Final = RateLimit(per_second=50, burst=200)
 # Severities of log messages, from the lowest to the highest (RFC 5424).
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 
-class Context(Watched, Requester):
+class Context(Watched, NamesOfAttributes, Requester):
     """The context of a handler: the message, and requests to the peer.
 
     Attributes:
@@ -43,22 +42,22 @@ class Context(Watched, Requester):
             message: The message that the handler gets.
             state: The value of the attribute `state`.
         """
-        self._channel = channel
-        self._message = message
+        self.channel = channel
+        self.received = message
         self.state = state
 
     def _require_channel(self) -> Channel:
-        return self._channel
+        return self.channel
 
     @property
     def request_id(self) -> Id | None:
         """The id of the request; None for a notification."""
-        return self._message.id if isinstance(self._message, RequestReceived) else None
+        return self.received.id if isinstance(self.received, RequestReceived) else None
 
     @property
     def meta(self) -> dict[str, Any]:
         """The `_meta` of the params, as JSON; empty if there is none."""
-        return request_meta(self._message)
+        return request_meta(self.received)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -85,13 +84,13 @@ class Context(Watched, Requester):
             message: A short text for the user, in protocol versions that have it.
         """
         token = self.meta.get("progressToken")
-        request = self._message
+        request = self.received
         if type(token) not in (int, str) or not isinstance(request, RequestReceived) or not request.open:
             return
         if progress <= self._progress:
             return
         self._progress = progress
-        self._progress_rate = self._progress_rate or TokenBucket(_PROGRESS_RATE)
+        self._progress_rate = self._progress_rate or TokenBucket(PROGRESS)
         if self._progress_rate.acquire() and progress != total:
             return
         connection = self._require_channel().connection
@@ -99,3 +98,18 @@ class Context(Watched, Requester):
         fields = {"progressToken": token, "progress": progress, "total": total, "message": message}
         names = wire_names(row.params)
         await self._send_notification(row, {name: value for name, value in fields.items() if name in names}, None)
+
+
+# The context of a client's handlers.
+
+
+class ClientContext(Context):
+    """The context of a client's handler: the message, and requests to the server.
+
+    Attributes:
+        state: The client.
+        request_id: The id of the request; None for a notification.
+        meta: The `_meta` of the params.
+        capabilities: The capabilities that the server has declared.
+        revision: The negotiated protocol version.
+    """

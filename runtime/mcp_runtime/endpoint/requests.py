@@ -1,23 +1,24 @@
 """Requests and notifications: the methods that generated clients and contexts send messages with."""
 
+# pyright: reportPrivateUsage=false
+# The two functions that send what a class has no method for stand beside it.
 from __future__ import annotations
 
 import inspect
 import sys
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from ..errors import ConnectionClosedError, RemoteError
-from ..protocol.followed_pages import FollowedPages
 from ..protocol.models import is_model, is_object
+from ..protocol.result_types import FollowedPages
 from ..protocol.revision import InputRequest, Notification, Request
+from ..session.instruments import OPENTELEMETRY, instruments
 from ..session.interfaces import Channel
-from ..session.options import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions, with_timeout_of
-from ..session.tracing import OPENTELEMETRY, is_recorded, metrics_module, trace_meta
-from ..usage.keywords import NoKeywords, keywords_of, refuse_unknown
-from ..usage.required import refuse_missing
+from ..session.requests import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions, with_timeout_of
+from ..usage.keywords import NoKeywords, keywords_of, refuse_missing, refuse_unknown
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -47,33 +48,20 @@ class Requester:
         try:
             channel = self._require_channel()
             if OPENTELEMETRY in sys.modules and isinstance(row, Request):
-                if is_recorded() or metrics_module("timed_operations") is not None:
-                    return await self._send_observed(channel, row, params, options)
-            result = await channel.send_request(
-                cast("Request[Any]", row), self._build_params(row, params, options), options
-            )
+                send = partial(self._send_over, channel, row, params, options)
+                result = await instruments().around_request(row, params, channel, send)()
+            else:
+                built = self._build_params(row, params, options)
+                result = await channel.send_request(cast("Request[Any]", row), built, options)
         except Exception:
             refuse_missing(row.name.removeprefix("on_"), params)
             raise
         return cast("ResultT", result)
 
-    async def _send_observed(
-        self, channel: Channel, row: Request[ResultT], params: Params, options: RequestOptions
-    ) -> ResultT:
-        """Send a request in a span of its own, whose trace its params have, and measure it."""
-
-        def send() -> Awaitable[Any]:
-            return channel.send_request(row, self._build_params(row, params, options), options)
-
-        if (metrics := metrics_module("timed_operations")) is not None:
-            send = metrics.timed(row.method, params, channel, send)
-        if not is_recorded():
-            return cast("ResultT", await send())
-        from ..session.spans import traced
-
-        attributes = {"mcp.protocol.version": channel.connection.revision.id}
-        result: ResultT = await traced("client", row.method, params, attributes, send)
-        return result
+    def _send_over(
+        self, channel: Channel, row: Request[Any], params: Params, options: RequestOptions
+    ) -> Awaitable[BaseModel]:
+        return channel.send_request(row, self._build_params(row, params, options), options)
 
     def _with_keywords(self, method: str, options: RequestOptions | None, keywords: RequestKeywords) -> RequestOptions:
         """Return options with other values. Raises TypeError for a keyword that the method does not have."""
@@ -160,10 +148,9 @@ class Requester:
     ) -> Any:
         """Return the params with the metadata of the request, without optional properties that are None."""
         own = self._request_meta
-        if OPENTELEMETRY in sys.modules and isinstance(
-            row, Request
-        ):  # Input requests are matched by their params: no trace ids there.
-            own = {**trace_meta(), **own}
+        if OPENTELEMETRY in sys.modules and isinstance(row, Request):
+            # Input requests are matched by their params: no trace ids there.
+            own = {**instruments().trace_meta(), **own}
         if not is_object(params) and is_model(params):
             if not (options.meta or own):
                 return params
@@ -177,6 +164,16 @@ class Requester:
             explicit = fields.get("_meta")
             fields["_meta"] = {**meta, **(explicit if is_object(explicit) else {})}
         return fields
+
+
+async def send_request(sender: Requester, row: Any, params: Params, options: RequestOptions | None = None) -> Any:
+    """Send a request of any row from a client or a context, as its generated methods do. Raises MCPError."""
+    return await sender._send_request(row, params, options)
+
+
+async def send_notification(sender: Requester, row: Notification, params: Params) -> None:
+    """Send a notification of any row from a client or a context, as its generated methods do. Raises MCPError."""
+    await sender._send_notification(row, params, None)
 
 
 @cache

@@ -36,8 +36,11 @@ from .headers import (
     HTTPError,
     Raw,
     accepts,
+    decode_value,
     media_type,
+    read_headers,
 )
+from .origins import OriginPolicy
 
 _VERSION: Final = f"{META}protocolVersion"
 _METHODS: Final = ("GET", "POST", "DELETE")
@@ -256,3 +259,53 @@ def resume_position(headers: Headers) -> tuple[str, int] | HTTPError | None:
     if not dash or not number.isascii() or not number.isdigit() or len(number) > 15:
         return HTTPError(400, "the Last-Event-ID was not issued by this server", INVALID_PARAMS)
     return stream, int(number)
+
+
+# Request heads: parse the method and the headers of an HTTP request.
+
+LENGTH: Final = b"content-length"
+
+
+def parse_request_head(method: str, raw: Raw, policy: OriginPolicy, revisions: ServedRevisions) -> RequestHead:
+    """Parse and check the head of a request.
+
+    Args:
+        method: The HTTP method.
+        raw: The header fields of the ASGI scope, names in lower case.
+        policy: The allowed values of Host and Origin.
+        revisions: The revisions that the endpoint serves.
+
+    The result has the error to reject the request with, if its head breaks a rule.
+    """
+    headers = read_headers(raw)
+    if isinstance(headers, HTTPError):
+        return RequestHead({}, headers, headers)
+    origin_error = policy.check(headers)
+    version, header_method, name = headers.get(PROTOCOL_VERSION), headers.get(METHOD, ""), headers.get(NAME)
+    revision = revisions.stateless.get(version or "")
+    return RequestHead(
+        {name: text for name, text in headers.items() if name != "content-length"},
+        origin_error,
+        origin_error or check_method(method, headers, revisions),
+        accepts(headers.get("accept"), JSON),
+        request_kind(headers, revisions),
+        revision,
+        version,
+        header_method,
+        None if name is None else decode_value(name),
+        None if revision is None else revision.http.name_params.get(header_method),
+    )
+
+
+class RequestHeadParser:
+    """A parser of the heads of requests to one endpoint."""
+
+    def __init__(self, policy: OriginPolicy, revisions: ServedRevisions) -> None:
+        """Create a parser; the arguments are those of `parse_request_head`."""
+        self._policy = policy
+        self._revisions = revisions
+
+    def read(self, method: str, raw: Raw) -> tuple[RequestHead, bytes]:
+        """Return the parsed head, and the value of Content-Length, empty if the header is absent."""
+        head = parse_request_head(method, raw, self._policy, self._revisions)
+        return head, next((value for name, value in raw if name == LENGTH), b"")

@@ -7,22 +7,278 @@ first: for a value, from the maximum cost of one part at each depth. The unit is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import frexp
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
-from ..errors import InvalidSchemaError
+from ..errors import InvalidMessageError, InvalidSchemaError
 from ..protocol.models import is_list, is_object
-from .schema_tree import (
-    KEYWORDS,
-    MAX_SUBSCHEMAS,
-    REFERENCES,
-    UNEVALUATED,
-    SchemaTree,
-    children_of,
-    states_of,
-    subschemas,
+
+# The subschemas of a JSON Schema: which keywords have them, where they apply, and what references lead to.
+
+# The size of regular expressions: an estimate of the states of an automaton for a pattern.
+
+_MAX_SIZE: Final = 10**9
+
+# A counted repetition, an escape or a character class (one state each), or any other character. A class that is not
+# closed reaches to the end: else, each of its characters would be read up to there.
+_TOKEN: Final = re.compile(
+    r"\{(\d{1,9})(,?)(\d{0,9})\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|(?P<open>\\?\Z))|.", re.DOTALL
 )
-from .sizes import Work, squares_in
+
+
+def automaton_size(pattern: str) -> int:
+    """Return the length of the pattern with counted repetitions expanded, at most 10⁹."""
+    sums, last = [0], 0
+    for token in _TOKEN.finditer(pattern):
+        minimum, comma, maximum = token[1], token[2], token[3]
+        if token[0] == "(":
+            sums.append(0)
+            last = 1
+            continue
+        if token[0] == ")" and len(sums) > 1:
+            last = sums.pop() + 1
+        elif minimum is not None:
+            times = int(maximum) if maximum else int(minimum) + (1 if comma else 0)
+            sums[-1] -= last
+            last = min(last * max(times, 1), _MAX_SIZE)
+        else:
+            last = 1 if token["open"] is None else len(token[0])
+        sums[-1] = min(sums[-1] + last, _MAX_SIZE)
+    return min(sum(sums), _MAX_SIZE) + 1
+
+
+MAX_DEPTH: Final = 200  # The levels of a schema, and of a value.
+MAX_SUBSCHEMAS: Final = 5_000
+_MAX_STATES: Final = 10_000  # The automaton states of all patterns in a schema.
+# The lists, objects and integers beyond 2⁵³ in one list that has to be without duplicates, such as that of `enum` in
+# draft-07: the validator compares all of them with all others.
+_MAX_COMPARED: Final = 1_000
+_EXACT: Final = 1 << 53  # Below it, all integers are different as floats.
+
+# Keywords with subschemas. The first item is where the subschemas apply: to the part itself ("here"), to its children,
+# all subschemas to each child ("all") or one subschema to each child ("one"), or "nowhere". The second item is True if
+# the value of the keyword is an object with the subschemas as values.
+KEYWORDS: Final[Mapping[str, tuple[str, bool]]] = {
+    **dict.fromkeys(("not", "if", "then", "else", "allOf", "anyOf", "oneOf"), ("here", False)),
+    **dict.fromkeys(("dependentSchemas", "dependencies"), ("here", True)),
+    **dict.fromkeys(("additionalItems", "additionalProperties", "contains", "propertyNames"), ("all", False)),
+    **dict.fromkeys(("unevaluatedItems", "unevaluatedProperties"), ("all", False)),
+    **dict.fromkeys(("items", "prefixItems"), ("one", False)),
+    "patternProperties": ("all", True),
+    "properties": ("one", True),
+    **dict.fromkeys(("$defs", "definitions"), ("nowhere", True)),
+}
+_NO_SUBSCHEMAS: Final = ("nowhere", False)
+REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+UNEVALUATED: Final = ("unevaluatedItems", "unevaluatedProperties")
+
+
+class SchemaTree:
+    """A schema with its anchors, checked against the limits.
+
+    `keywords` are the names that its subschemas use.
+    """
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        """Read a schema. Raises InvalidSchemaError for references that do not resolve, and for exceeded limits."""
+        self.root = dict(schema)
+        self.keywords: set[str] = set()
+        self._anchors: dict[str, dict[str, Any]] = {}
+        states = 0
+        references: list[Any] = []
+        for subschema, level in _walk(self.root):
+            self.keywords.update(subschema)
+            states += self._register(subschema, level)
+            references += (subschema[keyword] for keyword in REFERENCES if keyword in subschema)
+        if states > _MAX_STATES:
+            raise InvalidSchemaError(f"the patterns of a JSON Schema have {states} states; {_MAX_STATES} are allowed")
+        for reference in references:
+            self.resolve(reference)
+
+    def applied_here(self, schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Yield the subschemas that apply to the part itself, with their keywords."""
+        for keyword, value in schema.items():
+            if keyword in REFERENCES:
+                yield keyword, self.resolve(value)
+            elif KEYWORDS.get(keyword, _NO_SUBSCHEMAS)[0] == "here":
+                for subschema in subschemas(keyword, value):
+                    yield keyword, subschema
+
+    def resolve(self, reference: Any) -> Any:
+        """Return what a reference leads to. Raises InvalidSchemaError if that is not in the schema."""
+        base = self.root.get("$id")
+        text = reference if isinstance(reference, str) else ""
+        if isinstance(base, str) and base.strip("#"):
+            text = text.removeprefix(base.rstrip("#"))
+        if not text.startswith("#"):
+            raise InvalidSchemaError(
+                f"a JSON Schema has the external reference {reference!r}; external references are never fetched"
+            )
+        path = unquote(text[1:])
+        if path and not path.startswith("/"):
+            return self._anchors.get(path, {})
+        node: Any = self.root
+        for step in path.split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            if is_list(node) and name.isdecimal() and int(name) < len(node):
+                node = node[int(name)]
+            elif is_object(node) and name in node:
+                node = node[name]
+            else:
+                raise InvalidSchemaError(f"a JSON Schema has the reference {reference!r}, which does not resolve")
+        return node
+
+    def _register(self, schema: dict[str, Any], level: int) -> int:
+        """Register the anchors of a subschema, and return the number of states of its patterns."""
+        if level > MAX_DEPTH:
+            raise InvalidSchemaError(f"a JSON Schema is nested deeper than {MAX_DEPTH} levels")
+        if level and ("$id" in schema or "$schema" in schema):
+            raise InvalidSchemaError("a JSON Schema has an embedded schema with its own $id or $schema; inline it")
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            if isinstance(name := schema.get(keyword), str):
+                self._anchors[name] = schema
+        _check_lists(schema)
+        return states_of(schema)
+
+
+def subschemas(keyword: str, value: Any) -> list[Any]:
+    """Return the subschemas of a keyword."""
+    if KEYWORDS[keyword][1]:
+        return list(value.values()) if is_object(value) else []
+    return value if is_list(value) else [value]
+
+
+def children_of(schema: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the subschemas that apply to children, by keyword's way of application: "all" or "one"."""
+    for keyword, value in schema.items():
+        where, _ = KEYWORDS.get(keyword, _NO_SUBSCHEMAS)
+        if where in ("all", "one"):
+            yield where, subschemas(keyword, value)
+
+
+def states_of(schema: dict[str, Any]) -> int:
+    """Return the automaton states of the patterns in a schema, without its subschemas."""
+    pattern_ = schema.get("pattern")
+    by_pattern: Any = schema.get("patternProperties")
+    patterns = [pattern_, *(by_pattern if is_object(by_pattern) else ())]
+    return sum(automaton_size(pattern) for pattern in patterns if isinstance(pattern, str))
+
+
+def _check_lists(schema: dict[str, Any]) -> None:
+    """Raise InvalidSchemaError for a list that takes long to be searched for duplicates."""
+    lists: list[Any] = [value for keyword, value in schema.items() if is_list(value) and keyword not in KEYWORDS]
+    for keyword in ("dependencies", "dependentRequired"):
+        by_name = schema.get(keyword)
+        lists += filter(is_list, by_name.values()) if is_object(by_name) else ()
+    for values in lists:
+        if len(values) > _MAX_COMPARED and sum(map(_is_compared, values)) > _MAX_COMPARED:
+            rule = f"{_MAX_COMPARED} objects, lists and integers beyond 2**53 are allowed"
+            raise InvalidSchemaError(f"a list in a JSON Schema takes too long to be searched for duplicates: {rule}")
+
+
+def _is_compared(value: Any) -> bool:
+    return is_object(value) or is_list(value) or (isinstance(value, int) and not -_EXACT < value < _EXACT)
+
+
+def _walk(schema: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield a schema and all its subschemas, each with its level."""
+    pending: list[tuple[Any, int]] = [(schema, 0)]
+    count = 0
+    while pending:
+        subschema, level = pending.pop()
+        count += 1
+        if count > MAX_SUBSCHEMAS:
+            raise InvalidSchemaError(f"a JSON Schema has more than {MAX_SUBSCHEMAS} subschemas")
+        if not is_object(subschema):
+            continue
+        yield subschema, level
+        for keyword, value in subschema.items():
+            if keyword in KEYWORDS:
+                children = subschemas(keyword, value)
+                pending += ((child, level + 1) for child in children[:MAX_SUBSCHEMAS])
+
+
+# The size of a JSON value at each depth, as far as the cost of its validation depends on it.
+
+_MAX_PARTS: Final = 250_000  # The parts of a value.
+_SMALL_BITS: Final = 64  # Numbers of this size are handled by the processor, and count as a part only.
+_WORD_BITS: Final = 48  # The unit of the size of a larger number.
+_DIGIT_BITS: Final = 4
+_BIG: Final = 1 << 53
+_NEAR_ONE: Final = (2.0**-20, 2.0**53)  # Numbers between these have short fractions.
+
+
+class Work(NamedTuple):
+    """The size of a value at one depth.
+
+    Args:
+        parts: The number of values.
+        characters: The characters of strings and property names, and the hexadecimal digits of large integers.
+        squares: The sum of the squares of the sizes of large numbers, in words of 48 bits: multiplication, division and
+            decimal digits take quadratic time.
+    """
+
+    parts: int
+    characters: int
+    squares: int = 0
+
+
+def measure(value: Any) -> list[Work]:
+    """Return the size of a value at each depth. Raises InvalidMessageError if it is too deep or has too many parts."""
+    levels: list[Work] = []
+    count = 0
+    level: list[Any] = [value]
+    while level:
+        inner: list[Any] = []
+        characters = squares = 0
+        for part in level:
+            if isinstance(part, str):
+                characters += len(part)
+            elif is_object(part):
+                inner += part.values()
+                characters += sum(map(len, part))
+            elif is_list(part):
+                inner += part
+            elif part is not None and not (-_BIG < part < _BIG and part.__class__ is not float):
+                squares += square_of(part)
+                characters += 0 if isinstance(part, float) else part.bit_length() // _DIGIT_BITS
+        levels.append(Work(len(level), characters, squares))
+        count += len(level)
+        if len(levels) > MAX_DEPTH or count + len(inner) > _MAX_PARTS:
+            rule = f"{_MAX_PARTS} parts and {MAX_DEPTH} levels are allowed"
+            raise InvalidMessageError(f"a value is too large to be validated with a JSON Schema: {rule}")
+        level = inner
+    return levels
+
+
+def square_of(number: int | float) -> int:
+    """Return the square of a number's size as a fraction, in words of 48 bits; 0 if it is small."""
+    if isinstance(number, float):
+        if _NEAR_ONE[0] < abs(number) < _NEAR_ONE[1] or not number:
+            return 0
+        bits = abs(frexp(number)[1]) + _SMALL_BITS
+    else:
+        bits = number.bit_length()
+    return 0 if bits <= _SMALL_BITS else (bits // _WORD_BITS) ** 2
+
+
+def squares_in(value: Any) -> tuple[int, int]:
+    """Return the number of values in a JSON value, including itself, and the squares of its numbers."""
+    count, squares, pending = 0, 0, [value]
+    while pending:
+        item = pending.pop()
+        count += 1
+        if is_object(item):
+            pending += item.values()
+        elif is_list(item):
+            pending += item
+        elif isinstance(item, int | float):
+            squares += square_of(item)
+    return count, squares
+
 
 _MAX_PRICE: Final = 10**12  # Above every limit; sums are capped here, so that numbers stay small.
 _MAX_COMPILED: Final = 20_000  # The nodes that one schema may become, with copies; one takes up to 4 µs.

@@ -6,7 +6,8 @@ its capability must be declared, and its params must match the schema.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from pydantic_core import ValidationError
@@ -14,25 +15,40 @@ from pydantic_core import ValidationError
 from ..errors import (
     InvalidMessageError,
     InvalidResponseError,
+    MCPError,
     ProtocolViolationError,
     RemoteJSONRPCError,
     UnwritableValueError,
 )
-from ..usage.unwritable import escaped, unwritable
+from ..usage.texts import escaped, unwritable
 from . import jsonrpc
-from .capabilities import (
+from .framing import OversizedMessage
+from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
+from .lenient import LeftOut, Reading, lenient_reader
+from .lifecycle import (
     MISSING_CAPABILITY_ERROR,
     Capabilities,
+    Phase,
+    allowed_methods,
     capabilities_object,
+    first_phase,
+    initialize_refusal,
+    is_allowed,
     is_declared,
     parse_capability_path,
     satisfies,
+    shared_object,
 )
-from .events import Batch, Event, MessageRejected, NotificationReceived, RequestReceived, ResponseReceived
-from .framing import OversizedMessage
-from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
-from .lifecycle import Phase, allowed_methods, first_phase, initialize_refusal, is_allowed, shared_object
-from .models import PreSerialized, Read, format_validation_error, is_object, read_as_model, type_name, validator
+from .models import (
+    PreSerialized,
+    Read,
+    format_validation_error,
+    is_object,
+    plain_of,
+    read_as_model,
+    type_name,
+    validator,
+)
 from .revision import (
     INPUT_RESPONSES,
     META,
@@ -46,13 +62,76 @@ from .revision import (
     Request,
     Revision,
     Sent,
+    own_row,
 )
 
 if TYPE_CHECKING:
-    from .lenient import LeftOut
+    from pydantic import BaseModel
+
+
+# The events that a connection returns for the bytes it receives.
+
+
+@dataclass(slots=True)
+class RequestReceived:
+    """The peer sent a request. It needs exactly one response unless it is cancelled.
+
+    `open` is False once it is answered or cancelled.
+    """
+
+    id: Id
+    row: Request[Any]
+    params: Any
+    open: bool = True
+
+
+@dataclass(slots=True)
+class NotificationReceived:
+    """The peer sent a notification."""
+
+    row: Notification
+    params: Any
+
+
+@dataclass(slots=True)
+class ResponseReceived:
+    """The peer responded to a request of this side: `outcome` is the result or the error."""
+
+    id: Id
+    outcome: BaseModel | MCPError
+
+
+@dataclass(slots=True)
+class MessageRejected:
+    """A received message is rejected. Send `reply` if it is not None: the error response with the error `code`.
+    `is_late` is True for a response to a request that has ended, such as a cancelled one."""
+
+    reason: str
+    reply: bytes | None = None
+    code: int = 0
+    is_late: bool = False
+
+
+@dataclass(slots=True)
+class Batch:
+    """The peer sent a JSON-RPC batch; send the responses as one batch."""
+
+    events: list[Event]
+
+
+@dataclass(slots=True)
+class Redirected:
+    """The peer sent a message of another protocol version, which has a session of its own. `handle` lets that handle
+    the message: it gets what sends the response, and returns True if there is or will be one."""
+
+    handle: Callable[[Callable[[bytes | None, int], None]], object]
+
+
+Event = RequestReceived | NotificationReceived | ResponseReceived | MessageRejected | Batch | Redirected
 
 Side = Literal["client", "server"]
 SentT = TypeVar("SentT", bound=Sent)
+_REQUEST: Final[type[Request[Any]]] = Request
 ReportLeftOut: TypeAlias = "Callable[[Revision, Sent | InputRequest[Any], Sequence[LeftOut]], None]"
 _NO_IDS: Final[dict[Id, None]] = {}  # One object, which is not changed: very many connections have no requests.
 _NO_REQUESTS: Final[dict[Id, tuple[Request[Any], Any]]] = {}
@@ -71,11 +150,13 @@ class Connection:
     another protocol version; it is None on a connection that has one version. `own_version` is what requests name that
     are certainly of this one: they do not pass it. `report_left_out` is called with the
     parts of a message that are left out because they cannot be read; if it is None, messages are validated strictly.
+    `own` has what is received of messages that the protocol does not have: pairs of a method, and `Request` or
+    `Notification`.
     """
 
     __slots__ = ("revision", "side", "local_capabilities", "remote_capabilities", "result_meta", "in_flight", "phase",
                  "initialize_row", "last_id", "pending", "read_params", "receivable", "elsewhere", "own_version",
-                 "report_left_out", "_sendable")  # fmt: skip
+                 "report_left_out", "new_id", "own", "_sendable")  # fmt: skip
 
     def __init__(self, revision: Revision, side: Side, local_capabilities: Capabilities) -> None:
         """Create one side of a new connection, in the first phase of the revision's lifecycle."""
@@ -86,9 +167,11 @@ class Connection:
         self.elsewhere: Callable[[jsonrpc.Message | list[jsonrpc.Message]], Event | None] | None = None
         self.own_version: object = None
         self.report_left_out: ReportLeftOut | None = None
+        self.own: Container[tuple[str, type[Sent]]] = ()
         self.remote_capabilities: Capabilities = {}
         self.result_meta = b""
         self.last_id = 0
+        self.new_id: Callable[[], Id] | None = None  # Makes ids that are unique among the workers of a session.
         self.pending = _NO_REQUESTS
         self.in_flight: dict[Id, None] | None = _NO_IDS
         self.enter_phase(first_phase(revision.lifecycle))
@@ -104,6 +187,7 @@ class Connection:
         copy.result_meta = self.result_meta
         copy.read_params = self.read_params
         copy.report_left_out = self.report_left_out
+        copy.own = self.own
         copy._sendable = self._sendable
         copy.receivable = self.receivable
         copy.initialize_row = self.initialize_row
@@ -112,6 +196,7 @@ class Connection:
         copy.last_id = 0
         copy.elsewhere = None
         copy.own_version = None
+        copy.new_id = None
         return copy
 
     def enter_phase(self, phase: Phase) -> None:
@@ -140,12 +225,14 @@ class Connection:
 
     def next_id(self) -> Id:
         """Return a request id that this connection has not used."""
+        if self.new_id is not None:
+            return self.new_id()
         self.last_id += 1
         return self.last_id
 
     def send_request(self, id: Id, row: Request[Any], params: Any) -> bytes:
         """Serialize a request and register it as pending. Raises ProtocolViolationError or InvalidMessageError."""
-        row = self._sendable_row(row)
+        row = self.sendable_row(row)
         data = self._serialized(row, jsonrpc.request, id, row.method, self._validated_params(row, params))
         self.pending = self.pending or {}
         self.pending[id] = (row, params)
@@ -153,7 +240,7 @@ class Connection:
 
     def send_notification(self, row: Notification, params: Any) -> bytes:
         """Serialize a notification. Raises ProtocolViolationError or InvalidMessageError."""
-        row = self._sendable_row(row)
+        row = self.sendable_row(row)
         data = self._serialized(row, jsonrpc.notification, row.method, self._validated_params(row, params))
         lifecycle = self.revision.lifecycle
         if isinstance(lifecycle, Handshake) and row.method == lifecycle.initialized.method:
@@ -209,13 +296,28 @@ class Connection:
         """Forget a pending request; its response will be rejected. Returns False if the response arrived already."""
         return self.pending.pop(id, None) is not None
 
-    def _sendable_row(self, row: SentT) -> SentT:
+    def sendable_row(self, row: SentT) -> SentT:
         """Return the negotiated revision's row of a message. Raises ProtocolViolationError if it may not be sent
         now."""
         local = self._sendable.get(row.method)
         if local is not row and not _is_same_message(local, row):
+            if self._may_send_own(row):
+                return row
             self._raise_violation(row)
         return cast(SentT, local)
+
+    def _may_send_own(self, row: Sent) -> bool:
+        """Return True for a message that the protocol does not have; servers without sessions send no requests."""
+        if not row.is_own or self.phase is not Phase.OPEN:
+            return False
+        is_handshake = isinstance(self.revision.lifecycle, Handshake)
+        return self.side == "client" or is_handshake or isinstance(row, Notification)
+
+    def _own_row(self, method: str, kind: type[SentT]) -> SentT | None:
+        """Return the row of a received message that the protocol does not have; None if nothing handles it."""
+        if self.phase is not Phase.OPEN or (method, kind) not in self.own:
+            return None
+        return cast("SentT", own_row(self.revision, method, cast("Any", kind)))
 
     def _validated_params(self, row: Sent, params: Any) -> Any:
         """Return the validated params. Raises InvalidMessageError, or ProtocolViolationError for a missing
@@ -296,7 +398,9 @@ class Connection:
     def _received_request(self, message: RequestMessage, in_batch: bool) -> Event:
         row = self.receivable.get(message.method)
         if not isinstance(row, Request):
-            return self._reject_unservable(message)
+            row = self._own_row(message.method, _REQUEST)
+            if row is None:
+                return self._reject_unservable(message)
         if (in_flight := self.in_flight) is not None and message.id in in_flight:
             return self._reject(message, jsonrpc.INVALID_REQUEST, f"id {message.id!r} is in use by another request")
         if (is_initialize := row is self.initialize_row) and (refusal := initialize_refusal(message.params, in_batch)):
@@ -366,6 +470,8 @@ class Connection:
     def _received_notification(self, message: NotificationMessage) -> Event:
         row = self.receivable.get(message.method)
         if not isinstance(row, Notification):
+            row = self._own_row(message.method, Notification)
+        if row is None:
             return MessageRejected(f"the notification {message.method!r} is not accepted {self.phase.value}")
         value: Any = message.params
         if value is None and not row.params_required:
@@ -436,16 +542,15 @@ class Connection:
         """
         if self.report_left_out is None or not is_object(value):
             raise error
-        from .lenient import Reading, read_leniently, read_property_leniently  # Most messages are valid.
-
         left_out: list[LeftOut] = []
         if self.side == "client":
             reading = Reading.REQUEST if isinstance(row, Request) else Reading.RESULT
-            params = read_leniently(row.params, value, left_out, reading)
+            params = lenient_reader().read_leniently(row.params, value, left_out, reading)
         elif value.get(INPUT_RESPONSES) is None:
             raise error
         else:
-            responses = read_property_leniently(row.params, INPUT_RESPONSES, value[INPUT_RESPONSES], left_out)
+            answers = value[INPUT_RESPONSES]
+            responses = lenient_reader().read_property_leniently(row.params, INPUT_RESPONSES, answers, left_out)
             params = self.read_params(row)({**value, INPUT_RESPONSES: responses})
         self._report(row, left_out)
         return params
@@ -470,3 +575,18 @@ def _unmet_requirement(
         if requirement.applies_to(params) and not satisfies(capabilities, requirement):
             return requirement
     return None
+
+
+# The `_meta` of a received message's params.
+
+
+def request_meta(message: RequestReceived | NotificationReceived) -> dict[str, Any]:
+    """Return the `_meta` of the params as it was received; an empty object if there is none."""
+    params = message.params
+    meta: object = getattr(params, "meta", None)
+    if hasattr(type(meta), "model_dump"):  # Not `is_model`, because this runs for most messages.
+        return plain_of(meta)
+    # If the schema does not define `_meta` for the params of this method, it is an extra property of the model.
+    extra: object = getattr(params, "model_extra", None)
+    unnamed: object = extra.get("_meta") if is_object(extra) else None
+    return meta if is_object(meta) else unnamed if is_object(unnamed) else {}

@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic_core import SchemaSerializer, from_json, to_json
 
-from ..usage.unwritable import unwritable
-from .finite_numbers import DIGITS_AS_ZERO, MANY_DIGITS, is_finite, may_have_infinity, require_finite
+from ..usage.texts import unwritable
 from .framing import OversizedMessage
+from .json_text import (
+    DIGITS_AS_ZERO,
+    LONG,
+    MANY_DIGITS,
+    MAX_PARTS,
+    has_more_parts,
+    is_finite,
+    may_have_infinity,
+    require_finite,
+)
 from .models import is_list, is_object
-from .parts import LONG, MAX_PARTS, has_more_parts
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

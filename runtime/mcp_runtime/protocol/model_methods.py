@@ -1,13 +1,14 @@
 """Methods of generated types: tools as functions of model APIs, hints with their defaults, and what a server is."""
 
-# Without `from __future__ import annotations`, as models.py: pydantic evaluates the annotations of base classes.
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from .models import is_object
+
+# Without `from __future__ import annotations`, as models.py: pydantic evaluates the annotations of base classes.
+
 
 _FUNCTION_NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
 _SERVER_INFO: Final = "serverInfo"
@@ -90,6 +91,16 @@ class ToolMethods:
             function["description"] = self.description
         return {**function, "input_schema": self.input_schema.to_dict()}
 
+    def to_gemini(self) -> dict[str, Any]:
+        """Return the tool as an item of `function_declarations` of Google's Gen AI API.
+
+        Raises LocalError for a name that the API rejects.
+        """
+        function = {"name": _function_name(self.name, 64, "to_gemini")}
+        if self.description is not None:
+            function["description"] = self.description
+        return {**function, "parameters_json_schema": self.input_schema.to_dict()}
+
 
 class ToolListMethods:
     """The methods of a list of tools, and of other params and results that have one."""
@@ -113,6 +124,13 @@ class ToolListMethods:
         Raises LocalError for a name that the API rejects.
         """
         return to_anthropic(self.tools or ())
+
+    def to_gemini(self) -> list[dict[str, Any]]:
+        """Return the value of `tools` for Google's Gen AI API: the tools of this page.
+
+        Raises LocalError for a name that the API rejects.
+        """
+        return to_gemini(self.tools or ())
 
 
 def to_openai(tools: Iterable[ToolMethods], endpoint: OpenAIEndpoint = "chat") -> list[dict[str, Any]]:
@@ -138,6 +156,17 @@ def to_anthropic(tools: Iterable[ToolMethods]) -> list[dict[str, Any]]:
     return [tool.to_anthropic() for tool in tools]
 
 
+def to_gemini(tools: Iterable[ToolMethods]) -> list[dict[str, Any]]:
+    """Return the value of `tools` for Google's Gen AI API, in `config` of `generate_content`.
+
+    Args:
+        tools: The tools of one or more servers.
+
+    Raises LocalError for a name that the API rejects.
+    """
+    return [{"function_declarations": [tool.to_gemini() for tool in tools]}]
+
+
 class ServerDetails:
     """The result of `initialize` or of discovery: what a server is, and what it can do.
 
@@ -161,25 +190,27 @@ class ServerDetails:
     @property
     def name(self) -> str:
         """The name of the server; empty if it sends none."""
-        return self._implementation().get("name") or ""
+        return implementation_of(self).get("name") or ""
 
     @property
     def version(self) -> str:
         """The version of the server; empty if it sends none."""
-        return self._implementation().get("version") or ""
+        return implementation_of(self).get("version") or ""
 
     @property
     def title(self) -> str | None:
         """The name of the server for people, in protocol versions that have it."""
-        return self._implementation().get("title")
+        return implementation_of(self).get("title")
 
-    def _implementation(self) -> Mapping[str, Any]:
-        fields = self.model_dump()
-        meta = fields.get("_meta")
-        for name, value in {**(meta if is_object(meta) else {}), **fields}.items():
-            if name.rpartition("/")[2] == _SERVER_INFO and is_object(value):
-                return value
-        return {}
+
+def implementation_of(details: ServerDetails | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the `Implementation` of a server as JSON, wherever a protocol version has it; empty if it sends none."""
+    fields = details.model_dump() if isinstance(details, ServerDetails) else details
+    meta = fields.get("_meta")
+    for name, value in {**(meta if is_object(meta) else {}), **fields}.items():
+        if name.rpartition("/")[2] == _SERVER_INFO and is_object(value):
+            return value
+    return {}
 
 
 def _function_name(name: str, limit: int, method: str) -> str:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from itertools import takewhile
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeGuard, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast, get_args, get_origin
 
 from pydantic_core import ValidationError
 
+from .._lazy import LazyModule
+
 if TYPE_CHECKING:
+    import pydantic
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
     from typing_extensions import TypeIs
+else:  # Imported when they are used.
+    pydantic = LazyModule("pydantic")
 
 _MAX_INTEGRAL = 1e21
 ESSENTIAL = "essential"  # In the metadata of the fields that `Essential` declares.
+OPTIONAL_ANY = "optional any"  # In the metadata of the fields that `OptAny` declares.
 
 
 def integral(value: float) -> float | int:
@@ -186,7 +194,11 @@ def _open_members(cls: type[Any]) -> tuple[Mapping[str, str], set[str]]:
     opened: Mapping[str, str] | None = vars(cls).get("opened")
     if opened is None:  # It is no record of pydantic_core.
         fields = fields_of(cls).items()
-        opened = {name: field.alias or name for name, field in fields if _is_open(field.annotation)}
+        opened = {
+            name: field.alias or name
+            for name, field in fields
+            if _is_open(field.annotation) and OPTIONAL_ANY not in field.metadata  # Its null is no absence.
+        }
     return opened, {*opened}
 
 
@@ -246,9 +258,7 @@ def validator(shape: Any) -> Callable[[object], Any]:
         shape.model_rebuild()  # A TypeAdapter would build a second validator if the model has not built its own.
         validate = shape.__pydantic_validator__.validate_python
     else:
-        from pydantic import TypeAdapter  # Loaded on first use, so that importing generated types stays fast.
-
-        validate = TypeAdapter[Any](shape).validator.validate_python
+        validate = pydantic.TypeAdapter[Any](shape).validator.validate_python
 
     def read(value: object) -> Any:  # Faster to call than a `partial` with keyword arguments.
         return validate(value, strict=True, by_alias=True, by_name=False)
@@ -278,9 +288,70 @@ def format_validation_error(error: ValidationError) -> str:
         return f"{count} values are invalid"
     errors: Any = error.errors(include_url=False)
     if 1 < count <= _MAX_BRANCHES:
-        from .validation.union_errors import meant_errors  # Most errors are single.
 
         errors = meant_errors(errors)
     path = ".".join(str(step) for step in errors[0]["loc"])
     rest = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{path + ': ' if path else ''}{errors[0]['msg']}{rest}"
+
+
+# The errors of a value that matches no branch of a union: those of the branch that was meant.
+
+_Error = Mapping[str, Any]
+
+# The name of a branch in the path of an error: a class, or a type of Python. Properties begin with a small letter.
+_BRANCH: Final = re.compile(
+    r"[A-Z]\w*|(str|int|float|bool|none|any|(tagged-)?union|list|dict|literal|constrained|function)\b.*", re.DOTALL
+)
+_MAX_VALUE: Final = 60
+
+
+def meant_errors(errors: Sequence[Any]) -> list[_Error]:
+    """Return the errors without those of other branches than the one that was meant.
+
+    A branch for values of another type was not meant, nor one whose constants the value does not have; of others, the
+    one with the fewest errors was. If the value has the constant of no branch, there is one error, with those of all.
+    """
+    rest: list[_Error] = list(errors)
+    for depth in range(max((len(error["loc"]) for error in rest), default=0)):
+        first = next((error for error in rest if _branch(error, depth)), None)
+        if first is not None:
+            start = first["loc"][:depth]
+            inside, others = list[_Error](), list[_Error]()
+            for error in rest:
+                (inside if _branch(error, depth) and error["loc"][:depth] == start else others).append(error)
+            rest = [*_meant(inside, depth), *others]
+    return [{**error, "loc": tuple(step for step in error["loc"] if "[" not in str(step))} for error in rest]
+
+
+def _branch(error: _Error, depth: int) -> tuple[str, ...]:
+    """Return the names of a branch, and of those inside of it, that stand here in the path of an error."""
+    return tuple(takewhile(lambda step: _BRANCH.fullmatch(str(step)), error["loc"][depth:]))
+
+
+def _meant(errors: list[_Error], depth: int) -> list[_Error]:
+    """Return the errors of the branch that was meant, of those of one union."""
+    branches: dict[tuple[str, ...], list[_Error]] = {}
+    for error in errors:
+        branches.setdefault(_branch(error, depth), []).append(error)
+    if len(branches) < 2:
+        return errors
+    constants = [
+        {error["loc"][depth + len(branch) :] for error in inside if _is_constant(error)}
+        for branch, inside in branches.items()
+    ]
+    for path in sorted(set[Any].intersection(*constants), key=len):
+        wrong = [error for error in errors if _is_constant(error) and error["loc"][-len(path) :] == path]
+        allowed = (value for error in wrong for value in error["ctx"]["expected"].replace(" or ", ", ").split(", "))
+        text = f"{wrong[0]['input']!a:.{_MAX_VALUE}} is not one of {', '.join(dict.fromkeys(allowed))}"
+        return [{"loc": (*errors[0]["loc"][:depth], *path), "msg": text, "type": "union"}]
+    return min(branches.items(), key=lambda item: _distance(item[1], depth + len(item[0])))[1]
+
+
+def _distance(errors: list[_Error], depth: int) -> tuple[bool, bool, int]:
+    of_type = any(len(error["loc"]) == depth and error["type"].endswith("_type") for error in errors)
+    return of_type, any(map(_is_constant, errors)), len(errors)
+
+
+def _is_constant(error: _Error) -> bool:
+    return error["type"] == "literal_error" and isinstance(error.get("input"), (str, int))

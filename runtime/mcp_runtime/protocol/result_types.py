@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
+from ..errors import RemoteError
+from .lenient import LeftOut, Reading, lenient_reader
 from .models import defaults_of, is_object, validator
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-    from .lenient import LeftOut
 
 _RESULT_TYPE: Final = "resultType"
 _MAX_LISTED_ERRORS: Final = 100
@@ -55,9 +56,8 @@ def read_result(
         result = validator(shape)(filled)
     except ValidationError as error:
         if left_out is not None:
-            from .lenient import Reading, read_leniently  # Most results are valid.
-
-            result = read_leniently(shape, filled, left_out, Reading.PAGE if is_page else Reading.RESULT)
+            reading = Reading.PAGE if is_page else Reading.RESULT
+            result = lenient_reader().read_leniently(shape, filled, left_out, reading)
         else:
             result = _read_again(shape, filled, defaults, error)
     kind = defaults.get(_RESULT_TYPE)
@@ -90,9 +90,59 @@ def _read_again(
         return read_result(shape, value)
     if all(item["type"] != _UNKNOWN_TAG for item in listed):
         raise error
-    from .lenient import read_with_unknown_content  # Most results are valid.
-
     try:
-        return read_with_unknown_content(shape, value)
+        return lenient_reader().read_with_unknown_content(shape, value)
     except ValidationError:
         raise error from None
+
+
+# The pages of a list that are read one after another: each cursor once, and not without end.
+
+MAX_PAGES: Final = 1000
+MAX_ITEMS: Final = 100_000
+_MAX_SHOWN: Final = 100  # Characters of a cursor in an error.
+
+
+class FollowedPages:
+    """The pages of one list that have been read."""
+
+    def __init__(self, method: str, max_pages: int = MAX_PAGES, max_items: int = MAX_ITEMS, remedy: str = "") -> None:
+        """Begin a list.
+
+        Args:
+            method: The method of the requests, for errors.
+            max_pages: The pages that are read.
+            max_items: The items that are read.
+            remedy: What the errors of the limits end with.
+        """
+        self._method = method
+        self._max_pages = max_pages
+        self._max_items = max_items
+        self._remedy = remedy
+        self._seen: set[bytes] = set()  # Digests, as a server chooses the length of cursors.
+        self._pages = 0
+        self._items = 0
+
+    def add(self, items: int, next_cursor: str | None) -> str | None:
+        """Count a page, and return the cursor of the next one; None after the last.
+
+        Args:
+            items: The number of items of the page.
+            next_cursor: The cursor that the page names.
+
+        Raises RemoteError for a cursor that was seen before, and for more pages or items than the limits.
+        """
+        self._pages += 1
+        self._items += items
+        if self._items > self._max_items:
+            raise RemoteError(f"{self._method!r}: the list has more than {self._max_items:,} items{self._remedy}")
+        if next_cursor is None:
+            return None
+        digest = sha256(next_cursor.encode("utf-8", "surrogatepass")).digest()
+        if digest in self._seen:
+            shown = f"{next_cursor[:_MAX_SHOWN]!r}{'…' if len(next_cursor) > _MAX_SHOWN else ''}"
+            raise RemoteError(f"{self._method!r}: the server repeats the cursor {shown}, so that the list never ends")
+        if self._pages >= self._max_pages:
+            raise RemoteError(f"{self._method!r}: the list has more than {self._max_pages:,} pages{self._remedy}")
+        self._seen.add(digest)
+        return next_cursor

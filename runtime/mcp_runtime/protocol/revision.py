@@ -5,20 +5,19 @@ Generated packages build these records from the schema of a revision; the runtim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
 from ..errors import LocalError
-from .models import fields_of, is_object, load_references, validator
+from .lenient import LeftOut, lenient_reader
+from .models import TypeReference, fields_of, is_object, load_references, validator
 from .result_types import InterimResult as InterimResult
 from .result_types import read_result
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-    from .lenient import LeftOut
 
 Direction = Literal["client_to_server", "server_to_client"]
 ResultT = TypeVar("ResultT", bound="BaseModel")
@@ -26,6 +25,7 @@ RecordT = TypeVar("RecordT")
 
 # The prefix of the protocol's reserved keys in `_meta`.
 META: Final = "io.modelcontextprotocol/"
+LOG_LEVEL: Final = f"{META}logLevel"  # The member of `_meta` by which a stateless request wants log messages.
 NAMED_VERSION: Final = (
     f"{META}protocolVersion"  # The member of `_meta` by which each stateless request names its version.
 )
@@ -86,7 +86,7 @@ class _Message:
     `name` is the method of the generated class that handles the message. `params` is a model, a union of models, or
     None; params may be absent unless `params_required`. `capability` is the path of the capability that the message
     needs, empty if it needs none; `requirements` are further capabilities that some params need. The table of a row
-    sets its `direction`.
+    sets its `direction`. `is_own` is True for a message that the protocol does not have: it belongs to no table.
 
     Types may be references: they are loaded when the attribute is first used.
     """
@@ -97,22 +97,12 @@ class _Message:
     direction: Direction = "client_to_server"
     params_required: bool = True
     capability: str = ""
+    is_own: bool = False
     requirements: tuple[CapabilityRequirement, ...] = field(default_factory=tuple[CapabilityRequirement, ...])
 
     def __post_init__(self) -> None:
         values = vars(self)
         values["_deferred"] = {name: values.pop(name) for name in _TYPED & values.keys() if values[name]}
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name):
-            """Return the value of an attribute that is used for the first time, with its types."""
-            deferred = vars(self).get("_deferred", {})
-            if name not in deferred and name not in _DERIVED:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            value = load_references(deferred[name]) if name in deferred else _DERIVED[name](self)
-            vars(self)[name] = value
-            return value
 
 
 @frozen_record
@@ -130,17 +120,28 @@ class Notification(_Message):
 class Request(_Message, Generic[ResultT]):
     """A request; its receiver must have declared the capability.
 
-    `result` is the type of the final result, `interim` the other result types, and `result_types` all of them.
-    `paginated` is True if the result is a page of a list. `cacheable` is True if it has caching properties.
-    `input_required` is the interim result with input requests.
+    `result` is the type of the final result, and `interim` the other result types. `paginated` is True if the result is
+    a page of a list.
     """
 
     result: type[ResultT] = field(kw_only=False)
     paginated: bool = False
     interim: tuple[InterimResult, ...] = field(default_factory=tuple[InterimResult, ...])
-    result_types: tuple[type[BaseModel], ...] = field(init=False)
-    cacheable: bool = field(init=False)
-    input_required: InterimResult | None = field(init=False)
+
+    @cached_property
+    def result_types(self) -> tuple[type[BaseModel], ...]:
+        """The type of the final result, and the other result types."""
+        return (self.result, *(interim.result for interim in self.interim))
+
+    @cached_property
+    def cacheable(self) -> bool:
+        """True if the result has caching properties."""
+        return {"ttl_ms", "cache_scope"} <= fields_of(self.result).keys()
+
+    @cached_property
+    def input_required(self) -> InterimResult | None:
+        """The interim result with input requests; None if there is none."""
+        return next((interim for interim in self.interim if "input_requests" in fields_of(interim.result)), None)
 
     def read_result(self, value: object, params: object = None, left_out: list[LeftOut] | None = None) -> BaseModel:
         """Validate the result of a request with these params as the matching result type.
@@ -156,20 +157,9 @@ class Request(_Message, Generic[ResultT]):
                 break
         else:
             shape = self.result
-        result: BaseModel
         if shape is self.result:
-            result = read_result(shape, value, left_out, self.paginated)
-        else:
-            result = validator(shape)(value) if left_out is None else _read_leniently(shape, value, left_out)
-        return result
-
-
-# Attributes of a request that its types tell; they are computed when they are first used.
-_DERIVED: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "cacheable": lambda row: {"ttl_ms", "cache_scope"} <= fields_of(row.result).keys(),
-    "result_types": lambda row: (row.result, *(interim.result for interim in row.interim)),
-    "input_required": lambda row: next((i for i in row.interim if "input_requests" in fields_of(i.result)), None),
-}
+            return cast("BaseModel", read_result(shape, value, left_out, self.paginated))
+        return _read(shape, value, left_out)
 
 
 @frozen_record
@@ -187,17 +177,48 @@ class InputRequest(_Message, Generic[ResultT]):
 
         Raises ValidationError.
         """
-        read = validator(self.result) if left_out is None else partial(_read_leniently, self.result, left_out=left_out)
-        return cast("BaseModel", read(value))
+        return _read(self.result, value, left_out)
 
 
-def _read_leniently(shape: Any, value: object, left_out: list[LeftOut]) -> Any:
-    from .lenient import read_leniently  # Most messages are valid.
+def _loaded(name: str) -> Any:
+    """Return an attribute whose types are loaded when it is first used: then the message has its value itself."""
 
-    return read_leniently(shape, value, left_out)
+    def load(message: Any) -> Any:
+        return load_references(cast("dict[str, Any]", vars(message)["_deferred"])[name])
+
+    return cached_property(load)
+
+
+for _record in (Notification, Request, InputRequest):
+    for _name in _TYPED & _record.__dataclass_fields__.keys():
+        setattr(_record, _name, _loaded(_name))
+        vars(_record)[_name].__set_name__(_record, _name)
+
+
+def _read(shape: Any, value: object, left_out: list[LeftOut] | None) -> BaseModel:
+    read = validator(shape)(value) if left_out is None else lenient_reader().read_leniently(shape, value, left_out)
+    return cast("BaseModel", read)
 
 
 Sent = Request[Any] | Notification
+
+
+# Messages that the protocol does not have, such as those of a vendor. They are the same in every revision.
+
+_ANY_OBJECT: Final[Any] = TypeReference("mcp_runtime.protocol", "wire_models", "AnyObject")
+RESULT_TYPE: Final = "resultType"  # The property of each result of a stateless revision.
+COMPLETE: Final = "complete"  # Its value in a final result.
+
+
+@lru_cache
+def own_row(revision: Revision, method: str, kind: type[Sent]) -> Any:
+    """Return the row of an own message of this kind. A request has the metadata of each request of the revision."""
+    if kind is Notification:
+        return Notification(method, method, _ANY_OBJECT, params_required=False, is_own=True)
+    lifecycle = revision.lifecycle
+    sample = lifecycle.discover if isinstance(lifecycle, Stateless) else lifecycle.ping_request
+    required = sample.params_required
+    return Request(method, method, sample.params, _ANY_OBJECT, params_required=required, is_own=True)
 
 
 class MessageTable:

@@ -5,38 +5,27 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from copy import deepcopy
 from inspect import isawaitable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from pydantic_core import from_json, to_json
 
-from ..aio.background import BackgroundTasks
-from ..aio.rate_limit import RateLimit, TokenBucket
+from ..aio.rates import LOG_MESSAGES, TokenBucket
+from ..aio.tasks import BackgroundTasks
 from ..endpoint.checks import check_form_answer, warn_about_secrets
 from ..endpoint.context import LEVELS, Context
 from ..endpoint.requests import ResultT
-from ..errors import (
-    InvalidMessageError,
-    InvalidResponseError,
-    JSONRPCError,
-    ProtocolViolationError,
-    RemoteJSONRPCError,
-)
-from ..http.client_keys import ClientKey, address_of, client_key, session_client
-from ..protocol.capabilities import is_declared, parse_capability_path
-from ..protocol.events import NotificationReceived, RequestReceived
+from ..errors import InvalidMessageError, InvalidResponseError, JSONRPCError, ProtocolViolationError, RemoteJSONRPCError
+from ..http.clients import ClientKey, address_of, client_key, session_client
+from ..protocol.connection import NotificationReceived, RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
+from ..protocol.lifecycle import is_declared, parse_capability_path
 from ..protocol.models import is_object
 from ..protocol.revision import META, InputRequest, Notification, Request
-from ..session.identity import AuthenticatedUser
-from ..session.interfaces import Channel
-from ..session.options import Params, RequestKeywords, RequestOptions
+from ..session.interfaces import AuthenticatedUser, Channel
+from ..session.requests import Params, RequestKeywords, RequestOptions
 from ..usage.keywords import NoKeywords
-from .clients import ClientBuckets
 from .input_requests import MultiRoundTripRequest
-from .task_options import Deferrable, TaskOptions
-from .visibility import SessionVisibility, VisibilityControl
-
-_LOG_RATE: Final = RateLimit(per_second=1000, burst=5000)
+from .limits import ClientBuckets
 
 Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
@@ -51,6 +40,43 @@ class _Closed:
 CLOSED: Final = _Closed()
 
 
+class SessionState(Protocol):
+    """What a product stores for the session of one client, which goes on at another worker: an app its rules."""
+
+    def export(self) -> list[Any]:
+        """Return the state as JSON."""
+        ...
+
+    def restore(self, state: list[Any]) -> None:
+        """Set the state that `export` has returned."""
+        ...
+
+
+class TaskOptions(Protocol):
+    """How a call becomes a task."""
+
+    @property
+    def required(self) -> bool:
+        """Whether to reject clients that do not support tasks."""
+        ...
+
+
+class Deferrable(Protocol):
+    """A request that can be answered with a task, whose result follows later."""
+
+    async def begin(self, options: Any) -> bool:
+        """Answer the request with a task, and return True; return False if the client does not support tasks.
+
+        `options` are the TaskOptions of the call; None for the default ones. Raises JSONRPCError if the client does not
+        support tasks and `options.required` is set.
+        """
+        ...
+
+    async def set_status_message(self, message: str) -> None:
+        """Set the status message of the task; do nothing if the request has not become one."""
+        ...
+
+
 class ConnectionState:
     """The state of one client's connection to a server.
 
@@ -60,11 +86,10 @@ class ConnectionState:
         client_info: The `clientInfo` of the client's `initialize` request; empty on a stateless server.
         log_rate: The rate limit of log messages, of each client if several share the state; None before the first one.
         visibility: The rules that enable and disable tools, resources and prompts; None if there are none.
-        on_detach: Functions that are called when the client disconnects.
     """
 
     __slots__ = (
-        "state", "log_level", "client_info", "log_rate", "visibility", "on_detach", "_session_id", "_background_tasks",
+        "state", "log_level", "client_info", "log_rate", "visibility", "_session_id", "_background_tasks",
         "__weakref__",
     )  # fmt: skip
 
@@ -81,8 +106,7 @@ class ConnectionState:
         # Few clients need these, and there may be very many clients: they are created on first use.
         self.log_rate: TokenBucket | ClientBuckets | None = None
         self._session_id: str | None = ""
-        self.visibility: SessionVisibility | None = None
-        self.on_detach: tuple[Callable[[], None], ...] = ()
+        self.visibility: SessionState | None = None
         self._background_tasks: BackgroundTasks | None = None
 
     @property
@@ -124,7 +148,7 @@ class ConnectionState:
         """Notify the client that some of its lists, such as "tools", have changed, if the server declares that."""
 
 
-class ServerContext(VisibilityControl, Context):
+class ServerContext(Context):
     """The context of a server's handler: the message, the connection, and requests to the client.
 
     Attributes:
@@ -135,18 +159,25 @@ class ServerContext(VisibilityControl, Context):
         client_info: The `clientInfo` of the client.
         user: The authenticated user; None without authentication.
         revision: The negotiated protocol version.
-        connection_state: The state of the client's connection.
+        connection_state: The state of the client's connection: one object per session. A stateless server has one for
+            all clients.
+        channel: The channel for messages to the client, with the HTTP request and its authentication.
+        received: The message that the handler gets.
+        multi_round_trip: The rounds of this request, in protocol versions that have them; None elsewhere.
+        deferral: What makes a task of this request; None without tasks.
+        task_options: How a call of this tool becomes a task.
     """
 
-    _mrtr: MultiRoundTripRequest | None = None
-    _deferral: Deferrable | None = None
-    _task_options = TaskOptions()
+    connection_state: ConnectionState
+    multi_round_trip: MultiRoundTripRequest | None = None
+    deferral: Deferrable | None = None
+    task_options: TaskOptions | None = None
     # What an app stores for a request: the exceptions of tools that middleware gets, and whether the request came
     # through the app that another one is mounted in.
-    _failures: Any = None
-    _task_request: Any = None  # That of a client of a version in which calls request to become tasks.
-    _raises_failures = False  # Whether exceptions of functions are raised, because the call begins again.
-    _is_mounted = False
+    failures: Any = None
+    task_request: Any = None  # That of a client of a version in which calls request to become tasks.
+    raises_failures = False  # Whether exceptions of functions are raised, because the call begins again.
+    is_mounted = False
 
     def __init__(
         self, connection: ConnectionState, channel: Channel, message: RequestReceived | NotificationReceived
@@ -159,28 +190,22 @@ class ServerContext(VisibilityControl, Context):
             message: The message that the handler gets.
         """
         # `super().__init__` is not called, because this runs for every message.
-        self._channel = channel
-        self._message = message
+        self.channel = channel
+        self.received = message
         self.state = connection.state
-        self._connection_state = connection
-
-    @property
-    def connection_state(self) -> ConnectionState:
-        """The state of the client's connection: one object per session. A stateless server has one for all clients."""
-        state: ConnectionState = self._connection_state
-        return state
+        self.connection_state = connection
 
     @property
     def client_info(self) -> dict[str, Any]:
         """The `clientInfo` of the client, as JSON. The client is not authenticated by it."""
         client_info = self.meta.get(f"{META}clientInfo")
         # A copy: sessions share what they have stored of equal clients.
-        return client_info if is_object(client_info) else deepcopy(self._connection_state.client_info)
+        return client_info if is_object(client_info) else deepcopy(self.connection_state.client_info)
 
     @property
     def user(self) -> AuthenticatedUser | None:
         """The user that the access token of the request belongs to; None over stdio, and without authentication."""
-        auth = self._channel.auth
+        auth = self.channel.auth
         return None if auth is None else auth.user
 
     def require_scopes(self, *scopes: str) -> None:
@@ -192,7 +217,7 @@ class ServerContext(VisibilityControl, Context):
         Args:
             scopes: The required scopes.
         """
-        auth = self._channel.auth
+        auth = self.channel.auth
         if auth is not None:
             auth.require_scopes(scopes)
 
@@ -227,7 +252,7 @@ class ServerContext(VisibilityControl, Context):
 
         Raises ProtocolViolationError if the server does not declare the capability for log messages.
         """
-        min_level = self.meta.get(f"{META}logLevel") or self._connection_state.log_level
+        min_level = self.meta.get(f"{META}logLevel") or self.connection_state.log_level
         if min_level is not None and LEVELS.index(level) >= LEVELS.index(min_level):
             params = {"level": level, "data": data, "logger": logger}
             if not self._log_bucket().acquire():
@@ -239,7 +264,7 @@ class ServerContext(VisibilityControl, Context):
         """Return the bucket of the client's log messages: if many clients share one state, each has its own."""
         state = self.connection_state
         if state.log_rate is None:
-            state.log_rate = ClientBuckets(_LOG_RATE) if state.is_shared else TokenBucket(_LOG_RATE)
+            state.log_rate = ClientBuckets(LOG_MESSAGES) if state.is_shared else TokenBucket(LOG_MESSAGES)
         return state.log_rate.of_client(self) if isinstance(state.log_rate, ClientBuckets) else state.log_rate
 
     async def as_task(self, options: TaskOptions | None = None) -> bool:
@@ -253,13 +278,13 @@ class ServerContext(VisibilityControl, Context):
 
         Raises JSONRPCError if tasks are not supported and `options.required` is set.
         """
-        options = options or self._task_options
-        if self._deferral is None:
-            if options.required:
+        options = options or self.task_options
+        if self.deferral is None:
+            if options is not None and options.required:
                 raise JSONRPCError(INTERNAL_ERROR, "this call requires a task, and the server does not support tasks")
             return False
-        if is_task := await self._deferral.begin(options):
-            self._mrtr = None
+        if is_task := await self.deferral.begin(options):
+            self.multi_round_trip = None
         return is_task
 
     async def status(self, message: str) -> None:
@@ -268,8 +293,8 @@ class ServerContext(VisibilityControl, Context):
         Args:
             message: A short text for the user.
         """
-        if self._deferral is not None:
-            await self._deferral.set_status_message(message)
+        if self.deferral is not None:
+            await self.deferral.set_status_message(message)
 
     async def once(self, key: str, make: Callable[[], Any]) -> Any:
         """Return the result of `make` as JSON, and call it only once for a request.
@@ -282,8 +307,8 @@ class ServerContext(VisibilityControl, Context):
             key: A name for the value, unique in the handler.
             make: A function that returns a JSON value or an awaitable of one.
         """
-        if self._mrtr is not None:
-            return await self._mrtr.once(key, make)
+        if self.multi_round_trip is not None:
+            return await self.multi_round_trip.once(key, make)
         value = make()
         return from_json(to_json(await value if isawaitable(value) else value))
 
@@ -321,11 +346,11 @@ class ServerContext(VisibilityControl, Context):
 def share_key(ctx: ServerContext) -> ClientKey:
     """Return what identifies the client of a request for its share of what clients use together: its user, else its
     address. A session is no client: a client opens as many as it likes."""
-    channel = ctx._channel  # pyright: ignore[reportPrivateUsage]
+    channel = ctx.channel
     return client_key(None if channel.auth is None else channel.auth.owner, address_of(channel.scope))
 
 
 def session_key(ctx: ServerContext) -> ClientKey | None:
     """Return what identifies the client of a session over HTTP, its user or else its address; None elsewhere."""
-    channel = ctx._channel  # pyright: ignore[reportPrivateUsage]
+    channel = ctx.channel
     return session_client(None if channel.auth is None else channel.auth.owner, channel.scope)

@@ -2,35 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, TypedDict, Unpack
 
-from ..aio.rate_limit import RateLimit
-from ..endpoint.base import Endpoint, Handler
-from ..endpoint.extensions import Extension
-from ..protocol.models import Read, read_as_model
+from ..aio.rates import RateLimit
+from ..endpoint.base import Endpoint, Extension, Handler, OwnHandlers
+from ..protocol.models import Read, is_model, is_model_type, is_object, read_as_model
+from ..protocol.records import records
 from ..protocol.revision import Direction, Handshake, Notification, Sent, Stateless
-from ..protocol.wire.core_records import result_type
-from ..session.options import DEFAULT_OPTIONS, Params, RequestOptions
-from ..usage.keywords import NoKeywords, checked
-from ..usage.required import refuse_missing
+from ..session.requests import DEFAULT_OPTIONS, Params, RequestOptions
+from ..usage.keywords import NoKeywords, checked, refuse_missing
 from ..usage.rules import MAPPING, TEXT, Rule, check_writable
-from .cache_hints import CacheHint, add_cache_hints
+from .context import ConnectionState, SessionState
 from .context import ServerContext as ServerContext
 from .limits import DEFAULT_RATES, check_handlers, client_rates, limit_rates, require_scopes
-from .lists import warn_on_reordering
-from .server_info import IdentityKeywords, server_info
+from .lists import CacheHint, add_cache_hints, warn_on_reordering
 from .subscriptions import SubscriptionBus
 
 if TYPE_CHECKING:
-    from ..encryption import KeyRing
+    from ..protocol.connection import NotificationReceived, RequestReceived
     from ..session.interfaces import Channel, TaskQueue
     from ..session.serving import RunsInThread
-    from ..stores.primitives import Store
+    from ..stores import Store
+    from .encryption import KeyRing
 
+
+# The `Implementation` that a server sends to clients, with the properties that a protocol version has.
+#
+# https://modelcontextprotocol.io/specification/draft/schema#implementation
+
+
+class IdentityKeywords(TypedDict, total=False):
+    """What users see of a server: `title`, its name for users; `description`, what it does; `icons`, Icon objects or
+    dicts; and `website_url`."""
+
+    title: str | None
+    description: str | None
+    icons: Sequence[Any] | None
+    website_url: str | None
+
+
+def server_info(name: str, version: str, identity: IdentityKeywords) -> dict[str, Any]:
+    """Return the `Implementation` as JSON, without absent properties."""
+    icons = identity.get("icons")
+    shown = {
+        "name": name,
+        "version": version,
+        "title": identity.get("title"),
+        "description": identity.get("description"),
+        "icons": None if icons is None else [_icon(icon) for icon in icons],
+        "websiteUrl": identity.get("website_url"),
+    }
+    return {key: value for key, value in shown.items() if value is not None}
+
+
+def info_for(result: Any, field: str, info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties that the `Implementation` of a result type has; `field` is its wire name there."""
+    implementation: Any = records().property_type(result, field)
+    has_fields = is_model_type(implementation)
+    names = (records().property_names(implementation) if has_fields else frozenset[str]()) or {"name", "version"}
+    return {key: value for key, value in info.items() if key in names}
+
+
+def _icon(icon: Any) -> Any:
+    if is_object(icon):
+        return dict(icon)
+    return icon.model_dump(mode="json", by_alias=True, exclude_none=True) if is_model(icon) else icon
+
+
+Announce: TypeAlias = "Callable[[Notification, Params, RequestOptions | None], Awaitable[None]]"
+OwnChange: TypeAlias = "Callable[[Notification, Mapping[str, Any]], tuple[Notification, Mapping[str, Any]] | None]"
 
 # What the arguments of the constructor must be.
 RULES: Final[Mapping[str, Rule]] = {
@@ -43,27 +87,113 @@ RULES: Final[Mapping[str, Rule]] = {
 }
 
 
+class TaskSupport(Protocol):
+    """The tasks of a server, which the extension implements.
+
+    Attributes:
+        options: Returns the `TaskOptions` that functions of the server declare; those of an app are its tools.
+        options_of: Returns the options of the tool with a name; None if its calls become no tasks.
+    """
+
+    options: Callable[[], Iterable[Any]]
+    options_of: Callable[[str], Any]
+
+    def check_place(self, function: str, transport: str, settings: Mapping[str, Any]) -> None:
+        """Raise LocalError if the tasks need another transport or another store."""
+        ...
+
+    def open_queue(self, store: str | Store) -> TaskQueue | None:
+        """Return the queue of tasks that may run at any worker; None if there are no such tasks."""
+        ...
+
+    def of_clients(self, converter: Any) -> Any:
+        """Return the handlers of tasks of a version in which clients request them; None if there are none."""
+        ...
+
+
+class ServerParts:
+    """What dispatchers, adapters, workers and products take of a server: one object, so that no generated method of
+    the server can hide what it has.
+
+    Attributes:
+        server: The server that has these parts.
+        origin: The server object that the user wrote: this one, or the one that this one adapts to another version.
+        revision: The protocol version of the server.
+        context: The class of the contexts of its handlers.
+        handlers: All handlers by method, with the checks of the server's settings.
+        announce: Sends a change notification to all clients that have subscribed to it.
+        bus: The connections that get change notifications.
+        store: The store of all workers of an HTTP endpoint, where it has one.
+        own: The handlers of messages that the protocol does not have, by method and kind.
+        shares_keys: Whether the keys of the server are those of the store.
+        tasks: The tasks of the server; None without the extension.
+        read_params: Returns the function that reads the params of a message: handlers of users get models.
+        around: Called with the handler of a message of the lifecycle, a notification or a request without a handler:
+            what it returns is the result. An app calls its middleware in it.
+        hides_change: Whether a client may not know that the resource at a URI has changed; None if it may know of all.
+        runs_in_thread: Whether a request runs code of users in a worker thread only; None if none does.
+        may_require_input: Whether a request may have an interim result with input requests.
+        new_session_state: Makes what a product stores for a session; None if it stores nothing.
+        own_change: Returns a change notification of the origin in this protocol version; None if it has no such
+            message.
+    """
+
+    def __init__(self, server: ServerCore, handlers: dict[str, Handler], announce: Announce) -> None:
+        """Create the parts of a server that the user wrote, with its handlers."""
+        self.server = server
+        self.origin = server
+        self.handlers = handlers
+        self.announce = announce
+        self.bus = SubscriptionBus()
+        self.own: OwnHandlers = {}
+        self.store: Store | None = None
+        self.shares_keys = False
+        self.tasks: TaskSupport | None = None
+        self.read_params: Callable[[Sent], Read] = read_as_model
+        self.around: Callable[[str, ServerContext, Any, Handler], Awaitable[Any]] | None = None
+        self.hides_change: Callable[[Any, Channel, str], bool] | None = None
+        self.runs_in_thread: RunsInThread | None = None
+        self.own_change: OwnChange = _unchanged
+        self.new_session_state: Callable[[], SessionState] | None = None
+        self.may_require_input = records().may_require_input
+        self.revision = server.revision
+        self.context = server.context
+
+    @cached_property
+    def feature_handlers(self) -> Mapping[str, Handler]:
+        """The handlers of requests that do not belong to the lifecycle, and of notifications."""
+        lifecycle = self.revision.lifecycle
+        if isinstance(lifecycle, Stateless):
+            lifecycle_rows: tuple[Sent | None, ...] = (lifecycle.discover, lifecycle.listen)
+        else:
+            lifecycle_rows = (
+                lifecycle.ping_request,
+                lifecycle.set_level,
+                lifecycle.subscribe,
+                lifecycle.unsubscribe,
+            )
+        lifecycle_methods = {row.method for row in lifecycle_rows if row is not None}
+        return {method: handler for method, handler in self.handlers.items() if method not in lifecycle_methods}
+
+    def check_place(self, function: str, transport: str, settings: Mapping[str, Any]) -> None:
+        """Raise LocalError if the handlers need another transport or another store, as some tasks do."""
+        if self.tasks is not None:
+            self.tasks.check_place(function, transport, settings)
+
+
+def _unchanged(row: Notification, params: Mapping[str, Any]) -> tuple[Notification, Mapping[str, Any]] | None:
+    return row, params
+
+
 class ServerCore(Endpoint):
     """A server: override its methods, then `run` it. One object serves any number of clients."""
 
     context: ClassVar[type[ServerContext]]
     initialize_extras: Mapping[str, Any] = MappingProxyType({})
     """Further required properties of the result of `initialize`, by wire name; for extensions that define some."""
-    _shared_store: Store | None = None
-    """The store of all workers of an HTTP endpoint, where it has one."""
-    _shares_keys = False
-    """Whether the keys are those of the store."""
     _receives: ClassVar[Direction] = "client_to_server"
-    _read_params: Callable[[Sent], Read] = staticmethod(read_as_model)
-    """What returns the function that reads the params of a message: handlers of users get models."""
-    _around: Callable[[str, ServerContext, Any, Handler], Awaitable[Any]] | None = None
-    """Called with the handler of a message of the lifecycle, a notification or a request without a handler: what it
-    returns is the result. An app calls its middleware in it."""
-
-    _hides_change: Callable[[Any, Channel, str], bool] | None = None
-    """Whether a client may not know that the resource at a URI has changed; None if it may know of all."""
-    _runs_in_thread: RunsInThread | None = None
-    """Whether a request runs code of users in a worker thread only; None if none does."""
+    parts: ServerParts
+    """What dispatchers, adapters, workers and products take of the server; not for users."""
 
     @checked(IdentityKeywords, rules=RULES, example='Server(name="name", version="1.0")')
     def __init__(
@@ -117,8 +247,8 @@ class ServerCore(Endpoint):
             opening, field = lifecycle.initialize_request, lifecycle.fields.server_capabilities
         else:
             opening, field = lifecycle.discover, "capabilities"
-        self.capabilities = self._declared_capabilities(result_type(opening), field)
-        self._subscription_bus = SubscriptionBus()
+        self.capabilities = self._declared_capabilities(records().result_type(opening), field)
+        self.parts = ServerParts(self, self._handlers, self._announce)
 
     def _wrap_handlers(self) -> None:
         """Wrap the handlers with the checks and additions that the settings of this server require."""
@@ -149,7 +279,7 @@ class ServerCore(Endpoint):
         Args:
             ctx: The context of the request.
         """
-        auth = ctx._channel.auth  # pyright: ignore[reportPrivateUsage]
+        auth = ctx.channel.auth
         return "" if auth is None else auth.owner_key
 
     def scopes(self, name: str, params: Any) -> Sequence[str]:
@@ -163,47 +293,15 @@ class ServerCore(Endpoint):
         """
         return ()
 
+    def own_context(
+        self, connection: ConnectionState, channel: Channel, message: RequestReceived | NotificationReceived
+    ) -> ServerContext:
+        """Return the context of a message that the protocol does not have."""
+        return self.context(connection, channel, message)
+
     def connected(self) -> None:
         """Note that a client gets to know the capabilities of the server."""
         self.has_connected = True
-
-    @property
-    def _origin(self) -> ServerCore:
-        """The server object that the user wrote: this one, or the one that this one adapts to another version."""
-        return self
-
-    def _own_change(
-        self, row: Notification, params: Mapping[str, Any]
-    ) -> tuple[Notification, Mapping[str, Any]] | None:
-        """Return a change notification of the origin in this protocol version; None if it has no such message."""
-        return row, params
-
-    @cached_property
-    def _feature_handlers(self) -> Mapping[str, Handler]:
-        """The handlers of requests that do not belong to the lifecycle, and of notifications."""
-        lifecycle = self.revision.lifecycle
-        if isinstance(lifecycle, Stateless):
-            lifecycle_rows: tuple[Sent | None, ...] = (lifecycle.discover, lifecycle.listen)
-        else:
-            lifecycle_rows = (
-                lifecycle.ping_request,
-                lifecycle.set_level,
-                lifecycle.subscribe,
-                lifecycle.unsubscribe,
-            )
-        lifecycle_methods = {row.method for row in lifecycle_rows if row is not None}
-        return {method: handler for method, handler in self._handlers.items() if method not in lifecycle_methods}
-
-    def _check_place(self, function: str, transport: str, settings: Mapping[str, Any]) -> None:
-        """Raise LocalError if the handlers need another transport or another store, as some tasks do."""
-
-    def _open_queue(self, store: str | Store) -> TaskQueue | None:
-        """Return the queue of tasks that may run at any worker; None if there are no such tasks."""
-        return None
-
-    def _tasks_of_clients(self, converter: Any) -> Any:
-        """Return the handlers of tasks of a version in which clients request them; None if there are none."""
-        return None
 
     async def _announce(
         self, row: Notification, params: Params, options: RequestOptions | None, keywords: NoKeywords | None = None
@@ -213,4 +311,4 @@ class ServerCore(Endpoint):
         if keywords:
             self._refuse_keywords(method, keywords)
         refuse_missing(method, params)
-        await self._subscription_bus.publish(row, self._build_params(row, params, options or DEFAULT_OPTIONS))
+        await self.parts.bus.publish(row, self._build_params(row, params, options or DEFAULT_OPTIONS))

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from pydantic_core import ValidationError, from_json, to_json
 
-from ..encryption import InvalidTokenError, KeyRing, process_key_ring
 from ..endpoint.checks import warn_about_changed_requests, warn_about_secrets
 from ..errors import InvalidMessageError, JSONRPCError, UnwritableValueError
-from ..protocol.capabilities import (
+from ..protocol.connection import RequestReceived
+from ..protocol.jsonrpc import INVALID_PARAMS, serialize
+from ..protocol.lifecycle import (
     MISSING_CAPABILITY_ERROR,
     Capabilities,
     capabilities_object,
@@ -24,12 +25,11 @@ from ..protocol.capabilities import (
     parse_capability_path,
     satisfies,
 )
-from ..protocol.events import RequestReceived
-from ..protocol.jsonrpc import INVALID_PARAMS, serialize
 from ..protocol.models import format_validation_error, is_list, is_object, plain_of, validator
 from ..protocol.revision import InputRequest, Request, Revision
 from ..session.interfaces import Channel, ChannelProxy
-from ..session.options import RequestOptions
+from ..session.requests import RequestOptions
+from .encryption import InvalidTokenError, KeyRing, process_key_ring
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

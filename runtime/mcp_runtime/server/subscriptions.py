@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any, Final, Protocol, runtime_checkable
 
 from ..aio.fan_out import FanOut
-from ..endpoint.subscription_filter import ChangeFilter
+from ..endpoint.checks import ChangeFilter
 from ..errors import JSONRPCError
-from ..http.client_keys import ClientCounts
-from ..protocol.events import RequestReceived
+from ..http.clients import ClientCounts
+from ..protocol.connection import RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from ..protocol.models import is_list
 from ..protocol.revision import META, Notification, Stateless

@@ -2,23 +2,138 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from ..aio.background import BackgroundTasks
-from ..errors import MCPError
-from ..protocol.capabilities import Capabilities
-from ..protocol.connection import Connection
-from ..protocol.events import NotificationReceived, RequestReceived
-from ..protocol.jsonrpc import Id, Message, OutgoingMessage
+from ..aio.tasks import BackgroundTasks
+from ..errors import ConnectionClosedError, JSONRPCError, LocalError, MCPError
+from ..protocol.connection import Connection, NotificationReceived, RequestReceived
+from ..protocol.jsonrpc import INVALID_REQUEST, Id, Message, OutgoingMessage
+from ..protocol.lifecycle import Capabilities
 from ..protocol.revision import Notification, Request, Revision
-from ..stores.primitives import Store
-from .identity import RequestAuth
-from .options import RequestOptions
+from .requests import RequestOptions
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+
+# The authenticated user of a request, and what the access token allows.
+
+INSUFFICIENT_SCOPE: Final = "insufficient_scope"
+_OF_ONE_TOKEN: Final = frozenset({"exp", "iat", "nbf", "jti"})
+RawHeaders = Sequence[tuple[bytes, bytes]]
+ChallengeBuilder = Callable[[Iterable[str]], RawHeaders]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AuthenticatedUser:
+    """The user of an access token. Raises LocalError without both subject and client id.
+
+    Args:
+        subject: Subject of the token (`sub`); None if the token is a client's own.
+        client_id: The OAuth client that got the token. Default None: the token does not name it.
+        scopes: Scopes of the token. Default: none.
+        issuer: Issuer identifier of the authorization server. Default: empty.
+        claims: All claims of the token, without the token itself. Default: none.
+        dpop_thumbprint: Thumbprint of the key that the token is bound to
+            (https://www.rfc-editor.org/rfc/rfc9449#section-6). Default None: it is a bearer token.
+        expires_at: Time at which the token expires, in seconds since the epoch; subscriptions opened with the token
+            end then. Default None: it does not expire.
+    """
+
+    subject: str | None
+    client_id: str | None = None
+    scopes: frozenset[str] = frozenset()
+    issuer: str = ""
+    claims: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    dpop_thumbprint: str | None = None
+    expires_at: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.subject and not self.client_id:
+            raise LocalError("a user needs a subject or a client_id")
+
+    @property
+    def key(self) -> str:
+        """A stable id of the user of one client, the same for all tokens of this user; use it as a key for storage."""
+        import json  # Imported here: servers without authorization start faster without it.
+
+        return json.dumps([self.issuer, self.subject, self.client_id])
+
+    @property
+    def rights_key(self) -> str:
+        """What the access token allows, as text: the user, the scopes, and all claims, such as the audience, the actor
+        and the key that it is bound to. Use it as a key for what may differ between two tokens of one user.
+
+        Claims that each token has for itself, its times and its id, are left out: a token that was renewed has the same
+        key.
+        """
+        import json
+        from hashlib import sha256
+
+        claims = {name: value for name, value in self.claims.items() if name not in _OF_ONE_TOKEN}
+        rights = [sorted(self.scopes), self.dpop_thumbprint, claims]
+        return f"{self.key} {sha256(json.dumps(rights, sort_keys=True, default=repr).encode()).hexdigest()}"
+
+
+class RequestAuth:
+    """The authentication of one HTTP request."""
+
+    __slots__ = ("user", "owner", "challenge_headers", "checked_scopes", "_challenge")
+
+    def __init__(
+        self, user: AuthenticatedUser | None, challenge: ChallengeBuilder | None = None, owner: object = None
+    ) -> None:
+        """Create the authentication of a request.
+
+        Args:
+            user: The authenticated user; None if the endpoint is not protected.
+            challenge: Returns the headers of an `insufficient_scope` challenge for scopes. Default None: there is no
+                challenge.
+            owner: The value that a session is bound to if there is no user. Default None.
+        """
+        self.user = user
+        self.owner = owner if user is None else user.key
+        # Headers of the response with status 403, set by a failed `require_scopes`.
+        self.challenge_headers: RawHeaders = ()
+        # All scopes that were required and granted: who reads the result later needs them as well.
+        self.checked_scopes: frozenset[str] = frozenset()
+        self._challenge = challenge
+
+    @property
+    def owner_key(self) -> str:
+        """A stable id of the owner, `user.key` for the user of an access token; empty without an owner."""
+        if self.user is not None:
+            return self.user.key
+        return "" if self.owner is None else f"owner:{self.owner!r}"
+
+    @property
+    def expires_in(self) -> float | None:
+        """Seconds until the token expires; None if it does not."""
+        expires_at = None if self.user is None else self.user.expires_at
+        return None if expires_at is None else max(expires_at - time.time(), 0.0)
+
+    def require_scopes(self, scopes: Iterable[str]) -> None:
+        """Raise JSONRPCError unless the access token has all of these scopes; without a token it has none."""
+        required = tuple(dict.fromkeys(scopes))
+        if not required:
+            return
+        if self.user is not None and self.user.scopes.issuperset(required):
+            self.checked_scopes = self.checked_scopes.union(required)
+            return
+        if self.user is not None and self._challenge is not None:
+            self.challenge_headers = self._challenge(required)
+        data = {"error": INSUFFICIENT_SCOPE, "scope": " ".join(required)}
+        raise JSONRPCError(INVALID_REQUEST, f"this request needs the scopes: {', '.join(required)}", data)
+
+
+# The authentication of requests to an endpoint without protection: `require_scopes` always raises.
+UNAUTHENTICATED: Final = RequestAuth(None)
 
 # Takes the encoded response to a message or a batch, None if there is none, and its error code, 0 for a result.
 Reply = Callable[[bytes | None, int], None]
@@ -48,6 +163,11 @@ class Transport(Protocol):
     async def close(self) -> None:
         """Send unsent messages, close the connection and release its resources. It may be called more than once."""
         ...
+
+
+def closed_error(transport: Any, prefix: str = "") -> ConnectionClosedError:
+    """Return the error of what waits for a transport that has ended, with the last output of the process behind it."""
+    return ConnectionClosedError(f"{prefix}{transport.close_reason}", getattr(transport, "last_output", ""))
 
 
 @runtime_checkable
@@ -217,58 +337,6 @@ class Dispatcher(Protocol):
         ...
 
 
-class SessionSharing(Protocol):
-    """What the workers of one server share of its sessions and of its announcements."""
-
-    def export(self, dispatcher: Dispatcher, connection: Connection) -> dict[str, Any]:
-        """Return the state of a session, as JSON."""
-        ...
-
-    def mark(self, dispatcher: Dispatcher, connection: Connection) -> object:
-        """Return an object that is equal to an earlier one if the state is still the same; None if it may differ."""
-        ...
-
-    def restore(self, dispatcher: Dispatcher, connection: Connection, state: Mapping[str, Any]) -> bool:
-        """Set the state of a session. Return False if this server does not serve its protocol version."""
-        ...
-
-    def update(self, dispatcher: Dispatcher, connection: Connection, state: Mapping[str, Any]) -> None:
-        """Set the part of the state that requests change."""
-        ...
-
-    def leave_bus(self, dispatcher: Dispatcher) -> None:
-        """Let the session get no announcements of the server itself."""
-        ...
-
-    def change(self, dispatcher: Dispatcher, connection: Connection, method: str, params: Any) -> bytes | None:
-        """Return the message of a change for the client of a session; None if the client does not want it."""
-        ...
-
-    def missed(self, dispatcher: Dispatcher, connection: Connection) -> Sequence[bytes]:
-        """Return the messages that tell the client of a session which changes it may have missed."""
-        ...
-
-    def relay(self, send: Callable[[str, Any], Awaitable[None]]) -> bool:
-        """Pass all announcements to a function. Return False, and do nothing, if they are passed to one already."""
-        ...
-
-    async def deliver(self, method: str, params: Any) -> None:
-        """Send a change to the subscribers of this process that are not sessions."""
-        ...
-
-    async def deliver_missed(self) -> None:
-        """Tell the subscribers of this process that are not sessions which changes they may have missed."""
-        ...
-
-    def use(self, store: Store, keys: Sequence[bytes]) -> None:
-        """Let the server store its state in a store, and encrypt with these keys unless it has its own."""
-        ...
-
-    def leave(self, store: Store) -> None:
-        """Let the server use a store no more."""
-        ...
-
-
 class TaskQueue(Protocol):
     """The queue of tasks that may run at any worker."""
 
@@ -316,3 +384,51 @@ class Service(Protocol):
     def dispatcher(self, state: Any) -> Dispatcher:
         """Make the dispatcher of a new connection; `state` is what the lifespan yielded."""
         ...
+
+
+# The request that a program's log records belong to.
+
+
+class LoggedRequest:
+    """A request whose handler may write log records.
+
+    Attributes:
+        loop: The event loop of the handler.
+        context: A function that makes a context to send log messages with.
+        dropped: How many records were not sent, because the client reads too slowly.
+        unfinished: The task that waits until the client has read more; None if no message waits.
+    """
+
+    __slots__ = ("loop", "context", "dropped", "unfinished")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, context: Callable[[], Any]) -> None:
+        """Create the record of a request."""
+        self.loop = loop
+        self.context = context
+        self.dropped = 0
+        self.unfinished: asyncio.Task[None] | None = None
+
+
+CURRENT_REQUEST: Final[ContextVar[LoggedRequest | None]] = ContextVar("mcp_current_request", default=None)
+
+
+class ForwardingSwitch:
+    """Whether a handler of log records exists, so that the current request has to be set.
+
+    Attributes:
+        is_on: True from the first handler on.
+    """
+
+    __slots__ = ("is_on",)
+
+    def __init__(self) -> None:
+        """Create the switch; it is off."""
+        self.is_on = False
+
+
+FORWARDING: Final = ForwardingSwitch()
+
+
+def set_current_request(context: Callable[[], Any] | None) -> None:
+    """Set the request of the current task; None if its log records belong to no request."""
+    CURRENT_REQUEST.set(None if context is None else LoggedRequest(asyncio.get_running_loop(), context))

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ..aio import forks
-from ..aio.process_exit import end_process
-from ..errors import ConnectionClosedError, MCPError, ProtocolViolationError, RequestTimeoutError
+from ..aio.tasks import TaskStarter, adopted_task, end_process
+from ..errors import (
+    ConnectionClosedError,
+    InvalidMessageError,
+    JSONRPCError,
+    MCPError,
+    ProtocolViolationError,
+    RemoteJSONRPCError,
+    RequestTimeoutError,
+    UnwritableValueError,
+)
 from ..protocol import jsonrpc
-from ..protocol.connection import Connection
-from ..protocol.events import (
+from ..protocol.connection import (
     Batch,
+    Connection,
     Event,
     MessageRejected,
     NotificationReceived,
@@ -23,27 +33,164 @@ from ..protocol.events import (
     ResponseReceived,
 )
 from ..protocol.framing import OversizedMessage
-from ..protocol.jsonrpc import Id, NotificationMessage, OutgoingMessage, RequestMessage, to_plain
-from ..protocol.large.pieces import LARGE
+from ..protocol.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    Id,
+    NotificationMessage,
+    OutgoingMessage,
+    RequestMessage,
+    to_plain,
+)
+from ..protocol.large import LARGE
 from ..protocol.lifecycle import Phase
 from ..protocol.models import is_model
 from ..protocol.revision import Notification, Request
-from ..usage.shortened import shortened
-from .batch import BatchResponse
-from .identity import RequestAuth
-from .interfaces import Channel, PushTransport, Reply, RequestTransport, Send, Transport
-from .large.incoming import LargeMessages
-from .options import RequestOptions
-from .pending import NO_REQUESTS, PendingRequests
-from .replies import ENDS_PROCESS, error_response, is_ended_by_others, run_notification_handler
-from .running import IdleHandlers, RunningHandlers, RunningRequest, ignore_response
+from ..usage.texts import shortened
+from .handlers import RunningHandlers, RunningRequest, ignore_response
+from .interfaces import Channel, PushTransport, Reply, RequestAuth, RequestTransport, Send, Transport, closed_error
+from .large import LargeMessages
+from .requests import PendingRequests, RequestOptions
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+
+# The response to a JSON-RPC batch: one message with the responses to all of its requests.
+
+
+class BatchResponse:
+    """Collects the responses to the events of a batch; `pending` are the numbers of events without a response yet."""
+
+    __slots__ = ("pending", "_responses", "_reply")
+
+    def __init__(self, events: list[Event], reply: Reply) -> None:
+        self.pending = {number for number, event in enumerate(events) if _expects_response(event)}
+        self._responses: list[bytes] = []
+        self._reply = reply
+
+    def add_response(self, number: int, response: bytes | None, code: int = 0) -> None:
+        """Add the response to an event, None for a cancelled request; reply to the batch with the last one."""
+        if number not in self.pending:
+            return
+        self.pending.discard(number)
+        if response is not None:
+            self._responses.append(response)
+        if not self.pending:
+            # None if all requests were cancelled.
+            self._reply(jsonrpc.batch(self._responses) if self._responses else None, 0)
+
+
+def _expects_response(event: Event) -> bool:
+    """Return True if an event of a batch gets a response."""
+    return isinstance(event, RequestReceived) or (isinstance(event, MessageRejected) and event.reply is not None)
+
+
+# Run the handlers of requests and notifications, in sessions and for stateless requests.
+
+ENDS_PROCESS: Final = (SystemExit, KeyboardInterrupt)
+
+Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]]
+
+
+async def run_request_handler(
+    connection: Connection, request: RequestReceived, handle: Handle, channel: Channel
+) -> tuple[bytes, int] | None:
+    """Return the encoded response to a request and its error code, 0 for a result; None if the client has cancelled the
+    request meanwhile.
+
+    An exception of the handler becomes an error response, also one that ends the process, which it does soon after.
+    Raises CancelledError only if the current task is cancelled; CancelledRequestError if that was not for the request.
+    """
+    try:
+        result = await handle(channel, request)
+        is_open = request.open
+        response = connection.send_result(request, result), 0
+    except BaseException as error:  # Nobody waits for a response, whatever a handler raises.
+        is_open = request.open
+        if is_ended_by_others(error, request, getattr(channel, "is_cancelled", False)):
+            raise
+        response = error_response(connection, request, error)
+        if is_cancelled(error):  # By the handler, or by what runs the task, which is told so.
+            raise CancelledRequestError(response) from error
+        if isinstance(error, ENDS_PROCESS):
+            end_process(error)
+    return response if is_open else None
+
+
+async def run_notification_handler(notification: NotificationReceived, handle: Handle, channel: Channel) -> None:
+    """Run the handler of a notification; log what it raises, because a notification has no response."""
+    try:
+        await handle(channel, notification)
+    except Exception:
+        _log.exception("the handler of %r failed", notification.row.method)
+
+
+def error_response(connection: Connection, request: RequestReceived, error: BaseException) -> tuple[bytes, int]:
+    """Return the error response to a request whose handler failed, and its code.
+
+    Sent with their messages are a JSONRPCError, an UnwritableValueError, and what the client itself has refused; other
+    exceptions become "internal error" and are logged.
+    """
+    if isinstance(error, MCPError) and error.is_refusal and not isinstance(error, JSONRPCError):
+        error = _refusal(request, error)
+    if isinstance(error, JSONRPCError):
+        code = connection.revision.error_code_to_send(error.code)
+        if code != error.code:
+            _log.warning("%r: %d is sent instead of the reserved code %d", request.row.method, code, error.code)
+        return connection.send_error(request, code, error.message, error.data), code
+    if isinstance(error, UnwritableValueError):  # Its message has places and types, and no values.
+        _log.error("%s", error)
+        return connection.send_error(request, INTERNAL_ERROR, f"internal error: {error}"), INTERNAL_ERROR
+    if isinstance(error, InvalidMessageError):
+        _log.error("%s", error)
+    elif isinstance(error, ENDS_PROCESS):
+        _log.error("the handler of %r ends the process: %r", request.row.method, error)
+        text = f"the server ends: the handler of {request.row.method!r} has raised {type(error).__name__}"
+        return connection.send_error(request, INTERNAL_ERROR, text), INTERNAL_ERROR
+    else:
+        _log.error("the handler of %r failed", request.row.method, exc_info=error)
+    return connection.send_error(request, INTERNAL_ERROR, "internal error"), INTERNAL_ERROR
+
+
+def _refusal(request: RequestReceived, error: MCPError) -> JSONRPCError:
+    """Return the error that the client gets for its own refusal, or for what it cannot do."""
+    _log.warning("the handler of %r needs what its client has refused: %s", request.row.method, error)
+    if isinstance(error, RemoteJSONRPCError):
+        return JSONRPCError(error.code, error.message, error.data)
+    return JSONRPCError(INVALID_REQUEST, str(error))
+
+
+class CancelledRequestError(asyncio.CancelledError):
+    """Raised if the task of a request was cancelled, but not the request: `response` is the error response."""
+
+    def __init__(self, response: tuple[bytes, int]) -> None:
+        super().__init__()
+        self.response = response
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Return True for the end of a task that is cancelled, and not only of something that it waited for."""
+    task = asyncio.current_task() if isinstance(error, asyncio.CancelledError) else None
+    return task is not None and task.cancelling() > 0
+
+
+def is_ended_by_others(error: BaseException, request: RequestReceived, is_ended: bool) -> bool:
+    """Return True for the end of a handler whose request is cancelled, or whose connection ends, and not for one that
+    has cancelled its own task, or raised GeneratorExit.
+
+    Args:
+        error: What the handler has raised.
+        request: Its request.
+        is_ended: Whether this side has ended the handler.
+    """
+    if is_cancelled(error):
+        return is_ended or not request.open
+    return isinstance(error, GeneratorExit) and is_ended
+
+
 _log: Final = logging.getLogger(__name__)
 
-_NOTHING_RUNS: Final[dict[Id, RunningRequest]] = {}  # One object, which is not changed, for all idle sessions.
 _DRAIN_SECONDS: Final = 1.0  # Seconds for handlers to finish after the peer has closed the connection.
 
 
@@ -63,7 +210,7 @@ class Session:
         transport: Transport | RequestTransport,
         handle: Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]],
         on_initialize: Callable[[Connection, RequestReceived], BaseModel | None] | None = None,
-        idle: IdleHandlers | None = None,
+        starter: TaskStarter | None = None,
         auth: RequestAuth | None = None,
         scope: Mapping[str, Any] | None = None,
     ) -> None:
@@ -74,12 +221,12 @@ class Session:
         self._request_transport = transport if isinstance(transport, RequestTransport) else None
         self.handle = handle
         self._on_initialize = on_initialize
-        self._pending = NO_REQUESTS
-        self.running = _NOTHING_RUNS
+        self._pending = PendingRequests()
+        self.running: dict[Id, RunningRequest] = {}
         self._message_size = 0
         self.ended = False
         self._large: LargeMessages | None = None  # The messages that wait, if a large one is being handled.
-        self._handlers: IdleHandlers | RunningHandlers = idle or RunningHandlers(asyncio.get_running_loop())
+        self._handlers = RunningHandlers(asyncio.get_running_loop(), starter)
         self._input_ended: asyncio.Future[None] | None = None
         self._closed: asyncio.Future[None] | None = None
         self.note_request: Callable[[RequestReceived, bool], None] | None = None  # With True if it has ended at once.
@@ -106,13 +253,13 @@ class Session:
         handlers = self.begin()
         push: Any = handlers.push
         if first is not None:
-            self._receive_bytes(first)
+            self.receive_bytes(first)
         try:
             if self._request_transport is not None:
                 self._request_transport.set_sink(self)
             if push is not None:
                 self._input_ended = handlers.loop.create_future()
-                push.set_receiver(self._receive_bytes)
+                push.set_receiver(self.receive_bytes)
                 await self._input_ended
             else:
                 await self._receive()
@@ -130,7 +277,7 @@ class Session:
 
     def begin(self) -> RunningHandlers:
         """Begin to handle messages, which `run` reads, or else another session of the same transport."""
-        self._handlers = handlers = self._handlers.own()
+        handlers = self._handlers
         handlers.drain = self.transport.drain
         handlers.push = self.transport if isinstance(self.transport, PushTransport) else None
         return handlers
@@ -142,14 +289,15 @@ class Session:
 
     async def _receive(self) -> None:
         while (data := await self.transport.receive()) is not None:
-            self._receive_bytes(data)
+            self.receive_bytes(data)
             if self._large is not None:
                 await self._large.finish()
             if self._handlers.defers:
                 await asyncio.sleep(0)  # The handler begins before the output is checked and the next message read.
             await self.transport.drain()
 
-    def _receive_bytes(self, data: bytes | None) -> None:
+    def receive_bytes(self, data: bytes | None) -> None:
+        """Handle a message; None at the end of the input."""
         if data is not None:
             self._message_size = len(data)
             if self._message_size > LARGE or self._large is not None:
@@ -171,6 +319,28 @@ class Session:
         else:
             self._message_size = size
             self.handle_event(event, self._send, self)
+
+    # ---- a thread that reads in the place of the event loop ----------------------------------------------------------
+
+    def has_work(self) -> bool:
+        """Return True if handlers run or a large message is being handled: messages go to `receive_bytes` then."""
+        return bool(self.running) or self._large is not None
+
+    def answering(self, request: RequestReceived) -> Coroutine[Any, Any, None]:
+        """Return a coroutine that runs the handler of a request and sends its response."""
+        return self._run_request_handler(request, self._send, self)
+
+    def adopt(self, request: RequestReceived, coro: Coroutine[Any, Any, None], context: Context, until: Any) -> None:
+        """Let the handler of a request, which a thread has begun, go on as a task."""
+        task = adopted_task(self._handlers.loop, coro, context, until)
+        self._handlers.add(task)
+        self.running[request.id] = RunningRequest(request, self._send, task)
+
+    def receive_event(self, event: Event) -> None:
+        """Handle an event of a message that was read already."""
+        self.handle_event(event, self._send, self)
+
+    # ---- messages of request transports ------------------------------------------------------------------------------
 
     def receive_message(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> None:
         """Handle a message of a request transport."""
@@ -195,8 +365,7 @@ class Session:
             ):
                 return True
             if (task := handlers.start(self._run_request_handler(event, reply, channel))) is not None:
-                self._handlers = self._handlers.add(task)
-                self.running = self.running or {}
+                handlers.add(task)
                 self.running[event.id] = RunningRequest(event, reply, task)
             if self.note_request is not None:
                 self.note_request(event, task is None)
@@ -237,11 +406,12 @@ class Session:
             ends = error if isinstance(error, ENDS_PROCESS) else None
         finally:
             if self.running and (running := self.running.get(request.id)) is not None and running.request is request:
-                self._handlers = self._handlers.remove(running.task)
+                self._handlers.remove(running.task)
         if is_open:
             if running is not None:  # The entry belongs to this request: its id is in use while the request is open.
                 del self.running[request.id]
-                self.running = self.running or _NOTHING_RUNS  # Frees the memory of the entries.
+                if not self.running:
+                    self.running.clear()  # Frees the memory of the entries.
             reply(response, code)
         if ends is not None:
             end_process(ends)
@@ -277,7 +447,6 @@ class Session:
     def _run_notification_handler(self, notification: NotificationReceived) -> None:
         # Its messages belong to no request, so the channel of the handler is the session.
         if (task := self._handlers.start(run_notification_handler(notification, self.handle, self))) is not None:
-            self._handlers = self._handlers.add(task)
             task.add_done_callback(self._handlers.remove)
 
     # ---- sending ----------------------------------------------------------------------------------------------------
@@ -309,7 +478,6 @@ class Session:
         if options.on_progress is not None and isinstance(params, dict):
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": request_id}}
         encoded = self.connection.send_request(request_id, row, params)
-        self._pending = PendingRequests() if self._pending is NO_REQUESTS else self._pending
         pending = self._pending.open(request_id, row, options)
         try:
             if send is not None:
@@ -377,4 +545,4 @@ class Session:
         if not self.ended and self._closed is not None:
             self._closed.set_result(None)
         self.ended = True
-        self._pending.fail(self.transport.close_reason)
+        self._pending.fail(closed_error(self.transport))

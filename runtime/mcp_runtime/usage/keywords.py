@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
-from typing import Any, Final, TypedDict, TypeVar, cast
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, cast
 
-from .other_names import advice
+from .. import products
 from .rules import Rule, check_values
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -47,6 +49,40 @@ def nearest(name: str, names: Sequence[str], kind: str) -> str:
 
     matches = get_close_matches(name.lower(), names, 1)
     return f"did you mean {matches[0]!r}?" if matches else f"the {kind} are {', '.join(names)}"
+
+
+class NoAttributeError(AttributeError):
+    """An attribute that an object does not have; the text, which says what exists, is made when somebody reads it."""
+
+    def __init__(self, receiver: object, name: str, remedy: str = "") -> None:
+        """Create the error.
+
+        Args:
+            receiver: The object.
+            name: The name of the attribute.
+            remedy: What to write instead; by default the nearest public name, or all of them.
+        """
+        super().__init__(name)
+        self._receiver = receiver
+        self._remedy = remedy
+
+    def __str__(self) -> str:
+        receiver, [name] = self._receiver, self.args
+        text = f"{type(receiver).__name__!r} object has no attribute {name!r}"
+        if name.startswith("_"):
+            return text
+        public = [other for other in (*dir(type(receiver)), *vars(receiver)) if not other.startswith("_")]
+        return f"{text}; {self._remedy or nearest(name, public, 'names')}"
+
+
+class NamesOfAttributes:
+    """The base of objects that say what they have, when something is misspelt."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Raise AttributeError with the nearest name."""
+            raise NoAttributeError(self, name)
 
 
 def keywords_of(*settings: type[Any]) -> frozenset[str]:
@@ -150,6 +186,58 @@ def _is_positional(parameter: inspect.Parameter) -> bool:
 
 
 def _remedy(function: str, keyword: str, names: list[str]) -> str:
-    if (text := advice(function, keyword, names)) is not None:
-        return text
+    other_names = products.find("other_names")  # The keywords of other SDKs.
+    if other_names is not None and (text := other_names.advice(function, keyword, names)) is not None:
+        return str(text)
     return nearest(keyword, names, "keywords") if names else "it has none"
+
+
+# Name the arguments that a call of a generated method lacks, and the keyword that was misspelt.
+
+ClassT = TypeVar("ClassT")
+
+_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])[A-Z]")
+_VARIADIC_KEYWORDS: Final = 0x08  # `inspect.CO_VARKEYWORDS`
+
+
+class RequiredArgument:
+    """The value of an argument that a call lacks. It fits no type, so no message with it is sent."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+MISSING: Final[Any] = RequiredArgument()
+
+
+def named_when_missing(owner: type[ClassT]) -> type[ClassT]:
+    """Let the methods of a class start without their required arguments.
+
+    Python's own message for `call_tool(nam="add")` is about `name`. A method that starts refuses `nam` first, and names
+    the keyword that is near; `refuse_missing` then names an argument that is missing. Complete calls cost nothing.
+    """
+    for value in vars(owner).values():
+        function = getattr(value, "__wrapped__", value)
+        if isinstance(function, FunctionType) and function.__code__.co_flags & _VARIADIC_KEYWORDS:
+            _let_start(function)
+    return owner
+
+
+def _let_start(function: FunctionType) -> None:
+    code = function.__code__
+    own = code.co_varnames[1 : code.co_argcount]
+    if own[:1] == ("params",):  # A whole message has no keywords that could be misspelt.
+        return
+    defaults = function.__defaults__ or ()
+    function.__defaults__ = (MISSING,) * (len(own) - len(defaults)) + defaults
+    only_keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    function.__kwdefaults__ = {**dict.fromkeys(only_keywords, MISSING), **(function.__kwdefaults__ or {})}
+
+
+def refuse_missing(method: str, params: object) -> None:
+    """Raise TypeError for the first argument that is missing; `params` are the params of the message."""
+    if isinstance(params, dict):
+        for name, value in cast("dict[str, Any]", params).items():
+            if value is MISSING:
+                argument = _CAPITAL.sub(lambda match: f"_{match.group().lower()}", name)
+                raise TypeError(f"{method}() needs the argument {argument!r}: write {method}({argument}=…)")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from ..errors import LocalError
-from .unwritable import unwritable
+from .texts import unwritable
 
 _SHOWN: Final = 60  # Characters of a value in a message.
 
@@ -95,3 +96,49 @@ HOST: Final = Rule(_is_host, 'an address without scheme and port, such as "0.0.0
 PORT: Final = Rule(lambda value: type(value) is int and 0 <= value <= 65535, "a whole number from 0 to 65535")
 MAPPING: Final = instance(Mapping, "a dict")
 FUNCTION: Final = Rule(callable, "a function")
+
+
+# Variables of the environment: one that is empty is as one that is not set, and a wrong value is an error.
+
+_NUMBER: Final = Rule(lambda text: re.fullmatch("[0-9]{1,9}", text) is not None, "a whole number from 0, such as 4")
+_SWITCH: Final = Rule(("0", "1").__contains__, "0 or 1")
+
+PROCESSES: Final = "WEB_CONCURRENCY"  # How many processes uvicorn and gunicorn start for an application.
+FAST_PATHS: Final = "MCP_FAST_PATHS"
+BUSY_POLL: Final = "MCP_BUSY_POLL"
+STDIO: Final = "MCP_STDIO"
+_OWN: Final[Mapping[str, Rule]] = {
+    FAST_PATHS: _SWITCH,
+    BUSY_POLL: _SWITCH,
+    STDIO: Rule("threads".__eq__, "threads, or removed"),
+}
+_RULES: Final[Mapping[str, Rule]] = {**_OWN, PROCESSES: _NUMBER}
+
+
+def variable_text(name: str) -> str | None:
+    """Return the value of a variable, without spaces around it; None if it is not set, or empty.
+
+    Raises LocalError, which names the variable, its value and the rule, for one that breaks its rule.
+    """
+    text, rule = os.environ.get(name, "").strip(), _RULES[name]
+    if text and not rule.accepts(text):
+        raise LocalError(f"the environment variable {name} must be {rule.expected}; {shown(text)} is not")
+    return text or None
+
+
+def number_variable(name: str) -> int | None:
+    """Return the whole number of a variable; None if it is not set, or empty. Raises LocalError for another value."""
+    text = variable_text(name)
+    return None if text is None else int(text)
+
+
+def is_switched_on(name: str) -> bool:
+    """Return True unless a variable is 0. It is read by an import, which raises nothing: `check_variables` refuses
+    other values."""
+    return os.environ.get(name, "").strip() != "0"
+
+
+def check_variables() -> None:
+    """Raise LocalError for a wrong value of a variable of this package; servers and clients call it when they begin."""
+    for name in _OWN:
+        variable_text(name)

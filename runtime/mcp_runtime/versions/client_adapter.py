@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel
 
 from ..client.core import ClientContext, ClientCore
-from ..protocol.capabilities import merge
-from ..protocol.events import NotificationReceived, RequestReceived
+from ..endpoint.requests import send_request
+from ..protocol.connection import NotificationReceived, RequestReceived
 from ..protocol.revision import META, Handshake, Revision, Stateless
-from ..server.dispatcher import NO_CACHE
-from ..session.options import RequestOptions
+from ..server.service import NO_CACHE
+from ..session.requests import RequestOptions
 from ..session.session import Session
-from .channel import ConvertingChannel
-from .converter import MessageConverter
-from .handlers import convert_handlers
+from .messages import ConvertingChannel, MessageConverter, convert_handlers
 
 
 class ClientAdapter(ClientCore):
@@ -27,38 +25,15 @@ class ClientAdapter(ClientCore):
         """Adapt this client to the protocol version of the class."""
         self._client = client
         self._converter = MessageConverter(client.revision, self.revision, self._receives)
-        super().__init__(
-            client._connect,  # pyright: ignore[reportPrivateUsage]
-            name=client.name,
-            version=client.version,
-            connect_options=client._connect_options,  # pyright: ignore[reportPrivateUsage]
-            ping_interval=client._ping_interval,  # pyright: ignore[reportPrivateUsage]
-            cache=client._cache or False,  # pyright: ignore[reportPrivateUsage]
-            timeout=client._options.timeout,  # pyright: ignore[reportPrivateUsage]
-            strict=client._strict,  # pyright: ignore[reportPrivateUsage]
-        )
-        self._file_roots = client._file_roots  # pyright: ignore[reportPrivateUsage]
-        self._observer = client._observer  # pyright: ignore[reportPrivateUsage]
+        self._adapt(client)
         self._subscriptions.to_handler = self._converter.convert_incoming
 
     def attach_to_client(self) -> None:
         """Give the open session to the client, which sends its messages through this adapter from then on."""
         client, session = self._client, self._require_channel()
+        assert self._server is not None, "an open client has a server"
         adapted = AdaptedSession(self._converter, session, self)
-        client._session = cast(Any, adapted)  # pyright: ignore[reportPrivateUsage]
-        client._runner = self._runner  # pyright: ignore[reportPrivateUsage]
-        client._background = self._background  # pyright: ignore[reportPrivateUsage]
-        client._subscriptions = self._subscriptions  # pyright: ignore[reportPrivateUsage]
-        client._observer = self._observer  # pyright: ignore[reportPrivateUsage]
-        self._runner = None
-        self._background = []
-        if isinstance(client.revision.lifecycle, Stateless):
-            client._request_meta = {  # pyright: ignore[reportPrivateUsage]
-                f"{META}protocolVersion": client.revision.id,
-                f"{META}clientCapabilities": client.capabilities,
-            }
-        assert self._server is not None
-        client._server = convert_server_info(self._converter, self._server)  # pyright: ignore[reportPrivateUsage]
+        self._give_connection(client, adapted, convert_server_info(self._converter, self._server))
 
     def _prepare_handlers(self) -> None:
         """Do nothing: the handlers of the client are prepared."""
@@ -69,29 +44,29 @@ class ClientAdapter(ClientCore):
         ) -> ClientContext:
             return ClientContext(channel, message, self._client)
 
-        handlers = self._client._handlers  # pyright: ignore[reportPrivateUsage]
-        return convert_handlers(self._converter, handlers, make_context)
+        return convert_handlers(self._converter, self._client.parts.handlers, make_context)
 
     def _declared_capabilities(self, message: Any, name: str) -> Any:
-        declared = self._converter.wire_capabilities(self._client.capabilities)
-        if (roots := self._client._file_roots) is not None:  # pyright: ignore[reportPrivateUsage]
-            merge(declared, roots.capabilities(self.revision))
-        return declared
+        return self._converter.wire_capabilities(self._client.capabilities)
 
 
 class AdaptedSession(ConvertingChannel):
     """The session of a client in another protocol version: requests go through the adapter, which also answers the
-    input requests of their results."""
+    input requests of their results.
+
+    Attributes:
+        adapter: The adapter.
+    """
 
     def __init__(self, converter: MessageConverter, session: Session, adapter: ClientAdapter) -> None:
         """Create the session of a client from that of its adapter."""
         super().__init__(converter, session)
         self._session = session
-        self._adapter = adapter
+        self.adapter = adapter
         self.forks = session.forks
 
     async def _send_converted(self, wire_row: Any, params: Any, options: RequestOptions) -> Any:
-        return await self._adapter._send_request(wire_row, params, options)  # pyright: ignore[reportPrivateUsage]
+        return await send_request(self.adapter, wire_row, params, options)
 
     async def close(self) -> None:
         """Close the session."""

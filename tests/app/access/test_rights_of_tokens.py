@@ -13,7 +13,7 @@ from support.endpoints import Rev, among
 from mcp_generated import App, Context
 from mcp_generated.auth import AuthenticatedUser
 from mcp_generated.middleware import ResponseCachingMiddleware
-from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_products.auth.resource_server.protection import ResourceServer
 
 FIELDS: dict[str, Any] = {
     "client_id": "app", "scopes": frozenset({"a", "b"}), "issuer": "i", "claims": {"aud": ["x"], "iat": 1, "jti": "1"}

@@ -12,7 +12,7 @@ from support.endpoints import Rev, among
 
 from mcp_generated import App, Context
 from mcp_generated.middleware import AccessRequest, AuthMiddleware, require_scopes, restrict_tag
-from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_products.auth.resource_server.protection import ResourceServer
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from mcp_generated.middleware import (
 )
 from mcp_runtime.errors import RemoteJSONRPCError
 from mcp_runtime.server.context import ServerContext
-from mcp_runtime.versions.candidates import server_candidates
+from mcp_runtime.versions.adapters import server_candidates
 
 
 class Note(Middleware):

@@ -24,7 +24,7 @@ from mcp_generated.middleware import (
     require_scopes,
 )
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.versions.candidates import server_candidates
+from mcp_runtime.versions.adapters import server_candidates
 
 
 def failing(*middleware: Any, errors: list[Exception], **keywords: Any) -> App:

@@ -12,7 +12,7 @@ from support.endpoints import ALL_REVISIONS, Rev, among
 from mcp_generated import App, Context, LocalError
 from mcp_generated.v2026_07_28 import Client
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.versions.candidates import server_candidates
+from mcp_runtime.versions.adapters import server_candidates
 
 
 def example() -> App:
@@ -138,7 +138,7 @@ async def test_many_changes_leave_few_rules() -> None:
     app = example()
     for _ in range(100):
         app.disable(names={"read"}).enable(names={"read"})
-    assert len(app._registry.visibility) == 1
+    assert len(app.registry.visibility) == 1
 
 
 async def test_clients_are_notified_of_the_lists_that_change() -> None:

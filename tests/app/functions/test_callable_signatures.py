@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import Field
+from support.clients import connect
 
-from mcp_generated import App, Context, Depends, LocalError, connect
+from mcp_generated import App, Context, Depends, LocalError
 from mcp_generated.v2026_07_28 import types as t
 
 

@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
+from support.clients import connect
 from support.endpoints import ALL_REVISIONS, Rev, among, client_of, server_of, since
 
-from mcp_generated import App, ClientLogHandler, Context, LocalError, UserMessage, connect
+from mcp_generated import App, ClientLogHandler, Context, LocalError, UserMessage
 from mcp_runtime.errors import JSONRPCError, RemoteJSONRPCError, ToolError, UnwritableValueError
 
 BAD = "a\ud800b"

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import pytest
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Json, SecretStr
+from support.clients import connect
 
-from mcp_generated import App, Message, connect
+from mcp_generated import App, Message
 
 
 class Person(BaseModel):

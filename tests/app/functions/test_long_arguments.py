@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, Field
+from support.clients import connect
 
-from mcp_generated import App, connect
+from mcp_generated import App
 
 LONG = 5000
 

@@ -29,8 +29,9 @@ from pydantic import (
 )
 from pydantic import dataclasses as pydantic_dataclasses
 from pydantic.alias_generators import to_camel
+from support.clients import connect
 
-from mcp_generated import App, File, Image, UserMessage, connect
+from mcp_generated import App, File, Image, UserMessage
 
 
 class Colour(enum.Enum):
@@ -113,7 +114,7 @@ TYPES: dict[str, tuple[Any, Any, Any]] = {
     "Decimal": (decimal.Decimal, decimal.Decimal("1.50"), "1.50"),
     "Fraction": (fractions.Fraction, fractions.Fraction(1, 2), "1/2"),
     "complex": (complex, 1j, "1j"),
-    "Path": (pathlib.Path, pathlib.Path("/a"), "/a"),
+    "Path": (pathlib.Path, pathlib.Path("/a"), str(pathlib.Path("/a"))),
     "named tuple": (Pair, Pair(1, DAY), [1, "2026-01-02"]),
     "set": (set[datetime.date], {DAY}, ["2026-01-02"]),
     "frozenset": (frozenset[int], frozenset({1}), [1]),

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.clients import connect
 
-from mcp_generated import App, Context, Depends, RemoteJSONRPCError, connect
+from mcp_generated import App, Context, Depends, RemoteJSONRPCError
 from mcp_generated.dependencies import CurrentContext, Progress, get_context
 
 CALLS: dict[str, Any] = {

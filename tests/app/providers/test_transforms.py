@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clients import connect
 
-from mcp_generated import App, Context, LocalError, RemoteJSONRPCError, connect
+from mcp_generated import App, Context, LocalError, RemoteJSONRPCError
 from mcp_generated.middleware import ToolInjectionMiddleware
 from mcp_generated.providers import FileSystemProvider, Provider
 from mcp_generated.transforms import (
@@ -20,7 +21,7 @@ from mcp_generated.transforms import (
     Transform,
 )
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.app.transforms.tool_search import ToolIndex
+from mcp_products.app.transforms.tool_search import ToolIndex
 
 
 def library() -> App:

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no fo
 
 PROGRAM = """
 import asyncio, json, os, sys
-from mcp_generated import App, HTTPOptions, connect
+from mcp_generated import connect
+from mcp_generated import App, HTTPOptions
 from support.http.in_process import asking
 
 app = App("forked")

@@ -12,10 +12,11 @@ import pytest
 from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Mount
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from support.clients import connect
 
-from mcp_generated import App, Context, LocalError, connect
+from mcp_generated import App, Context, LocalError
 from mcp_generated.http import HTTPOptions
 
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
@@ -57,36 +58,33 @@ async def initialize(client: httpx2.AsyncClient, url: str = "/mcp") -> httpx2.Re
 
 def in_fastapi(app: App) -> Any:
     web = FastAPI()
-    web.mount("/mcp", app.asgi())
+    web.add_route("/mcp", app.asgi())
     return web
 
 
 def in_starlette(app: App) -> Any:
-    return Starlette(routes=[Mount("/mcp", app.asgi())])
+    return Starlette(routes=[Route("/mcp", app.asgi())])
 
 
-def below_another_mount(app: App) -> Any:
-    return Starlette(routes=[Mount("/outer", Starlette(routes=[Mount("/mcp", app.asgi())]))])
+def below_a_mount(app: App) -> Any:
+    return Starlette(routes=[Mount("/outer", Starlette(routes=[Route("/mcp", app.asgi())]))])
 
 
-@pytest.mark.parametrize(
-    ("put", "url"), [(in_fastapi, "/mcp"), (in_starlette, "/mcp"), (below_another_mount, "/outer/mcp")]
-)
-async def test_the_path_of_a_mount_costs_no_redirect(put: Callable[[App], Any], url: str) -> None:
+@pytest.mark.parametrize(("put", "url"), [(in_fastapi, "/mcp"), (in_starlette, "/mcp"), (below_a_mount, "/outer/mcp")])
+async def test_the_path_of_a_route_costs_no_redirect(put: Callable[[App], Any], url: str) -> None:
     async with browser(put(app_of())) as client:
-        for path in (url, f"{url}/"):
-            response = await initialize(client, path)
-            assert (response.status_code, response.json()["result"]["serverInfo"]["name"]) == (200, "counter")
+        response = await initialize(client, url)
+        assert (response.status_code, response.json()["result"]["serverInfo"]["name"]) == (200, "counter")
 
 
-async def test_other_mounts_redirect_as_before() -> None:
-    async def other(scope: Any, receive: Any, send: Any) -> None:
-        await PlainTextResponse("other")(scope, receive, send)
-
-    web = Starlette(routes=[Mount("/mcp", app_of().asgi()), Mount("/other", other)])
+async def test_a_mount_redirects_as_each_does_and_our_client_follows() -> None:
+    web = Starlette(routes=[Mount("/mcp", app_of().asgi())])
     async with browser(web) as client:
-        assert (await client.get("/other")).status_code == 307
-        assert (await client.get("/nothing")).status_code == 404
+        redirect = await initialize(client)
+        assert (redirect.status_code, redirect.headers["location"]) == (307, "http://localhost/mcp/")
+        assert (await initialize(client, "/mcp/")).status_code == 200
+        async with connect("http://localhost/mcp", http=HTTPOptions(client=client)) as ours:
+            assert (await ours.call_tool("state", {})).content[0].text == "state"
 
 
 async def test_the_lifespan_starts_with_the_first_request_of_a_mounted_app() -> None:

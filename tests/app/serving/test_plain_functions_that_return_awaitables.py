@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Generator
 from typing import Any
 
 import pytest
+from support.clients import connect
 
-from mcp_generated import App, connect
+from mcp_generated import App
 from mcp_generated.v2025_11_25 import Server as OlderServer
 from mcp_generated.v2025_11_25 import types as older
 from mcp_generated.v2026_07_28 import Server

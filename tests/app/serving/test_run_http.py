@@ -89,6 +89,7 @@ def test_the_url_of_a_server_with_a_certificate_is_https(tmp_path: Path, kind: s
         assert httpx2.post(url, json=PING, headers=HEADERS, verify=trusted).status_code == 200
 
 
+@pytest.mark.long
 def test_settings_of_the_app_say_where_it_listens(tmp_path: Path) -> None:
     with running(
         tmp_path, "app.settings.streamable_http_path = '/x/mcp'\napp.settings.port = 0\napp.run('streamable-http')"
@@ -97,6 +98,7 @@ def test_settings_of_the_app_say_where_it_listens(tmp_path: Path) -> None:
         assert httpx2.post(url_in(line), json=PING, headers=HEADERS).status_code == 200
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_without_a_traceback(tmp_path: Path) -> None:
     with running(tmp_path, "app.run('http', port=0)\nprint('after run')") as (process, line):
         assert httpx2.post(url_in(line), json=PING, headers=HEADERS).status_code == 200
@@ -105,6 +107,7 @@ def test_ctrl_c_ends_without_a_traceback(tmp_path: Path) -> None:
         assert process.stderr is not None and process.stderr.read() == ""
 
 
+@pytest.mark.long
 def test_ctrl_c_interrupts_the_event_loop_of_the_caller(tmp_path: Path) -> None:
     serving = "import asyncio\ntry:\n    asyncio.run(app.run_async('http', port=0))"
     lines = f"{serving}\nexcept KeyboardInterrupt:\n    raise SystemExit(7)"
@@ -113,6 +116,7 @@ def test_ctrl_c_interrupts_the_event_loop_of_the_caller(tmp_path: Path) -> None:
         assert exit_code_within(process, 10) == 7
 
 
+@pytest.mark.long
 def test_a_used_port_is_one_line_with_the_remedy(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = used.getsockname()[1]
@@ -123,6 +127,7 @@ def test_a_used_port_is_one_line_with_the_remedy(tmp_path: Path) -> None:
             assert process.stderr is not None and process.stderr.read() == ""
 
 
+@pytest.mark.long
 def test_a_host_that_is_not_of_this_machine_is_one_line(tmp_path: Path) -> None:
     with running(tmp_path, "app.run('http', host='192.0.2.1', hosts=['*'], port=0)") as (process, line):
         assert line.startswith("run(): port 0 of 192.0.2.1 cannot be listened on (") and line.endswith(
@@ -131,6 +136,7 @@ def test_a_host_that_is_not_of_this_machine_is_one_line(tmp_path: Path) -> None:
         assert exit_code_within(process, 10) == 1
 
 
+@pytest.mark.long
 def test_another_host_is_refused_with_the_setting_to_write(tmp_path: Path) -> None:
     with running(tmp_path, "app.run('http', port=0)") as (_, line):
         response = httpx2.post(url_in(line), json=PING, headers={**HEADERS, "host": "api.example.com"})
@@ -138,6 +144,7 @@ def test_another_host_is_refused_with_the_setting_to_write(tmp_path: Path) -> No
         assert "pass hosts=['api.example.com'] to run() or asgi()" in response.json()["error"]["message"]
 
 
+@pytest.mark.long
 def test_stdio_runs_in_the_event_loop_of_the_caller(tmp_path: Path) -> None:
     program = tmp_path / "server.py"
     program.write_text(
@@ -158,6 +165,7 @@ def test_stdio_runs_in_the_event_loop_of_the_caller(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "the end\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("level", "expected"), [("INFO", True), ("WARNING", False)])
 def test_the_log_level_of_an_app_is_that_of_the_process_that_runs_it(level: str, expected: bool) -> None:
     serving = f"import logging\nfrom mcp_generated import App\nApp('x', log_level={level!r}).run('stdio')\n"

@@ -6,8 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from support.clients import connect
 
-from mcp_generated import App, connect
+from mcp_generated import App
 
 
 def counter() -> App:

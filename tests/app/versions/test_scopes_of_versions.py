@@ -14,7 +14,7 @@ from mcp_generated import App
 from mcp_generated.compat import FastMCP
 from mcp_generated.middleware import AuthMiddleware, require_scopes, restrict_tag
 from mcp_generated.transforms import VersionFilter
-from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_products.auth.resource_server.protection import ResourceServer
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel
+from support.clients import connect
 
-from mcp_generated import REVISIONS, App, Message, Tool, connect
+from mcp_generated import REVISIONS, App, Message, Tool
 from mcp_generated.v2025_11_25 import types as older
 from mcp_generated.v2026_07_28 import Client, Server
 from mcp_generated.v2026_07_28 import types as newest

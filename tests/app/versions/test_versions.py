@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from support.clients import connect
 
-from mcp_generated import App, LocalError, RemoteJSONRPCError, connect
+from mcp_generated import App, LocalError, RemoteJSONRPCError
 from mcp_generated.middleware import ResponseCachingMiddleware
 from mcp_generated.transforms import VersionFilter
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from support.clients import connect
 
-from mcp_generated import App, RemoteJSONRPCError, connect
+from mcp_generated import App, RemoteJSONRPCError
 from mcp_generated.providers import Provider
 from mcp_generated.transforms import VersionFilter
 from mcp_generated.v2026_07_28 import types as t

@@ -21,8 +21,8 @@ from support.auth.authorization_server import (
     on_a_server,
 )
 
-from mcp_runtime.auth.authorization_server.app import AuthorizationServer
-from mcp_runtime.auth.authorization_server.models import OAuthClient
+from mcp_products.auth.authorization_server.app import AuthorizationServer
+from mcp_products.auth.authorization_server.models import OAuthClient
 
 OTHER = "https://other.example/callback"
 

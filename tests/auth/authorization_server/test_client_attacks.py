@@ -22,9 +22,9 @@ from support.auth.authorization_server import (
     tokens,
 )
 
-from mcp_runtime.auth.authorization_server import requests
-from mcp_runtime.auth.authorization_server.app import AuthorizationServer, AuthorizationServerLimits
-from mcp_runtime.auth.authorization_server.models import OAuthClient
+from mcp_products.auth.authorization_server import requests
+from mcp_products.auth.authorization_server.app import AuthorizationServer, AuthorizationServerLimits
+from mcp_products.auth.authorization_server.models import OAuthClient
 from mcp_runtime.errors import LocalError
 
 # ---- clients ---------------------------------------------------------------------------------------------------------

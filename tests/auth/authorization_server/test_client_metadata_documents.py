@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from support.auth.authorization_server import REDIRECT, Clock, Person, Program, house, tokens
 
-from mcp_runtime.auth.authorization_server.clients import ClientRegistry
-from mcp_runtime.auth.authorization_server.storage import SQLiteStorage
-from mcp_runtime.auth.http import AuthHTTPClient, AuthResponse
-from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_products.auth.authorization_server.clients import ClientRegistry
+from mcp_products.auth.authorization_server.storage import SQLiteStorage
+from mcp_products.auth.http import AuthHTTPClient, AuthResponse, URLPolicy
 from mcp_runtime.errors import AuthorizationServerUnavailableError
 
 ID = "https://client.example/metadata.json"

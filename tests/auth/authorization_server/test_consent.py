@@ -19,10 +19,10 @@ from support.auth.authorization_server import (
     ticket_of,
 )
 
-from mcp_runtime import encryption as sealing
-from mcp_runtime.auth.authorization_server.app import AuthorizationServer
-from mcp_runtime.auth.authorization_server.storage import SQLiteStorage
-from mcp_runtime.encryption import KeyRing
+from mcp_products.auth.authorization_server.app import AuthorizationServer
+from mcp_products.auth.authorization_server.storage import SQLiteStorage
+from mcp_runtime.server import encryption as sealing
+from mcp_runtime.server.encryption import KeyRing
 
 KEY = KeyRing.new_key()
 OTHER = "https://other.example/callback"

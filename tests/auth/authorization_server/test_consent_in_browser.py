@@ -19,12 +19,12 @@ from support.auth import protected_example as example
 from support.auth.authorization_server import VERIFIER, challenge_of, serving
 from support.browsers import DEADLINE, Browser, chromium
 
-from mcp_runtime.auth.authorization_server.app import AuthorizationServer
-from mcp_runtime.auth.authorization_server.http import HTTPRequest
-from mcp_runtime.auth.authorization_server.models import OAuthClient
-from mcp_runtime.auth.authorization_server.upstream import UpstreamProvider
-from mcp_runtime.auth.client.storage import OAuthClientInformation, OAuthToken
-from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_products.auth.authorization_server.app import AuthorizationServer
+from mcp_products.auth.authorization_server.http import HTTPRequest
+from mcp_products.auth.authorization_server.models import OAuthClient
+from mcp_products.auth.authorization_server.upstream import UpstreamProvider
+from mcp_products.auth.client.storage import OAuthClientInformation, OAuthToken
+from mcp_products.auth.http import URLPolicy
 
 RESOURCE = "http://127.0.0.1:8000/mcp"
 HOSTILE = "<img src=x onerror=\"document.title='stolen'\">"

@@ -25,9 +25,9 @@ from support.auth.authorization_server import (
     tokens,
 )
 
-from mcp_runtime.auth.authorization_server.models import OAuthClient
-from mcp_runtime.auth.authorization_server.storage import SQLiteStorage
-from mcp_runtime.auth.authorization_server.tokens import TokenLifetimes
+from mcp_products.auth.authorization_server.models import OAuthClient
+from mcp_products.auth.authorization_server.storage import SQLiteStorage
+from mcp_products.auth.authorization_server.tokens import TokenLifetimes
 from mcp_runtime.errors import LocalError
 
 METADATA = "/.well-known/oauth-authorization-server"

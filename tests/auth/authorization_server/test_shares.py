@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.aio.shared_requests import SharedRequests
-from mcp_runtime.auth.authorization_server.clients import ClientRegistry, RegistrationQuota
-from mcp_runtime.auth.authorization_server.storage import SQLiteStorage
-from mcp_runtime.auth.http import AuthHTTPClient, AuthResponse
-from mcp_runtime.auth.resource_server.dpop import InMemoryReplayCache
-from mcp_runtime.auth.resource_server.verifiers import IntrospectionVerifier
-from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_products.auth.authorization_server.clients import ClientRegistry, RegistrationQuota
+from mcp_products.auth.authorization_server.storage import SQLiteStorage
+from mcp_products.auth.http import AuthHTTPClient, AuthResponse, SharedRequests, URLPolicy
+from mcp_products.auth.resource_server.dpop import InMemoryReplayCache
+from mcp_products.auth.resource_server.verifiers import IntrospectionVerifier
 from mcp_runtime.errors import AuthorizationError
 
 BASE = int(IPv6Address("2001:db8::"))
@@ -100,7 +98,7 @@ async def test_a_token_is_introspected_once_and_few_at_the_same_time() -> None:
 async def test_an_introspection_endpoint_that_is_too_slow_is_an_error_of_the_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mcp_runtime.auth.resource_server.verifiers._INTROSPECTION_SECONDS", 0.02)
+    monkeypatch.setattr("mcp_products.auth.resource_server.verifiers._INTROSPECTION_SECONDS", 0.02)
     verifier = IntrospectionVerifier("https://i.example/x", client_id="r", client_secret="s", audience=None)
     verifier._http = Web()
     with pytest.raises(AuthorizationError, match="did not respond"):

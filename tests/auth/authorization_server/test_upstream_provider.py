@@ -25,15 +25,15 @@ from support.auth.authorization_server import (
     ticket_of,
 )
 
-from mcp_runtime.auth.authorization_server.app import AuthorizationServer
-from mcp_runtime.auth.authorization_server.models import OAuthClient
-from mcp_runtime.auth.authorization_server.storage import SQLiteStorage
-from mcp_runtime.auth.authorization_server.tokens import TokenLifetimes
-from mcp_runtime.auth.authorization_server.upstream import UpstreamProvider
-from mcp_runtime.auth.client.storage import OAuthClientInformation, OAuthToken
-from mcp_runtime.auth.url_policy import URLPolicy
-from mcp_runtime.encryption import KeyRing
+from mcp_products.auth.authorization_server.app import AuthorizationServer
+from mcp_products.auth.authorization_server.models import OAuthClient
+from mcp_products.auth.authorization_server.storage import SQLiteStorage
+from mcp_products.auth.authorization_server.tokens import TokenLifetimes
+from mcp_products.auth.authorization_server.upstream import UpstreamProvider
+from mcp_products.auth.client.storage import OAuthClientInformation, OAuthToken
+from mcp_products.auth.http import URLPolicy
 from mcp_runtime.errors import AuthorizationError
+from mcp_runtime.server.encryption import KeyRing
 
 SECRET = "the secret of the proxy at the third party"
 API = "https://api.third.example"

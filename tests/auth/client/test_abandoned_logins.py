@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcp_runtime.auth.client.browser import LoopbackBrowser
+from mcp_products.auth.client.browser import LoopbackBrowser
 
 URL = "https://as.example/authorize?state=right"
 

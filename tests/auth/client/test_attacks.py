@@ -25,13 +25,12 @@ from support.auth.client_servers import (
     town,
     visit,
 )
+from support.clients import connect
 
-from mcp_generated import connect
-from mcp_runtime.auth import http as asking
-from mcp_runtime.auth.client.grants import AuthorizationCode
-from mcp_runtime.auth.client.provider import OAuthClientProvider
-from mcp_runtime.auth.http import AuthHTTPClient
-from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_products.auth import http as asking
+from mcp_products.auth.client.grants import AuthorizationCode
+from mcp_products.auth.client.provider import OAuthClientProvider
+from mcp_products.auth.http import AuthHTTPClient, URLPolicy
 from mcp_runtime.errors import AuthorizationError, MCPError
 
 

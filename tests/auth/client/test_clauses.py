@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from support.auth.client_servers import METADATA, RESOURCE, REVISIONS, World, looks, reach, served, town
+from support.clients import connect
 from support.project import ROOT
 
-from mcp_generated import connect, v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
-from mcp_runtime.auth.client.storage import InMemoryTokenStorage
-from mcp_runtime.auth.metadata import DiscoveryMethod
+from mcp_generated import v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28
+from mcp_products.auth.client.storage import InMemoryTokenStorage
+from mcp_products.auth.discovery import DiscoveryMethod
 from mcp_runtime.errors import AuthorizationError
 
 FIRST = "2025-03-26"

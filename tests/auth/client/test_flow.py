@@ -16,11 +16,16 @@ import httpx2
 import pytest
 from support.auth.client_servers import METADATA, REDIRECT, RESOURCE, Reply, World, served, visit
 
-from mcp_runtime.auth.client.browser import LoopbackBrowser
-from mcp_runtime.auth.client.file_storage import FileTokenStorage
-from mcp_runtime.auth.client.grants import AuthorizationCode, ClientCredentials, with_query
-from mcp_runtime.auth.client.provider import OAuthClientProvider
-from mcp_runtime.auth.client.storage import InMemoryTokenStorage, OAuthClientInformation, OAuthToken, StoredCredentials
+from mcp_products.auth.client.browser import LoopbackBrowser
+from mcp_products.auth.client.grants import AuthorizationCode, ClientCredentials, with_query
+from mcp_products.auth.client.provider import OAuthClientProvider
+from mcp_products.auth.client.storage import (
+    FileTokenStorage,
+    InMemoryTokenStorage,
+    OAuthClientInformation,
+    OAuthToken,
+    StoredCredentials,
+)
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError
 
 

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from joserfc.jwk import ECKey
 from support.auth.client_servers import REDIRECT, Reply, World, served, statuses
 
-from mcp_runtime.auth.client.grants import AuthorizationCode, ClientCredentials
-from mcp_runtime.auth.client.provider import OAuthClientProvider
-from mcp_runtime.auth.client.responses import parse_challenges
-from mcp_runtime.auth.client.storage import InMemoryTokenStorage, OAuthClientInformation
-from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_products.auth.client.grants import AuthorizationCode, ClientCredentials
+from mcp_products.auth.client.provider import OAuthClientProvider
+from mcp_products.auth.client.storage import InMemoryTokenStorage, OAuthClientInformation
+from mcp_products.auth.client.token_endpoint import parse_challenges
+from mcp_products.auth.http import URLPolicy
 from mcp_runtime.errors import AuthorizationError
 
 
@@ -37,6 +37,7 @@ TOKENS = st.text("abcXYZ-_.~!*", min_size=1, max_size=12)
 PARAMETERS = st.dictionaries(TOKENS.map(str.lower), st.text(st.characters(codec="latin-1"), max_size=20), min_size=1)
 
 
+@pytest.mark.long
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda raw: raw.decode("latin-1")))
 @settings(max_examples=80)
 def test_any_challenge_at_all_is_read(header: str) -> None:
@@ -93,6 +94,7 @@ def test_a_challenge_of_rubbish_sends_nobody_elsewhere(challenge: str, world: Wo
 # ---- secrets ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_no_secret_of_a_login_is_in_a_log_a_repr_or_an_error(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     texts: list[str] = []
@@ -150,7 +152,7 @@ def test_a_url_reaches_the_browser_as_one_argument_and_no_shell(tmp_path: Path) 
     with pytest.raises(AuthorizationError):
         URLPolicy().check(url)
     command = (
-        "import sys; from mcp_runtime.auth.client.browser import LoopbackBrowser; LoopbackBrowser()._open(sys.argv[1])"
+        "import sys; from mcp_products.auth.client.browser import LoopbackBrowser; LoopbackBrowser()._open(sys.argv[1])"
     )
     env = {"BROWSER": f"{sys.executable} {script} %s", "PATH": "/usr/bin:/bin"}
     subprocess.run([sys.executable, "-c", command, url.replace("|", "")], check=True, timeout=60, env=env)

@@ -19,14 +19,14 @@ import httpx2
 import pytest
 from click.testing import CliRunner
 from support.auth.client_servers import REDIRECT, World, town, visit
+from support.clients import connect
 
 from mcp_codegen.cli.main import main
-from mcp_generated import connect
 from mcp_generated.v2025_11_25 import SyncClient
-from mcp_runtime.auth.client.browser import LoopbackBrowser
-from mcp_runtime.auth.client.grants import AuthorizationCode
-from mcp_runtime.auth.client.provider import OAuthClientProvider
-from mcp_runtime.auth.client.storage import InMemoryTokenStorage
+from mcp_products.auth.client.browser import LoopbackBrowser
+from mcp_products.auth.client.grants import AuthorizationCode
+from mcp_products.auth.client.provider import OAuthClientProvider
+from mcp_products.auth.client.storage import InMemoryTokenStorage
 from mcp_runtime.errors import AuthorizationError, HTTPStatusError
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 

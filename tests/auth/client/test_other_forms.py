@@ -9,15 +9,11 @@ from typing import Any
 import pytest
 from support.auth.client_servers import METADATA, REDIRECT, RESOURCE, Reply, World, served, statuses, visit
 
-from mcp_runtime.auth.client.grants import AuthorizationCode
-from mcp_runtime.auth.client.provider import OAuthClientProvider
-from mcp_runtime.auth.client.responses import AuthorizationRequest, parse_authorization_response
-from mcp_runtime.auth.metadata import (
-    AuthorizationServerMetadata,
-    is_same_issuer,
-    read_authorization_server_metadata,
-)
-from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_products.auth.client.grants import AuthorizationCode
+from mcp_products.auth.client.provider import OAuthClientProvider
+from mcp_products.auth.client.token_endpoint import AuthorizationRequest, parse_authorization_response
+from mcp_products.auth.discovery import AuthorizationServerMetadata, is_same_issuer, read_authorization_server_metadata
+from mcp_products.auth.http import URLPolicy
 from mcp_runtime.errors import AuthorizationError, LocalError
 
 OPENID = "/.well-known/openid-configuration"
@@ -169,9 +165,9 @@ def test_tokens_are_read_in_the_forms_in_use(world: World, kind: str) -> None:
 
 
 async def test_a_number_of_seconds_may_be_a_text_and_scopes_a_list(world: World) -> None:
-    from mcp_runtime.auth.client.storage import OAuthClientInformation
-    from mcp_runtime.auth.client.token_endpoint import TokenEndpoint
-    from mcp_runtime.auth.http import AuthHTTPClient
+    from mcp_products.auth.client.storage import OAuthClientInformation
+    from mcp_products.auth.client.token_endpoint import TokenEndpoint
+    from mcp_products.auth.http import AuthHTTPClient
 
     world.replies["/token"] = (200, {}, {**TOKEN, "expires_in": "60", "scope": ["a", "b"]})
     issuer = AuthorizationServerMetadata(world.origin, f"{world.origin}/token")

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from mcp_runtime.auth.client.responses import (
+from mcp_products.auth.client.token_endpoint import (
     AuthorizationRequest,
     check_challenge_method,
     check_redirect_uri,
@@ -15,7 +15,7 @@ from mcp_runtime.auth.client.responses import (
     parse_challenges,
     select_scopes,
 )
-from mcp_runtime.auth.metadata import (
+from mcp_products.auth.discovery import (
     AuthorizationServerMetadata,
     DiscoveryMethod,
     authorization_server_metadata_urls,
@@ -24,7 +24,7 @@ from mcp_runtime.auth.metadata import (
     read_authorization_server_metadata,
     read_protected_resource_metadata,
 )
-from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_products.auth.http import URLPolicy
 from mcp_runtime.errors import AuthorizationError
 
 POLICY = URLPolicy()

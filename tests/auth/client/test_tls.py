@@ -16,8 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from mcp_runtime.auth.http import AuthHTTPClient
-from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_products.auth.http import AuthHTTPClient, URLPolicy
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"

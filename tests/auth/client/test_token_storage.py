@@ -17,10 +17,11 @@ import pytest
 from keyring.backends.fail import Keyring as Missing
 from support.auth.client_servers import World, served, statuses
 
-from mcp_runtime.auth.client.file_storage import FileTokenStorage, KeyringTokenStorage
-from mcp_runtime.auth.client.grants import ClientCredentials
-from mcp_runtime.auth.client.storage import (
+from mcp_products.auth.client.grants import ClientCredentials
+from mcp_products.auth.client.storage import (
+    FileTokenStorage,
     InMemoryTokenStorage,
+    KeyringTokenStorage,
     OAuthClientInformation,
     OAuthToken,
     StoredCredentials,
@@ -161,8 +162,8 @@ async def test_a_keyring_that_is_missing_or_fails_is_told_without_what_was_to_be
 
 WRITES = """
 import asyncio, sys
-from mcp_runtime.auth.client.file_storage import FileTokenStorage
-from mcp_runtime.auth.client.storage import OAuthClientInformation, StoredCredentials
+from mcp_products.auth.client.storage import FileTokenStorage
+from mcp_products.auth.client.storage import OAuthClientInformation, StoredCredentials
 async def write():
     credentials = StoredCredentials("i", OAuthClientInformation("c"))
     for number in range(30):
@@ -171,9 +172,9 @@ asyncio.run(write())
 """
 CLIENT_SCRIPT = """
 import asyncio, sys, httpx2
-from mcp_runtime.auth.client.grants import AuthorizationCode
-from mcp_runtime.auth.client.file_storage import FileTokenStorage
-from mcp_runtime.auth.client.provider import OAuthClientProvider
+from mcp_products.auth.client.grants import AuthorizationCode
+from mcp_products.auth.client.storage import FileTokenStorage
+from mcp_products.auth.client.provider import OAuthClientProvider
 async def visit(url): raise SystemExit("a login")
 async def send():
     grant = AuthorizationCode(visit, "http://127.0.0.1:7/callback")
@@ -203,6 +204,7 @@ def test_two_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     assert len(json.loads(path.read_text())) == 60
 
 
+@pytest.mark.long
 def test_two_processes_never_use_the_same_refresh_token(world: World, tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
     world.lasts = 1  # So every request needs a new token.

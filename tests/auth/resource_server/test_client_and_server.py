@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from support.auth.resource_server import Authority, Endpoint, endpoint
 from support.endpoints import ALL_REVISIONS, Rev, among, since
 
-from mcp_runtime.auth.client.grants import ClientCredentials
-from mcp_runtime.auth.client.provider import OAuthClientProvider
-from mcp_runtime.auth.client.storage import OAuthClientInformation
-from mcp_runtime.auth.resource_server.challenges import AuthChallenge
-from mcp_runtime.auth.resource_server.dpop import DPoPVerifier
-from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_products.auth.client.grants import ClientCredentials
+from mcp_products.auth.client.provider import OAuthClientProvider
+from mcp_products.auth.client.storage import OAuthClientInformation
+from mcp_products.auth.resource_server.dpop import DPoPVerifier
+from mcp_products.auth.resource_server.protection import ResourceServer
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.session.identity import AuthenticatedUser, RequestAuth
+from mcp_runtime.http.authentication import AuthChallenge
+from mcp_runtime.session.interfaces import AuthenticatedUser, RequestAuth
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 WITH_RESOURCE_METADATA = since("2025-06-18", ALL_REVISIONS)

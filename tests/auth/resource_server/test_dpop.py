@@ -14,9 +14,9 @@ from joserfc.jwk import ECKey, OctKey, RSAKey
 from support.auth.resource_server import PROTECTED, Authority, Endpoint, challenge, endpoint, proof, unsigned
 from support.endpoints import Rev, among
 
-from mcp_runtime.auth.client.dpop import DPoPProver
-from mcp_runtime.auth.resource_server.dpop import DPoPVerifier, InMemoryReplayCache, InvalidDPoPProofError
-from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_products.auth.client.token_endpoint import DPoPProver
+from mcp_products.auth.resource_server.dpop import DPoPVerifier, InMemoryReplayCache, InvalidDPoPProofError
+from mcp_products.auth.resource_server.protection import ResourceServer
 from mcp_runtime.errors import LocalError
 
 KEY, STOLEN_BY = (ECKey.generate_key("P-256", private=True) for _ in range(2))

@@ -14,8 +14,8 @@ from joserfc.jwk import ECKey, RSAKey
 from support.auth.resource_server import PROTECTED, Authority, challenge, endpoint, unsigned
 from support.endpoints import Rev, among, clause
 
-from mcp_runtime.auth.resource_server.protection import ResourceServer
-from mcp_runtime.auth.resource_server.verifiers import JWTVerifier
+from mcp_products.auth.resource_server.protection import ResourceServer
+from mcp_products.auth.resource_server.verifiers import JWTVerifier
 
 NOW = int(time.time())
 RSA = RSAKey.generate_key(2048, {"kid": "rsa"})

@@ -12,10 +12,10 @@ from support.auth.resource_server import PROTECTED, Authority, challenge, endpoi
 from support.endpoints import ALL_REVISIONS, Rev, among, before, clause, since
 
 from mcp_generated import App
-from mcp_runtime.auth.metadata import protected_resource_metadata_urls, read_protected_resource_metadata
-from mcp_runtime.auth.resource_server.dpop import DPoPVerifier
-from mcp_runtime.auth.resource_server.protection import ResourceServer
-from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_products.auth.discovery import protected_resource_metadata_urls, read_protected_resource_metadata
+from mcp_products.auth.http import URLPolicy
+from mcp_products.auth.resource_server.dpop import DPoPVerifier
+from mcp_products.auth.resource_server.protection import ResourceServer
 from mcp_runtime.errors import LocalError
 
 WITH_RESOURCE_METADATA = since("2025-06-18", ALL_REVISIONS)

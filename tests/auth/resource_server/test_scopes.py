@@ -11,9 +11,9 @@ from support.auth.resource_server import PROTECTED, Authority, Endpoint, challen
 from support.endpoints import ALL_REVISIONS, INVALID_REQUEST, Rev, among, clause, server_of, wire_to
 
 from mcp_generated import App, Context, tool
-from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_products.auth.resource_server.protection import ResourceServer
 from mcp_runtime.errors import LocalError, RemoteJSONRPCError
-from mcp_runtime.session.identity import AuthenticatedUser
+from mcp_runtime.session.interfaces import AuthenticatedUser
 
 INSUFFICIENT_SCOPE = {"error": "insufficient_scope", "scope": "write"}
 

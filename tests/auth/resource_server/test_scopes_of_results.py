@@ -15,8 +15,8 @@ from support.task_clients import CAPABILITIES
 
 from mcp_generated import App, Context
 from mcp_generated.middleware import AuthMiddleware, restrict_tag
-from mcp_runtime.auth.resource_server.protection import ResourceServer
-from mcp_runtime.protocol.sse import SSEDecoder
+from mcp_products.auth.resource_server.protection import ResourceServer
+from mcp_runtime.http.sse import SSEDecoder
 
 KINDS = ("scopes of the tool", "scopes that the handler requires", "scopes required in the task", "a middleware")
 

@@ -12,7 +12,7 @@ from support.endpoints import STATELESS, Rev, among
 from support.servers.jobs import Seen, jobs
 from support.task_clients import CAPABILITIES
 
-from mcp_runtime.auth.resource_server.protection import ResourceServer
+from mcp_products.auth.resource_server.protection import ResourceServer
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from support.auth.resource_server import BOTH, Authority, Endpoint, endpoint, ot
 from support.endpoints import HANDSHAKE, STATELESS, Rev, among, clause, server_of, since
 
 from mcp_generated import App, Context
-from mcp_runtime.auth.resource_server.protection import ResourceServer
-from mcp_runtime.protocol.sse import SSEDecoder
+from mcp_products.auth.resource_server.protection import ResourceServer
+from mcp_runtime.http.sse import SSEDecoder
 
 SESSIONS = since("2025-03-26", HANDSHAKE)
 NEWEST = SESSIONS[-1]

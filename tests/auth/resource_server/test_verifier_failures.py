@@ -10,9 +10,9 @@ import pytest
 from support.auth.resource_server import PROTECTED, Authority, challenge, endpoint
 from support.endpoints import Rev, among, clause
 
-from mcp_runtime.auth.resource_server.protection import ResourceServer
-from mcp_runtime.auth.resource_server.verifiers import IntrospectionVerifier
-from mcp_runtime.session.identity import AuthenticatedUser
+from mcp_products.auth.resource_server.protection import ResourceServer
+from mcp_products.auth.resource_server.verifiers import IntrospectionVerifier
+from mcp_runtime.session.interfaces import AuthenticatedUser
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ async def test_a_verifier_of_ones_own_decides(rev: Rev) -> None:
 async def test_a_verifier_that_fails_lets_nobody_in_and_tells_nobody_why(
     token: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_runtime.auth.resource_server.protection._VERIFY_TIMEOUT", 0.05)
+    monkeypatch.setattr("mcp_products.auth.resource_server.protection._VERIFY_TIMEOUT", 0.05)
     with caplog.at_level(logging.DEBUG):
         async with endpoint(PROTECTED[-1], own) as at:
             answer = await at.call(token)
@@ -89,7 +89,7 @@ async def test_no_token_reaches_a_log_or_a_handler(issuer: Authority, caplog: py
     signatures = [token.rpartition(".")[2] for token in tokens]
     seen = "".join(
         str(vars(value))
-        for value in (ctx, ctx._channel, ctx._message, ctx.connection_state)
+        for value in (ctx, ctx.channel, ctx.received, ctx.connection_state)
         if hasattr(value, "__dict__")
     )
     seen += repr(ctx.user) + str(ctx.user.claims) + caplog.text + "".join(answer.text for answer in answers)

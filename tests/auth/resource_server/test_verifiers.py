@@ -15,11 +15,17 @@ from joserfc.jwk import OctKey, RSAKey
 from support.auth.resource_server import Authority
 from support.endpoints import clause
 
-from mcp_runtime.auth.resource_server.claims import ClaimRequirements, InvalidClaimsError, read_user
-from mcp_runtime.auth.resource_server.jwks import read_key
-from mcp_runtime.auth.resource_server.protection import ResourceServer
-from mcp_runtime.auth.resource_server.verifiers import AnyVerifier, IntrospectionVerifier, JWTVerifier
-from mcp_runtime.auth.url_policy import URLPolicy
+from mcp_products.auth.http import URLPolicy
+from mcp_products.auth.resource_server.protection import ResourceServer
+from mcp_products.auth.resource_server.verifiers import (
+    AnyVerifier,
+    ClaimRequirements,
+    IntrospectionVerifier,
+    InvalidClaimsError,
+    JWTVerifier,
+    read_key,
+    read_user,
+)
 from mcp_runtime.errors import AuthorizationError, LocalError
 
 HERE = "https://here.example/mcp"

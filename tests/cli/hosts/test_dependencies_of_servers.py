@@ -1,4 +1,4 @@
-"""`dependencies=` of an App, as `mcp-codegen install` reads it, and servers that a host starts with uv."""
+"""`dependencies=` of an App, as `mcp-generated install` reads it, and servers that a host starts with uv."""
 
 from __future__ import annotations
 
@@ -42,13 +42,14 @@ def install(*words: str, file: Path | None = None) -> Result:
 
 
 def entry(file: Path) -> tuple[str, list[str]]:
-    [server] = json.loads(file.read_text())["mcpServers"].values()
+    [server] = json.loads(file.read_text(encoding="utf-8"))["mcpServers"].values()
     return server["command"], server["args"]
 
 
 posix = pytest.mark.skipif(os.name == "nt", reason="the stand-in for uv is a shell script")
 
 
+@pytest.mark.long
 @posix
 @pytest.mark.parametrize(
     "text",

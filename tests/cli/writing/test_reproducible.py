@@ -21,7 +21,7 @@ from mcp_codegen.render import declarations
 
 REVISIONS = ("2024-11-05", "2025-03-26")
 PROGRAM = (
-    "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); from mcp_codegen.entry import main; main()"
+    "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); from mcp_codegen.__main__ import main; main()"
 )
 # A second process that ends after a number of answers.
 WRITER = """

@@ -14,9 +14,14 @@ from support.project import SERVERS
 
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.errors import SchemaError
-from mcp_codegen.extensions.catalog import mount_on_base, mounted_extensions, read_extension_schema
 from mcp_codegen.extensions.manifest import Manifest, read_manifest
-from mcp_codegen.extensions.mount import MountedExtension, mount
+from mcp_codegen.extensions.mount import (
+    MountedExtension,
+    mount,
+    mount_on_base,
+    mounted_extensions,
+    read_extension_schema,
+)
 from mcp_codegen.extensions.render import ExtensionPackage
 from mcp_codegen.extensions.schemas import extension_schema
 from mcp_codegen.paths import data_path, template_folders
@@ -28,7 +33,7 @@ from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2026_07_28 import Client as PlainClient
 from mcp_generated.v2026_07_28 import Server as PlainServer
 from mcp_runtime.errors import InvalidResponseError, ProtocolViolationError, RemoteError
-from mcp_runtime.protocol.capabilities import parse_capability_path
+from mcp_runtime.protocol.lifecycle import parse_capability_path
 from mcp_runtime.protocol.revision import META, Request
 
 TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
@@ -77,6 +82,7 @@ async def test_a_tasks_client_and_a_tasks_server_talk_over_stdio() -> None:
         assert done.result["content"][0]["text"] == "deleted"
 
 
+@pytest.mark.long
 async def test_a_task_is_cancelled_and_one_that_is_not_there_is_refused() -> None:
     async with client(capabilities={**TASKS, "elicitation": {}}) as speaking:
         created = await speaking.call_tool(name="delete")
@@ -87,6 +93,7 @@ async def test_a_task_is_cancelled_and_one_that_is_not_there_is_refused() -> Non
             await speaking.get_task(task_id="other")
 
 
+@pytest.mark.long
 async def test_who_has_not_declared_the_extension_cannot_use_its_methods() -> None:
     async with client() as speaking:
         with pytest.raises(ProtocolViolationError, match="io.modelcontextprotocol/tasks"):
@@ -122,6 +129,7 @@ async def test_extensions_are_added_to_a_server_and_to_a_client_of_the_core() ->
             await plain.call_tool(name="any")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {}}, {"extensions": {"io.modelcontextprotocol/ui": {}}}])
 async def test_a_server_names_the_extension_that_a_request_did_not_declare(capabilities: dict[str, Any]) -> None:
     program = await asyncio.create_subprocess_exec(
@@ -144,7 +152,7 @@ async def test_a_server_names_the_extension_that_a_request_did_not_declare(capab
     "path", sorted(data_path("schema").glob("extensions/*/manifest.toml")), ids=lambda path: path.parent.name
 )
 def test_a_manifest_has_at_most_forty_lines(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 40
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 40
 
 
 def test_the_published_extensions_add_their_own_types_alone() -> None:

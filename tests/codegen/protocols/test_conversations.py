@@ -26,7 +26,9 @@ DEBUG_ADAPTER = "debugpy==1.8.22"
 def generate(folder: Path, name: str, document: Path, package: str) -> None:
     """Generate bindings as a user does: a manifest beside the document, and one command."""
     manifest = shutil.copy(MANIFESTS / f"{name}.toml", folder)
-    written = next(line for line in Path(manifest).read_text().splitlines() if line.startswith("document"))
+    written = next(
+        line for line in Path(manifest).read_text(encoding="utf-8").splitlines() if line.startswith("document")
+    )
     shutil.copy(document, folder / written.split('"')[1])
     command = [sys.executable, "-m", "mcp_codegen", "protocol", manifest, "--output", str(folder / package)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

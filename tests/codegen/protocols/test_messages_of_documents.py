@@ -185,6 +185,7 @@ Told().run()
 """
 
 
+@pytest.mark.long
 async def test_a_method_can_be_a_request_and_a_notification(tmp_path: Path) -> None:
     package = package_of(tmp_path, "both_kinds", BOTH, "json-schema")
     (tmp_path / "server.py").write_text(TOLD)

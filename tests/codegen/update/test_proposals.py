@@ -6,11 +6,10 @@ The fast tests use memory and the pairs with the draft. The long ones run the co
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,15 @@ from click.testing import CliRunner, Result
 from support.matrices import long_after
 from support.project import ROOT
 from support.schemas.draft_files import draft_files
-from support.schemas.drafts import NEWEST
-from support.schemas.proposals import PROPOSALS, Proposal, Schema, rename_method, rename_property, with_statuses
+from support.schemas.proposals import (
+    DRAFT,
+    PROPOSALS,
+    Schema,
+    rename_method,
+    rename_property,
+    schemas_with,
+    write_rows,
+)
 
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
@@ -28,34 +34,7 @@ from mcp_codegen.generate import module_texts
 from mcp_codegen.paths import data_path
 from mcp_codegen.trial.trial import converse_in_pairs
 
-DRAFT = "draft"
 NAMES = list(PROPOSALS)
-
-
-def schemas_with(folder: Path, *proposals: Proposal, rows: bool = True, schema: Schema | None = None) -> SchemaCatalog:
-    """The schemas with a draft that has these proposals."""
-    root = folder / "schema"
-    shutil.copytree(ROOT / "schema", root)
-    normalized: Schema = schema or json.loads(json.dumps(SchemaCatalog(root).normalized(NEWEST)[0]))
-    for proposal in proposals:
-        proposal.change(normalized)
-    place = root / DRAFT
-    place.mkdir()
-    (place / "schema.json").write_text(json.dumps(normalized))
-    sums = '"schema.ts" = "0"\n"schema.json" = "0"'
-    pins = f'revision = "{DRAFT}"\nfollows = "{NEWEST}"\nsource = "test"\ncommit = "0"\n\n[sha256]\n{sums}\n'
-    (place / "pins.toml").write_text(pins)
-    if rows:
-        write_rows(root, proposals)
-    return SchemaCatalog(root)
-
-
-def write_rows(root: Path, proposals: Sequence[Proposal]) -> None:
-    """Write what the proposals need into the two files of rows."""
-    with (root / "conversions.toml").open("a") as file:
-        file.write("".join(proposal.rows for proposal in proposals))
-    overlay = root / "overlay.toml"
-    overlay.write_text(with_statuses(overlay.read_text(), *(proposal.statuses for proposal in proposals)))
 
 
 def findings_of(folder: Path, schemas: SchemaCatalog) -> list[Finding]:
@@ -70,11 +49,13 @@ def findings_of(folder: Path, schemas: SchemaCatalog) -> list[Finding]:
     return list(converse_in_pairs(schemas, folder, "bindings", True, transports=["memory"], only=DRAFT))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", long_after(2, NAMES))
 def test_a_proposal_converses_with_every_older_revision(name: str, tmp_path: Path) -> None:
     assert findings_of(tmp_path, schemas_with(tmp_path, PROPOSALS[name])) == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", long_after(1, [name for name in NAMES if PROPOSALS[name].sentence]))
 def test_a_proposal_without_its_row_stops_with_the_sentence_that_says_what_to_write(name: str, tmp_path: Path) -> None:
     findings = findings_of(tmp_path, schemas_with(tmp_path, PROPOSALS[name], rows=False))
@@ -143,7 +124,6 @@ async def main():
     assert App.__module__ == "bindings.app" and app.server.revision.id == "2026-07-28"
     for target in (app, [sys.executable, __file__, "serve"]):
         async with connect(target) as client:
-            assert type(client) is v2026_07_28.Client
             assert (await client.call_tool("add", {"a": 2, "b": 3})).structured_content == {"result": 5}
             print([tool.input_schema.required async for tool in client.iter_tools()])
 

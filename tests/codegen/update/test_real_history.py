@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from support.project import ROOT
 
 from mcp_codegen.cli.main import main
-from mcp_codegen.paths import runtime_home
+from mcp_codegen.paths import source_of
 
 SPECIFICATION = Path(os.environ.get("MCP_SPECIFICATION", "absent"))
 PROBE = "from bindings import App, connect, vdraft; from bindings.vdraft import Client, Server, types; print(App)"
@@ -50,6 +50,6 @@ def test_a_state_of_the_draft_ends_in_a_package_or_in_a_report(
     assert done.exit_code == code, done.output
     assert place in report.read_text()
     assert (root / "draft").is_dir() == (package / "vdraft").is_dir() == (code == 0)
-    path = os.pathsep.join([str(tmp_path), str(runtime_home().parent)])
+    path = os.pathsep.join([str(tmp_path), *(str(source_of(name).parent) for name in ("mcp_runtime", "mcp_products"))])
     if code == 0:
         subprocess.run([sys.executable, "-c", PROBE], env={**os.environ, "PYTHONPATH": path}, check=True)

@@ -117,6 +117,7 @@ def test_a_new_name_is_suggested_as_the_row_to_write_and_is_one_line_of_the_repo
     assert "What conversion does not carry" not in report
 
 
+@pytest.mark.long
 def test_a_draft_that_adds_a_type_loses_nothing_that_the_release_has(history: History) -> None:
     changed = grown(limit={"type": "integer"})
     history.commit(draft=official_files(changed))
@@ -195,7 +196,7 @@ def test_a_fault_of_the_draft_is_reported_with_its_place_and_nothing_is_written(
 def test_an_interrupt_leaves_what_was_there(history: History, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     before = history.contents()
     history.commit(draft=official_files(grown(limit=TEXT)))
-    module = "output" if place in ("write_folders", "_exchange") else "update.preparation"
+    module = {"write_folders": "cli.importing", "_exchange": "output"}.get(place, "update.preparation")
     calls: list[int] = []
     exchange = vars(output)["_exchange"]
 

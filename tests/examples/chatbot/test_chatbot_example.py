@@ -65,6 +65,7 @@ def test_a_model_is_told_what_the_tools_take(weather: Launch) -> None:
     assert (schema["type"], schema["required"]) == ("object", ["state"])
 
 
+@pytest.mark.long
 def test_what_goes_wrong_with_a_tool_goes_back_to_the_model(weather: Launch, service: FakeWeather) -> None:
     service.answers.clear()
     wrong = calls(
@@ -85,6 +86,7 @@ def test_what_goes_wrong_with_a_tool_goes_back_to_the_model(weather: Launch, ser
     assert output[-1] == "Sorry."
 
 
+@pytest.mark.long
 def test_tools_that_two_servers_share_carry_the_name_of_their_server(weather: Launch) -> None:
     model = Scripted(calls(("odd_one__get_alerts", {}), ("weather__get_alerts", {"state": "NV"})), Reply("Done."))
     _, output = chat([weather, launch(ODD_COMMAND)], model, "alerts?", "y")
@@ -94,6 +96,7 @@ def test_tools_that_two_servers_share_carry_the_name_of_their_server(weather: La
     )
 
 
+@pytest.mark.long
 def test_servers_of_one_name_are_told_apart() -> None:
     async def conversation() -> None:
         async with AsyncExitStack() as closing:
@@ -107,6 +110,7 @@ def test_servers_of_one_name_are_told_apart() -> None:
     within_deadline(conversation())
 
 
+@pytest.mark.long
 def test_content_that_is_no_text_is_named() -> None:
     model = Scripted(calls(("everything", {})), Reply("I see."))
     chat([launch(ODD_COMMAND)], model, "look", "yes")
@@ -115,6 +119,7 @@ def test_content_that_is_no_text_is_named() -> None:
     )
 
 
+@pytest.mark.long
 def test_a_server_that_cannot_start_is_one_line_and_the_others_work(weather: Launch) -> None:
     launches = [launch(("/no/such/program",)), launch(BROKEN, "broken"), weather]
     code, output = chat(launches, Rules(), "alerts in NV")
@@ -136,6 +141,7 @@ def test_a_server_that_never_answers_is_left_out(monkeypatch: pytest.MonkeyPatch
     assert output == ["server 'mute' is left out: it was not ready within 0.3 s", "No server could be started."]
 
 
+@pytest.mark.long
 def test_a_server_that_dies_fails_its_call_and_not_the_chat(weather: Launch) -> None:
     model = Scripted(
         calls(("die", {})), Reply("It died."), calls(("die", {}), ("get_forecast", {})), Reply("It is still dead.")
@@ -147,6 +153,7 @@ def test_a_server_that_dies_fails_its_call_and_not_the_chat(weather: Launch) -> 
     assert last.results[1].text.startswith("the argument 'latitude'")
 
 
+@pytest.mark.long
 def test_what_servers_write_to_standard_error_is_shown_on_demand() -> None:
     assert any("odd is starting" in line for line in chat([launch(ODD_COMMAND, "odd")], Rules(), verbose=True)[1])
     assert not any("odd is starting" in line for line in chat([launch(ODD_COMMAND, "odd")], Rules())[1])

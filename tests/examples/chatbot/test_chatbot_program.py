@@ -132,6 +132,7 @@ def configuration(tmp_path: Path, service: FakeWeather) -> str:
     return written(tmp_path / "claude_desktop_config.json", servers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["quit\nalerts in CA\n", ""], ids=["quit", "end of input"])
 def test_a_person_types_questions_and_reads_answers(tmp_path: Path, service: FakeWeather, ending: str) -> None:
     typed = f"hello\nalerts in ca\r\n\nforecast for 38.58 -121.49\nalerts in ZZ\n{ending}"
@@ -146,6 +147,7 @@ def test_a_person_types_questions_and_reads_answers(tmp_path: Path, service: Fak
     assert done.stderr == ""
 
 
+@pytest.mark.long
 def test_what_servers_say_cannot_steer_the_terminal(tmp_path: Path) -> None:
     path = written(tmp_path / "config.json", {"odd": {"command": ODD_COMMAND[0], "args": ODD_COMMAND[1:]}})
     done = converse(path, typed="alerts in CA\ny")
@@ -171,6 +173,7 @@ def test_no_text_that_is_printed_steers_the_terminal(text: str, capsys: pytest.C
     assert all(char.isprintable() for char in shown.partition("\t")[0])
 
 
+@pytest.mark.long
 def test_an_interrupt_ends_the_chat_and_its_servers() -> None:
     started = """
 import os, sys

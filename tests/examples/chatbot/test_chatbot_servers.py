@@ -83,6 +83,7 @@ def test_only_tools_that_declare_that_they_read_run_without_a_question(package: 
     assert [result.text == "done" for result in results.results] == [False, True, has_hints, True, False]
 
 
+@pytest.mark.long
 def test_the_end_of_the_input_allows_nothing(tmp_path: Path) -> None:
     model = Scripted(calls(("bare", {})), Reply("Done."))
     server = launch([sys.executable, "-c", NOTING, "v2024_11_05", str(tmp_path / "notes")])
@@ -90,6 +91,7 @@ def test_the_end_of_the_input_allows_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "notes").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25", "2026-07-28"])
 def test_a_tool_that_a_server_adds_is_there_for_the_next_question(version: str) -> None:
     output: list[str] = []
@@ -113,6 +115,7 @@ def test_a_tool_that_a_server_adds_is_there_for_the_next_question(version: str) 
     assert [tool.name for tool in model.tools] == ["grow", "grown"]
 
 
+@pytest.mark.long
 def test_a_url_is_a_server_too() -> None:
     with example_served("echo") as url:
         model = Scripted(calls(("echo", {"text": "over HTTP"})), Reply("Done."))
@@ -121,6 +124,7 @@ def test_a_url_is_a_server_too() -> None:
     assert model.conversations[-1][-1] == Results((Result("c0", "over HTTP"),))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for java is a shell script")
 def test_a_jar_runs_in_java(tmp_path: Path) -> None:
     java = tmp_path / "java"

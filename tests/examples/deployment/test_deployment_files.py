@@ -34,7 +34,7 @@ from uvicorn import Config
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from mcp_generated import App
-from mcp_runtime.transports.http_server import run
+from mcp_products.hosting import run
 
 SERVER = FOLDER / "server.py"
 STARTERS = ("systemd", "compose", "kubernetes")
@@ -59,7 +59,7 @@ def seconds(text: str) -> int:
 
 
 def test_only_variables_that_the_server_reads_are_set_and_its_page_lists_them() -> None:
-    read = set(re.findall(r'environ\.get\("(\w+)"', SERVER.read_text()))
+    read = set(re.findall(r'\b(?:text|number)\("(\w+)"', SERVER.read_text()))
     assert len(read) == 5
     for starter, environment in environments().items():
         assert {name for name in environment if name.startswith("MCP_")} <= read, starter
@@ -80,7 +80,7 @@ def test_the_server_reads_the_addresses_of_clients_from_its_proxy_and_from_nobod
 
 @pytest.mark.parametrize("file", [FOLDER / "nginx.conf", ROOT / "docs" / "deployment" / "nginx.conf"])
 def test_nginx_replaces_the_address_that_a_client_says_it_has(file: Path) -> None:
-    assert re.findall(r"proxy_set_header X-Forwarded-For (.*);", file.read_text()) == ["$remote_addr"]
+    assert re.findall(r"proxy_set_header X-Forwarded-For (.*);", file.read_text(encoding="utf-8")) == ["$remote_addr"]
 
 
 @pytest.mark.parametrize("starter", STARTERS)

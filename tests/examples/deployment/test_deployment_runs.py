@@ -172,7 +172,7 @@ async def test_a_pod_is_ready_while_its_redis_answers_with_the_password(tmp_path
 
 
 def children(pid: int) -> set[int]:
-    return {int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+    return {int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()}
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the workers are counted in /proc")

@@ -39,5 +39,5 @@ def test_the_schemas_refuse_a_file_that_is_wrong(
     path: Path, right: str, wrong: str, command: list[str], tmp_path: Path
 ) -> None:
     changed = tmp_path / path.name
-    changed.write_text(path.read_text().replace(right, wrong))
+    changed.write_text(path.read_text(encoding="utf-8").replace(right, wrong))
     assert checked(command, changed).returncode == 1

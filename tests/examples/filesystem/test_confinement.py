@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clients import connect
 from support.project import ROOT
 from support.servers.filesystem import SERVER, fill
 
-from mcp_generated import connect
 from mcp_generated.v2025_11_25 import Client
 from mcp_generated.v2025_11_25 import types as t
 
@@ -96,6 +96,7 @@ async def test_no_path_of_any_tool_leads_out_of_the_folders(folder: Path) -> Non
     assert state_outside(folder) == before and (folder / "a.txt").exists()
 
 
+@pytest.mark.long
 async def test_the_clients_roots_limit_the_folders_and_may_change(folder: Path) -> None:
     reads = {"path": f"{folder}/a.txt"}
     async with Rooted.stdio(*SERVER, str(folder)) as client:
@@ -116,6 +117,7 @@ async def test_the_clients_roots_limit_the_folders_and_may_change(folder: Path) 
         assert await text_of(client, "read_file", path="c.txt") == ("c", False)
 
 
+@pytest.mark.long
 async def test_without_folders_of_the_command_line_the_roots_alone_are_allowed(folder: Path) -> None:
     async with Rooted.stdio(*SERVER) as client:
         assert (await text_of(client, "read_file", path=f"{folder}/a.txt"))[1]
@@ -127,8 +129,9 @@ async def test_without_folders_of_the_command_line_the_roots_alone_are_allowed(f
         assert (await text_of(without, "read_file", path=f"{folder}/B.md"))[1]
 
 
+@pytest.mark.long
 async def test_a_name_that_is_no_utf_8_can_be_listed(folder: Path) -> None:
-    (Path(os.fsdecode(bytes(folder / "sub") + b"/\xff.txt"))).write_text("x")
+    (Path(os.fsdecode(bytes(folder / "sub") + b"/\xff.txt"))).write_text("x", encoding="utf-8")
     async with connect([*SERVER, str(folder)]) as client:
         for tool in ("list_directory", "directory_tree", "list_directory_with_sizes"):
             text, failed = await text_of(client, tool, path=f"{folder}/sub")

@@ -9,10 +9,11 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 import pytest
+from support.clients import connect
 from support.databases.postgres import Postgres, environment_with_driver, postgres_server
 from support.project import ROOT
 
-from mcp_generated import MCPError, connect
+from mcp_generated import MCPError
 
 pytestmark = pytest.mark.long
 

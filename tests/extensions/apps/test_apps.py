@@ -55,6 +55,7 @@ async def test_an_app_and_a_host_talk_over_stdio() -> None:
     await converse(View.stdio(sys.executable, HOST, name="view", version="1"))
 
 
+@pytest.mark.long
 def test_an_app_without_an_event_loop_talks_over_stdio() -> None:
     with SyncApp.stdio(sys.executable, HOST, name="view", version="1") as app:
         assert app.request_display_mode(mode="pip").mode == "inline"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_runtime.extensions.skills.safe_directory import SafeDirectory, UnservableFileError
+from mcp_products.skills.directory import SafeDirectory, UnservableFileError
 
 
 @pytest.mark.parametrize("size", [0, 1, 9, 10])

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcp_products.skills import SkillDirectory
+from mcp_products.skills.entry import MAX_BYTES, MAX_FILES, SkillEntry
+from mcp_products.skills.frontmatter import parse_front_matter
 from mcp_runtime.errors import LocalError
-from mcp_runtime.extensions.skills import SkillDirectory
-from mcp_runtime.extensions.skills.entry import MAX_BYTES, MAX_FILES, SkillEntry
-from mcp_runtime.extensions.skills.frontmatter import parse_front_matter
 
 HEAD = "---\nname: {}\ndescription: For tests.\n---\n\nDo it.\n"
 
@@ -67,6 +67,7 @@ def test_front_matter_that_is_json_is_read_as_json(value: dict[str, object]) -> 
     assert json.dumps(parse_front_matter(f"---\n{text}\n---\n".encode())) == json.dumps(value)
 
 
+@pytest.mark.long
 @given(st.fixed_dictionaries({}, optional={"uri": JSON, "frontmatter": JSON, "resources": JSON}))
 @settings(max_examples=100)
 def test_whatever_an_entry_is_it_is_one_or_is_refused_with_a_reason(fields: dict[str, object]) -> None:

@@ -15,10 +15,10 @@ from mcp_generated import REVISIONS, App, v2026_07_28
 from mcp_generated.extensions import skills, tasks
 from mcp_generated.extensions.skills import Client, Server, SyncClient
 from mcp_generated.extensions.skills import types as t
+from mcp_products.skills import SkillDirectory, VerifiedSkill
+from mcp_products.skills.server import SkillServerMixin
 from mcp_runtime.errors import LocalError, ProtocolViolationError, RemoteJSONRPCError
-from mcp_runtime.extensions.skills import SkillDirectory, VerifiedSkill
-from mcp_runtime.extensions.skills.server import SkillServerMixin
-from mcp_runtime.versions.candidates import server_candidates
+from mcp_runtime.versions.adapters import server_candidates
 
 SKILLS = "io.modelcontextprotocol/skills"
 INVALID_PARAMS = -32602
@@ -151,6 +151,7 @@ def test_an_app_that_is_served_takes_no_more_skills_and_those_of_a_mounted_one_a
         outer.server
 
 
+@pytest.mark.long
 def test_the_example_prints_what_it_verified() -> None:
     done = subprocess.run([sys.executable, str(EXAMPLE / "client.py")], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ import pytest
 from mcp_generated import App, LocalError, TaskOptions, asgi_app, run
 from mcp_generated.extensions import tasks
 from mcp_generated.v2026_07_28 import Client
-from mcp_runtime.server import task_options
+from mcp_products.extensions.tasks import store as task_options
 
 
 @pytest.fixture(autouse=True)

@@ -17,11 +17,11 @@ from mcp_generated import App, TaskOptions
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.http import InMemoryStore
+from mcp_products.extensions.tasks import InMemoryTaskStore, TaskRecord
+from mcp_products.extensions.tasks.store import TERMINAL_STATUSES
+from mcp_products.workers.tasks.shared import SharedTasks
 from mcp_runtime.bindings.server import BaseServer
 from mcp_runtime.errors import LocalError, RemoteJSONRPCError
-from mcp_runtime.extensions.tasks import InMemoryTaskStore, TaskRecord
-from mcp_runtime.extensions.tasks.shared_tasks import SharedTasks
-from mcp_runtime.extensions.tasks.store import TERMINAL_STATUSES
 
 JOBS = str(SERVERS / "jobs.py")
 
@@ -131,6 +131,7 @@ def of_client(id: str, client: str, status: str) -> TaskRecord:
     return replace(record(id, "", created=1000.0), client=client, status=status)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("status", ["completed", "failed", "cancelled", "working", "input_required"])
 @pytest.mark.parametrize("shared", [False, True], ids=["memory", "shared store"])
 async def test_tasks_of_one_client_without_a_user_do_not_lock_out_others(status: str, shared: bool) -> None:
@@ -323,7 +324,7 @@ async def test_an_error_that_nobody_expected_says_nothing_of_itself() -> None:
             await ctx.as_task()
             raise RuntimeError("secret")
 
-    from mcp_runtime.extensions.tasks import TaskServerMixin
+    from mcp_products.extensions.tasks import TaskServerMixin
 
     kind: Any = type("TaskedBreaking", (TaskServerMixin, Breaking), {})
     async with by_hand(kind(name="s", version="1")) as speaking:

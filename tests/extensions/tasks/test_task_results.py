@@ -14,11 +14,11 @@ from support.task_clients import CEILING, both, by_hand, client
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2026_07_28 import Client, SyncClient
+from mcp_products.extensions.tasks import InMemoryTaskStore, TaskRecord, wait_for_task
 from mcp_runtime.bindings.server import BaseServer
 from mcp_runtime.client.core import ClientContext
 from mcp_runtime.errors import RemoteError, RemoteJSONRPCError, RequestTimeoutError
-from mcp_runtime.extensions.tasks import InMemoryTaskStore, TaskRecord, wait_for_task
-from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.session.requests import RequestOptions
 
 JOBS = str(SERVERS / "jobs.py")
 

@@ -33,7 +33,7 @@ def public_members(public_class: type[Any]) -> list[str]:
     return [
         name
         for base in public_class.__mro__
-        if base.__module__.startswith(("mcp_runtime", "mcp_generated"))
+        if base.__module__.startswith(("mcp_runtime", "mcp_products", "mcp_generated"))
         for name, value in vars(base).items()
         if not name.startswith("_")
         and (inspect.isroutine(value) or isinstance(value, (property, cached_property, classmethod, staticmethod)))

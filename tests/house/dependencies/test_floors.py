@@ -32,7 +32,7 @@ def least(requirements: list[str]) -> list[str]:
 def test_the_least_versions_serve_every_revision_without_a_warning(extra: str) -> None:
     requirements = [*PROJECT["dependencies"], *(PROJECT["optional-dependencies"][extra] if extra else [])]
     python = python_peer(" ".join(least(requirements)))
-    path = os.pathsep.join(str(ROOT / name) for name in ("runtime", "generated"))
+    path = os.pathsep.join(str(ROOT / name) for name in ("runtime", "products", "generated"))
     command = [str(python), "-W", "error", str(PROGRAM), *([extra] if extra else [])]
     outcome = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
     assert (outcome.returncode, outcome.stderr) == (0, "")

@@ -73,13 +73,14 @@ async def serve() -> None:
     import uvicorn
 
     from mcp_generated import connect
+    from mcp_generated.v2026_07_28 import Client
 
     server = uvicorn.Server(uvicorn.Config(app.asgi(), port=0, log_level="error"))
     serving = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
-    async with connect(f"http://127.0.0.1:{port}/mcp") as client:
+    async with connect(f"http://127.0.0.1:{port}/mcp", client=Client) as client:
         await call(client)
     server.should_exit = True
     await serving

@@ -17,9 +17,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import httpx2
 import uvicorn
 
-from mcp_runtime.auth.authorization_server.app import AuthorizationServer
-from mcp_runtime.auth.authorization_server.http import HTTPRequest
-from mcp_runtime.transports.http_server.run import listen
+from mcp_products.auth.authorization_server.app import AuthorizationServer
+from mcp_products.auth.authorization_server.http import HTTPRequest
+from mcp_products.hosting.run import listen
 
 ISSUER = "https://auth.example"
 RESOURCE = "https://mcp.example/mcp"

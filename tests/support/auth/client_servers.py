@@ -19,8 +19,8 @@ import httpx2
 from support.http.sockets import listening
 
 from mcp_generated import v2025_11_25
-from mcp_runtime.auth.client.grants import AuthorizationCode
-from mcp_runtime.auth.client.provider import OAuthClientProvider
+from mcp_products.auth.client.grants import AuthorizationCode
+from mcp_products.auth.client.provider import OAuthClientProvider
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 Reply = tuple[int, dict[str, str], Any]

@@ -22,9 +22,9 @@ from joserfc.jwk import ECKey, RSAKey
 from support.endpoints import ALL_REVISIONS, Rev, server_of, since
 from support.http.in_process import asking
 
-from mcp_runtime.auth.client.responses import parse_challenges
-from mcp_runtime.auth.resource_server.protection import ResourceServer
-from mcp_runtime.transports.http_server.run import listen
+from mcp_products.auth.client.token_endpoint import parse_challenges
+from mcp_products.auth.resource_server.protection import ResourceServer
+from mcp_products.hosting.run import listen
 
 PROTECTED = since("2025-03-26", ALL_REVISIONS)
 BOTH = "application/json, text/event-stream"

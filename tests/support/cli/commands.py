@@ -15,7 +15,9 @@ from pathlib import Path
 from support.project import ROOT
 
 # Hosts and clients pass few variables to a server, and this one is not among them.
-INSTALLED = {"PYTHONPATH": os.pathsep.join(f"{ROOT}/{folder}" for folder in ("codegen", "runtime", "generated"))}
+INSTALLED = {
+    "PYTHONPATH": os.pathsep.join(f"{ROOT}/{folder}" for folder in ("codegen", "runtime", "products", "generated"))
+}
 LIMIT = 60.0  # Seconds.
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import subprocess
 import tempfile
@@ -99,6 +98,8 @@ def _programs() -> Path:
 
 
 def _exists(name: str) -> bool:
+    import pwd  # Of POSIX: tests that need no server import this module on each system.
+
     try:
         pwd.getpwnam(name)
     except KeyError:

@@ -21,8 +21,9 @@ from typing import Any, Final
 
 import httpx2
 import uvicorn
+from support.clients import connect
 
-from mcp_generated import App, Context, KeyRing, connect
+from mcp_generated import App, Context, KeyRing
 from mcp_generated.auth import AuthorizationServer, ResourceServer
 from mcp_generated.http import listen
 from mcp_generated.v2026_07_28 import Client, Server

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from mcp_generated import connect
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.session.requests import RequestOptions
+from support.clients import connect
 from support.endpoints import ALL_REVISIONS
 from support.feature_cells.cells import Cell
 

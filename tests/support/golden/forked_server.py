@@ -76,7 +76,8 @@ async def _load(server: Any) -> None:
     """Load what a conversation loads: modules, and the types of its messages."""
     import mcp_runtime.transports.stdio.server
     from mcp_generated import connect
-    from mcp_runtime.transports.stdio import pipes, threaded
+    from mcp_products.platforms import pipe_threads as threaded
+    from mcp_runtime.transports.stdio import pipes
 
     assert pipes and threaded and mcp_runtime.transports.stdio.server
     for package in server.PACKAGES:

@@ -24,7 +24,7 @@ from support.project import TESTS
 from mcp_codegen.testkit.replay import ANYTHING, TranscriptStep, bytes_of, difference, read_steps
 from mcp_generated import REVISIONS
 
-FOLDER: Final = TESTS / "transports" / "stdio" / "golden"
+FOLDER: Final = TESTS / "core" / "stdio" / "golden"
 DEADLINE: Final = 20.0  # Seconds that an answer may take on a busy machine.
 TIMEOUT: Final = 60.0  # Seconds after which the server of a conversation is killed, wherever the conversation is.
 ENDS_WITHIN: Final = 2.0  # Seconds between the closed input, or the signal, and the end, but for those it was starved.

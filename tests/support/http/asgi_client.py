@@ -11,7 +11,7 @@ from typing import Any
 
 from support.endpoints import Rev
 
-from mcp_runtime.protocol.sse import ServerSentEvent, SSEDecoder
+from mcp_runtime.http.sse import ServerSentEvent, SSEDecoder
 
 BOTH = "application/json, text/event-stream"
 
@@ -95,6 +95,7 @@ class Web:
     app: Any
     rev: Rev
     session: str | None = None
+    capabilities: dict[str, Any] = field(default_factory=dict)  # Those that the client declares.
 
     def request(
         self, method: str = "POST", body: Any = b"", headers: dict[str, str | None] | None = None, **more: Any
@@ -127,7 +128,8 @@ class Web:
 
     async def open(self) -> Answer:
         """Open a session, where the revision has sessions."""
-        hello = {"protocolVersion": self.rev.id, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        info = {"name": "raw", "version": "1"}
+        hello = {"protocolVersion": self.rev.id, "capabilities": self.capabilities, "clientInfo": info}
         opened = await self.answered(body=self.rev.request(0, "initialize", hello))
         self.session = opened.headers.get("mcp-session-id")
         await self.answered(body={"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -135,9 +137,11 @@ class Web:
 
 
 @asynccontextmanager
-async def web(rev: Rev, server: Any, **settings: Any) -> AsyncIterator[Web]:
+async def web(
+    rev: Rev, server: Any, *, client_capabilities: dict[str, Any] | None = None, **settings: Any
+) -> AsyncIterator[Web]:
     """A client of a server, with its session open; the application is closed afterwards."""
-    client = Web(server.asgi(revisions=[rev.id], **settings), rev)
+    client = Web(server.asgi(revisions=[rev.id], **settings), rev, capabilities=client_capabilities or {})
     try:
         if not rev.stateless:
             await client.open()

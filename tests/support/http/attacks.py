@@ -146,8 +146,8 @@ async def answered(asgi: Any, body: bytes) -> Answer:
 
 def _peak() -> int:
     """The most memory of this process since it was reset, in bytes; it is reset."""
-    status = Path("/proc/self/status").read_text()
-    Path("/proc/self/clear_refs").write_text("5")
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 

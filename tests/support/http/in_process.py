@@ -23,7 +23,7 @@ else:
 
 def asking(app: Any) -> httpx2.AsyncClient:
     """A client of an application."""
-    from support.http.asgi_transport import InProcess
+    from mcp_products.host.applications import InProcess
 
     return httpx2.AsyncClient(transport=InProcess(app), base_url="http://localhost")
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,28 +19,43 @@ from support.peers import Started, started
 from support.processes import end_with_session
 from support.project import SERVERS
 
-from mcp_runtime.protocol.sse import ServerSentEvent, SSEDecoder
+from mcp_runtime.http.sse import ServerSentEvent, SSEDecoder
 
-SERVER = SERVERS / "http_stress.py"
+SERVER, RELAY = SERVERS / "http_stress.py", SERVERS / "http_relay.py"
 PARSERS = ("h11", "httptools")
+RELAYS = ("bridge", "gateway")
+ENDPOINTS = (*PARSERS, *RELAYS)  # The server with each of its parsers, and what relays to it.
 SESSIONS, STATELESS_REVISION = "2025-11-25", "2026-07-28"
 BOTH = "application/json, text/event-stream"
 CEILING = 30.0  # Seconds for one answer; it is never waited for so long.
 _META = "io.modelcontextprotocol/"
 
 
-def launched(parser: str, port: int = 0) -> tuple[Started, str]:
-    """A server process, and the address it listens on. Whoever launched it ends it."""
-    server = started([sys.executable, str(SERVER), parser, str(port)], dict(os.environ), "listening at ")
+def launched(endpoint: str, port: int = 0) -> tuple[Started, str]:
+    """A process that serves, and the address it listens on. Whoever launched it ends it."""
+    words = [str(SERVER), endpoint, str(port)]
+    if endpoint in RELAYS:
+        words = [str(RELAY), endpoint, str(port), f"http://{address('httptools')}/mcp"]
+    server = started([sys.executable, *words], dict(os.environ), "listening at ")
     return server, urlsplit(server.output.split("listening at ")[1].split()[0]).netloc
 
 
 @cache
-def address(parser: str) -> str:
-    """The server of this process that reads HTTP with this parser; it ends with the session of tests."""
-    server, where = launched(parser)
+def address(endpoint: str) -> str:
+    """The server of this process that reads HTTP with this parser, or its relay; it ends with the session of tests."""
+    server, where = launched(endpoint)
     end_with_session(server.process)
+    _pids[endpoint] = server.process.pid
     return where
+
+
+_pids: dict[str, int] = {}
+
+
+def resident(endpoint: str) -> int:
+    """The bytes of memory of the process at `address`; 0 where the system does not tell."""
+    status = Path(f"/proc/{_pids[endpoint]}/status")
+    return int(status.read_text(encoding="utf-8").split("VmRSS:")[1].split()[0]) * 1024 if status.exists() else 0
 
 
 def ended(process: subprocess.Popen[str]) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_generated import v2025_11_25
-from mcp_runtime.session.options import RequestOptions
+from mcp_runtime.session.requests import RequestOptions
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 DEADLINE = 30.0  # Seconds for one test; a ceiling.

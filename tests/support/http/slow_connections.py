@@ -5,18 +5,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import socket
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from support.clock import LoopClock
 from support.endpoints import STATELESS
+from support.feature_cells.bridge.bridge_processes import with_our_packages
 from support.processes import free_port
 
-from mcp_generated import App, Context
+from mcp_generated import App, Context, Gateway
 from mcp_generated.http import HTTPLimits
+from mcp_products.hosting.run import serve_http
+from mcp_products.relay.bridge.service import Bridge
+from mcp_products.relay.bridge.state import BridgeSettings
+from mcp_products.relay.upstream.target import target_of_entry
 
 REV = STATELESS[-1]
 LARGE = 9_000_000  # Bytes of a response; sockets of both ends hold several megabytes.
@@ -163,15 +171,30 @@ class RawSocket:
             self.received += data
 
 
+def _running(kind: str, port: int, limits: HTTPLimits, settings: dict[str, Any]) -> Coroutine[Any, Any, None]:
+    """Serve the app itself, or a relay before it, whose upstream is the app in a process of its own."""
+    if kind == "server":
+        return app().run_async("http", port=port, limits=limits, uvicorn=settings)
+    command = with_our_packages(sys.executable, "-c", "from support.http.slow_connections import app; app().run()")
+    entry = {"command": command[0], "args": command[1:], "env": {"PYTHONPATH": os.pathsep.join(sys.path)}}
+    if kind == "gateway":
+        gateway = Gateway({"upstreams": {"attacked": {**entry, "prefix": "", "max_bytes": 4 * LARGE}}})
+        return gateway.app.run_async("http", port=port, limits=limits, uvicorn=settings)  # type: ignore[no-any-return]
+    target = replace(target_of_entry(entry), max_bytes=4 * LARGE)
+    services = Bridge(target, "mcp_generated", BridgeSettings()).services()
+    return serve_http(services, port=port, limits=limits, uvicorn=settings)
+
+
 @asynccontextmanager
-async def server(parser: str, tls: tuple[Path, Path] | None = None, **limits: Any) -> AsyncIterator[ClockedServer]:
-    """A server as `run("http")` makes it, with TLS if there is a certificate and its key."""
+async def server(
+    parser: str, tls: tuple[Path, Path] | None = None, kind: str = "server", **limits: Any
+) -> AsyncIterator[ClockedServer]:
+    """A server, a bridge or a gateway as `run("http")` makes it, with TLS if there is a certificate and its key."""
     port = free_port()
     settings: dict[str, Any] = {"http": parser, "timeout_graceful_shutdown": 0}
     if tls is not None:
         settings |= {"ssl_certfile": str(tls[0]), "ssl_keyfile": str(tls[1])}
-    running = app().run_async("http", port=port, limits=HTTPLimits(**limits), uvicorn=settings)
-    serving = asyncio.ensure_future(running)
+    serving = asyncio.ensure_future(_running(kind, port, HTTPLimits(**limits), settings))
     running_server = ClockedServer(port)
     try:
         while True:

@@ -14,8 +14,8 @@ from support.endpoints import Rev
 from support.http.asgi_client import BOTH
 from support.installation.extras import optional
 
-from mcp_runtime.protocol.sse import ServerSentEvent, SSEDecoder
-from mcp_runtime.transports.http_server.run import listen
+from mcp_products.hosting.run import listen
+from mcp_runtime.http.sse import ServerSentEvent, SSEDecoder
 
 if TYPE_CHECKING:
     import httpx2

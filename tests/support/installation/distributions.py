@@ -12,7 +12,7 @@ from support.peers import once, run_folder
 from support.project import ROOT
 
 # The folder of each distribution.
-DISTRIBUTIONS = {"mcp_generated": ".", "mcp_generated_codegen": "codegen", "mcp_generated_extras": "extras"}
+DISTRIBUTIONS = {"mcp_generated": ".", "mcp_generated_codegen": "codegen", "mcp_generated_extras": "products"}
 
 
 def built_distributions(factory: pytest.TempPathFactory) -> Path:

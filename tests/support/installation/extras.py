@@ -11,30 +11,42 @@ from typing import Any, Final
 import pytest
 
 from support.project import TESTS
+from support.systems import reason_to_skip
 
 # The import names of optional packages, by the extra that has them.
 PACKAGES: Final = {
     "app": ("jsonschema_rs", "uritemplate"),
     "auth": ("cryptography", "filelock", "joserfc"),
     "cli": ("click", "jinja2", "rich"),
-    "codegen": ("black", "datamodel_code_generator", "jsonschema", "tree_sitter", "tree_sitter_typescript"),
+    "compat": ("anyio",),
+    "codegen": (
+        "mcp_codegen",
+        "black",
+        "datamodel_code_generator",
+        "jsonschema",
+        "tree_sitter",
+        "tree_sitter_typescript",
+    ),
     "dev": (
-        *("anyio", "authlib", "fastapi", "hypothesis", "opentelemetry.sdk", "selenium", "uvloop"),
-        *("websockets", "xdist"),
+        *("anyio", "authlib", "fastapi", "hypothesis", "opentelemetry.sdk", "selenium", "trio"),
+        *("uvloop", "websockets", "xdist"),
     ),
     "http": ("httptools", "httpx2", "starlette", "uvicorn"),
     "keyring": ("keyring",),
-    "openapi": ("mcp_runtime.app.openapi.converted_apps", "httpx2", "yaml"),
+    "openapi": ("mcp_products.openapi.apps", "httpx2", "yaml"),
     "otel": ("opentelemetry",),
-    "skills": ("yaml",),
+    "proxy": ("mcp_products.relay",),
+    "skills": ("mcp_products.skills", "yaml"),
+    "views": ("mcp_generated.extensions.apps.client",),
 }
-# Where whole modules are about what an extra has. In the other modules of tests/app and tests/examples, which are about
-# what the base installation has, each test that needs an extra is skipped by itself.
+# Where whole modules are about what an extra has. In the other modules of these folders, which are about what the base
+# installation has, each test that needs an extra is skipped by itself.
+_ABOUT_BASE: Final = ("app/", "examples/", "relay/proxy/")
 _ABOUT_EXTRAS: Final = (
-    *("app/proxy/test_refusals.py", "app/proxy/test_shared_watches.py"),
-    *("app/access/", "app/openapi/", "app/official/", "app/serving/", "examples/test_protected_example.py"),
+    *("relay/proxy/test_refusals.py", "relay/proxy/test_shared_watches.py"),
+    *("app/access/", "app/serving/", "app/test_own_methods.py", "examples/test_protected_example.py"),
     *("app/composition/test_authorization_middleware.py", "app/versions/test_scopes_of_versions.py"),
-    *("app/fastmcp_features/test_spans.py", "examples/test_web_examples.py", "examples/deployment/"),
+    *("examples/test_web_examples.py", "examples/deployment/"),
 )
 # What the message of an error, or the output of a child process in it, says of what is missing.
 _HINT: Final = re.compile(r"mcp-generated\[([\w,]+)\]")
@@ -80,14 +92,16 @@ def needs(extra: str) -> pytest.MarkDecorator:
 
 
 class SkippedModule(pytest.Module):
-    """A module of tests that is skipped if it cannot be imported without an optional package."""
+    """A module of tests that is skipped if it cannot be imported without an optional package or another system."""
 
     def _getobj(self) -> ModuleType:
+        if (reason := reason_to_skip(self.nodeid)) is not None:
+            pytest.skip(reason, allow_module_level=True)
         try:
             return super()._getobj()  # type: ignore[no-any-return]
         except Exception as error:
             place = self.path.relative_to(TESTS).as_posix()
-            is_base = place.startswith(("app/", "examples/")) and not place.startswith(_ABOUT_EXTRAS)
+            is_base = place.startswith(_ABOUT_BASE) and not place.startswith(_ABOUT_EXTRAS)
             if is_base or (reason := missing_extra(error)) is None:
                 raise
             pytest.skip(f"{place} {reason}", allow_module_level=True)

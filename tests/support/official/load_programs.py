@@ -37,7 +37,7 @@ def load(path: str) -> str:
 
 def run(path: str) -> str:
     """Load a program in a child process; return its error."""
-    with tempfile.TemporaryFile("w+") as result:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as result:
         child = os.fork()
         if not child:
             quiet = os.open(os.devnull, os.O_RDWR)
@@ -56,7 +56,7 @@ def main(modules: str, file: str) -> None:
     """Load the programs that a file lists."""
     for name in modules.split(","):
         importlib.import_module(name)
-    for path in Path(file).read_text().splitlines():
+    for path in Path(file).read_text(encoding="utf-8").splitlines():
         print(json.dumps([path, run(path)]), flush=True)
 
 

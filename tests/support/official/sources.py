@@ -74,7 +74,7 @@ def clients(folder: Path) -> Iterator[Program]:
 
 
 def _start_of(path: Path) -> StartMode:
-    source = path.read_text()
+    source = path.read_text(encoding="utf-8")
     if "auth=" in source:
         return "load"  # It asks its authorization server, which is a program of its own.
     functions = {node.name for node in ast.parse(source).body if isinstance(node, ast.AsyncFunctionDef)}
@@ -82,7 +82,7 @@ def _start_of(path: Path) -> StartMode:
 
 
 def _start_of_package(package: Path, module: Path) -> StartMode:
-    source = module.read_text()
+    source = module.read_text(encoding="utf-8")
     if "auth" in package.name:
         return "load"
     if module.name == "__main__.py" or '"stdio"' in source:

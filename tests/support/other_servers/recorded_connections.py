@@ -9,9 +9,9 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from mcp_runtime.transports.http_server.connections.observed_protocols import observed
-from mcp_runtime.transports.http_server.connections.server_connections import ServerConnections
-from mcp_runtime.transports.http_server.http_limits import HTTPLimits
+from mcp_products.fast.http import observed
+from mcp_products.hosting.limits import ServerConnections
+from mcp_runtime.transports.http_server.limits import HTTPLimits
 
 
 class Transport(asyncio.Transport):

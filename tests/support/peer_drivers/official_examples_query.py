@@ -141,7 +141,7 @@ async def main(modes: str, file: str, *target: str) -> None:
     if not server.startswith("http"):
         server = StdioServerParameters(command=target[0], args=[*target[1:]])
     callbacks: Any = {"sampling_callback": on_sampling, "elicitation_callback": on_elicitation}
-    requests = None if file == "-" else json.loads(Path(file).read_text())
+    requests = None if file == "-" else json.loads(Path(file).read_text(encoding="utf-8"))
     answers: list[Any] = []
     for mode in modes.split(","):
         async with Client(server, mode=mode, list_roots_callback=on_roots, **callbacks) as client:

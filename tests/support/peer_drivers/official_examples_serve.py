@@ -53,7 +53,7 @@ def main(start: str, file: str, port: str = "0") -> None:
             print("loaded")
         case "run":
             asyncio.run(module.run())
-        case "stdio" if "--transport" in Path(file).read_text():
+        case "stdio" if "--transport" in Path(file).read_text(encoding="utf-8"):
             module.main(["--transport", "stdio"])
         case "stdio" if hasattr(module, "run"):
             asyncio.run(module.run())

@@ -38,5 +38,5 @@ async def talk(module: str, samples: dict[str, list[Any]]) -> int:
 
 
 if __name__ == "__main__":
-    for name, samples in json.loads(Path(sys.argv[1]).read_text()).items():
+    for name, samples in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")).items():
         print(name, asyncio.run(talk(name, samples)))

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from support.schemas.drafts import TEXT, Types, record, ref
+from support.project import ROOT
+from support.schemas.drafts import NEWEST, TEXT, Types, record, ref
+
+from mcp_codegen.catalog import SchemaCatalog
 
 Schema = dict[str, Any]
+DRAFT = "draft"
 
 
 @dataclass(frozen=True)
@@ -150,3 +156,29 @@ def with_statuses(overlay: str, *statuses: str) -> str:
     before = "UNSUPPORTED_PROTOCOL_VERSION = 400 }"
     assert before in overlay
     return overlay.replace(before, ", ".join([before.removesuffix(" }"), *filter(None, statuses)]) + " }")
+
+
+def schemas_with(folder: Path, *proposals: Proposal, rows: bool = True, schema: Schema | None = None) -> SchemaCatalog:
+    """The schemas with a draft that has these proposals."""
+    root = folder / "schema"
+    shutil.copytree(ROOT / "schema", root)
+    normalized: Schema = schema or json.loads(json.dumps(SchemaCatalog(root).normalized(NEWEST)[0]))
+    for proposal in proposals:
+        proposal.change(normalized)
+    place = root / DRAFT
+    place.mkdir()
+    (place / "schema.json").write_text(json.dumps(normalized))
+    sums = '"schema.ts" = "0"\n"schema.json" = "0"'
+    pins = f'revision = "{DRAFT}"\nfollows = "{NEWEST}"\nsource = "test"\ncommit = "0"\n\n[sha256]\n{sums}\n'
+    (place / "pins.toml").write_text(pins)
+    if rows:
+        write_rows(root, proposals)
+    return SchemaCatalog(root)
+
+
+def write_rows(root: Path, proposals: Sequence[Proposal]) -> None:
+    """Write what the proposals need into the two files of rows."""
+    with (root / "conversions.toml").open("a") as file:
+        file.write("".join(proposal.rows for proposal in proposals))
+    overlay = root / "overlay.toml"
+    overlay.write_text(with_statuses(overlay.read_text(), *(proposal.statuses for proposal in proposals)))

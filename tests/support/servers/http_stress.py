@@ -1,6 +1,7 @@
 """A server of every revision whose tools are slow, large, talkative or broken; it is run as a process of its own.
 
-`python server.py h11|httptools` serves on a free port, says in its log which, and ends on SIGTERM.
+`python http_stress.py h11|httptools [PORT]` serves on a port, says in its log which, and ends on SIGTERM. With `stdio`
+it serves whoever has started it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from mcp_runtime.bindings.server import run
 from mcp_runtime.transports.http_server.app import HTTPLimits
 
 CAPABILITIES = {"tools": {"listChanged": True}, "resources": {"subscribe": True, "listChanged": True}}
+WITHOUT_ARGUMENTS = ("big", "wait", "change", "status", "raise", "endless")
 SECRET = "hunter2"
 
 
@@ -66,7 +68,8 @@ def served(id: str, counts: Counts) -> Any:
         async def list_tools(self, ctx: Any, params: Any) -> Any:
             number, text = {"type": "integer"}, {"type": "string"}
             tools = [tool(t, "echo", text=text), tool(t, "steps", steps=number, size=number)]
-            return t.ListToolsResult(tools=[*tools, *(tool(t, name) for name in ("big", "wait", "change", "status"))])
+            tools += [tool(t, "meet", where=text, many=number)]
+            return t.ListToolsResult(tools=[*tools, *(tool(t, name) for name in WITHOUT_ARGUMENTS)])
 
         async def call_tool(self, ctx: Any, params: Any) -> Any:
             text = await self.do(ctx, params.name, params.arguments or {})
@@ -103,6 +106,9 @@ def served(id: str, counts: Counts) -> Any:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
     servers = [served(id, counts) for counts in [Counts()] for id in REVISIONS]
+    if sys.argv[1] == "stdio":
+        run(*servers)
+        sys.exit()
     run(
         *servers,
         transport="http",

@@ -9,8 +9,8 @@ from support.project import ROOT
 
 from mcp_generated.extensions.skills import Server
 from mcp_generated.extensions.skills import types as t
-from mcp_runtime.extensions.skills import SkillDirectory
-from mcp_runtime.extensions.skills.server import SkillServerMixin
+from mcp_products.skills import SkillDirectory
+from mcp_products.skills.server import SkillServerMixin
 
 EXAMPLE = ROOT / "examples" / "skills"
 NOTES = "skill://release-notes/SKILL.md"

@@ -8,7 +8,7 @@ from typing import Any
 
 from support.stores.homes import open_home
 
-from mcp_runtime.stores.primitives import TrackingStore
+from mcp_products.workers.stores.retries import TrackingStore
 
 COMMANDS = ("get", "put", "touch", "delete", "count", "append", "read", "last", "drop", "publish", "subscribe")
 TURNS = 10  # Turns of the event loop without a command, after which none follows.

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from support.processes import end_with_session, free_port
 
-from mcp_runtime.stores.in_memory import InMemoryStore
-from mcp_runtime.stores.store_urls import open_store
+from mcp_products.workers.stores.memory import InMemoryStore
+from mcp_products.workers.stores.urls import open_store
 
 HOMES = ("memory", "sqlite", "redis")
 SHARED = ("sqlite", "redis")  # Those that other processes can use as well.

@@ -18,7 +18,7 @@ from typing import Any
 
 from support.clock import MovableClock, settle
 
-from mcp_runtime.stores.in_memory import InMemoryStore
+from mcp_products.workers.stores.memory import InMemoryStore
 
 STEP = 5.0  # Seconds that pass at once while workers go on: less than those after which one counts as ended.
 PASS = """

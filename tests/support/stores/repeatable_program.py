@@ -14,8 +14,8 @@ from typing import Any
 
 from mcp_generated import App, Context, TaskOptions, ToolError
 from mcp_generated.middleware import CallNext, MiddlewareContext
-from mcp_runtime.extensions.tasks.repeatable import docket_queue
-from mcp_runtime.transports.http_shared import worker
+from mcp_products.workers.sessions import worker
+from mcp_products.workers.tasks import repeatable as docket_queue
 
 LEASE = 1.0
 log = Path(os.devnull)

@@ -15,8 +15,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from mcp_generated import App, Context
-from mcp_runtime.aio.workers import reading_thread
-from mcp_runtime.session import serving
+from mcp_products.fast import worker_threads as reading_thread
 
 BEFORE: ContextVar[str] = ContextVar("before", default="nobody has set it")
 BEFORE.set("set before the server runs")
@@ -146,8 +145,9 @@ def long(size: int) -> str:
 
 if "soon" in sys.argv:
     if sys.platform == "linux":
-        from mcp_runtime.aio.workers import selector  # noqa: F401 - It keeps its limits.
+        from mcp_products.fast import stdio
+
+        stdio.QUICK_SECONDS = 10.0  # type: ignore[misc]
+        stdio.CALLS = 1  # type: ignore[misc]
     reading_thread.IDLE_SECONDS = 0.02  # type: ignore[misc]
-    serving.IDLE_SECONDS = 10.0  # type: ignore[misc]
-    serving._CALLS = 1  # type: ignore[misc]
 app.run("stdio")

@@ -20,7 +20,15 @@ from ...output import plain, plain_json
 from ...servers.contract import server_identity
 from ...servers.hosts.environment import assignments, variables_of
 from ...servers.probe import ServerTarget, parse_target, probe_json, target_from_config
-from ..options import DIFFERENT, FILE, add_credentials, report_errors, with_access
+from ..options import (
+    DIFFERENT,
+    FILE,
+    ServerCommand,
+    add_credentials,
+    named_server,
+    report_errors,
+    with_access,
+)
 from .running import with_env, with_env_file
 
 # The text of a result: what a terminal shows of its content.
@@ -88,10 +96,8 @@ def hint_of(text: str) -> str | None:
     return next((hint for name, hint in _HINTS.items() if name in text), None)
 
 
-@click.command("call", short_help="Call a tool of a server.")
-@click.argument("target")
-@click.argument("tool")
-@click.argument("words", nargs=-1, metavar="[NAME=VALUE]...")
+@click.command("call", cls=ServerCommand, short_help="Call a tool.")
+@click.argument("words", nargs=-1, metavar="SERVER TOOL [NAME=VALUE]...")
 @click.option("--arguments", "document", metavar="JSON", help="All arguments as one JSON object.")
 @with_env
 @with_env_file
@@ -101,8 +107,6 @@ def hint_of(text: str) -> str | None:
 @report_errors
 def call(
     *,
-    target: str,
-    tool: str,
     words: tuple[str, ...],
     document: str | None,
     variables: tuple[str, ...],
@@ -113,24 +117,27 @@ def call(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Call TOOL of TARGET: a Python file, a URL, or a command in quotation marks.
+    """Call TOOL of a server.
 
     \b
-    mcp-codegen call server.py add a=1 b=2
-    mcp-codegen call https://example.com/mcp search text='two words' limit=5
-    mcp-codegen call "npx -y some-server" search --arguments '{"text": "x"}'
+    mcp-generated call server.py add a=1 b=2
+    mcp-generated call https://example.com/mcp search text='two words' limit=5
+    mcp-generated call search --arguments '{"text": "x"}' -- npx -y some-server
 
     A value is JSON if it is valid JSON and the tool does not want a string there. Notifications go to standard error.
     Exit code 1 if the tool returns an error.
     """
-    named = parse_target(target)
+    named, rest = named_server(words, "call SERVER TOOL NAME=VALUE")
     if named.saved is not None:
-        raise CodegenError(f"{target}: is a saved list, not a live server; pass a Python file, a URL or a command")
+        raise CodegenError(f"{named}: is a saved list, not a live server; pass a Python file, a URL or a command")
+    if not rest:
+        raise CodegenError(f"{named}: no tool was named; inspect lists its tools")
+    tool, *words_of_tool = rest
     server = replace(named, env={**named.env, **variables_of(variables, env_files)})
     server = add_credentials(server, headers, login, tokens)
-    if document is not None and words:
+    if document is not None and words_of_tool:
         raise CodegenError("NAME=VALUE and --arguments exclude each other; pass one of them")
-    values = assignments(words, "an argument of the tool") if document is None else _object(document)
+    values = assignments(words_of_tool, "an argument of the tool") if document is None else _object(document)
     arguments = {"name": tool, "arguments": values}
     with server_output() as written:
         output = probe_json(
@@ -196,7 +203,7 @@ class _Call:
     arguments: Mapping[str, object]
 
 
-@click.command("inspect", short_help="List and call a server.")
+@click.command("inspect", short_help="List what a server has.")
 @click.option("--config", type=FILE, metavar="FILE", help="A claude_desktop_config.json; needs --server.")
 @click.option("--server", metavar="NAME", help="The server in the configuration.")
 @click.option("--tool", metavar="NAME", help="Call this tool.")
@@ -229,8 +236,12 @@ def inspect(
     as_json: bool,
     target: tuple[str, ...],
 ) -> None:
-    """List the features of a server, or call one and show its notifications: inspect server.py, inspect URL, or
-    inspect -- COMMAND….
+    """List the tools, resources and prompts of a server, or call one and show its notifications.
+
+    \b
+    mcp-generated inspect server.py
+    mcp-generated inspect https://example.com/mcp --tool search --arg text=cats
+    mcp-generated inspect -- npx -y some-server
 
     Exit code 1 if a tool fails.
     """

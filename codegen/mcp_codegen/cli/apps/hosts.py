@@ -31,12 +31,15 @@ from ...servers.hosts.files import HostFile, default_config_path, read_config, s
 from ...servers.hosts.problems import hidden, installed_servers, problems
 from ...servers.probe import (
     ServerTarget,
+    entry_of,
     environment,
+    is_module,
     is_python_file,
     launch_command,
     probe_json,
     require_python_file,
     split_server,
+    target_from_config,
 )
 from ..options import DIFFERENT, FILE, add_credentials, report_errors
 from .running import with_env, with_env_file
@@ -97,13 +100,14 @@ def install(
     chosen: Path | None,
     dry_run: bool,
 ) -> None:
-    """Add a server to the configuration of a host: a Python file, a URL, or a command after --.
+    """Add a server to the configuration of a host.
 
     \b
-    mcp-codegen install server.py --host cursor --env API_KEY=…
-    mcp-codegen install https://example.com/mcp --name example --host vscode
-    mcp-codegen install server.py --host claude-desktop --uv --with pandas
-    mcp-codegen install --name files --host gemini -- npx -y some-server .
+    mcp-generated install server.py --host cursor --env API_KEY=…
+    mcp-generated install https://example.com/mcp --name example --host vscode
+    mcp-generated install .cursor/mcp.json:example --host claude-desktop
+    mcp-generated install server.py --host claude-desktop --uv --with pandas
+    mcp-generated install --name files --host gemini -- npx -y some-server .
 
     Without --name the server is started and its name is taken. Everything else in the file remains, and the file before
     is stored as FILE.bak, or FILE.bak2 and so on. Hosts start servers with few variables: pass what yours needs.
@@ -111,9 +115,16 @@ def install(
     if chosen is not None and len(hosts) > 1:
         raise CodegenError("--file needs one --host, which tells its format")
     env = variables_of(variables, env_files)
+    if module is None and len(server) == 1 and (place := entry_of(server[0])) is not None:
+        known = target_from_config(*place)
+        server, env = (known.url,) if known.url else known.command, {**known.env, **env}
+        headers = (*(f"{key}: {value}" for key, value in known.access.headers.items()), *headers)
+        name = name or place[1]
+    elif module is None and len(server) == 1 and not is_python_file(server[0]) and is_module(server[0]):
+        module, server = server[0], ()
     if module is not None and server:
         raise CodegenError(f"-m and {' '.join(server)!r} exclude each other; pass one of them")
-    target = ServerTarget(url=server[0]) if _is_url(server) else ServerTarget()
+    target = ServerTarget(url="".join(server)) if _is_url(server) else ServerTarget()
     access = add_credentials(target, headers, False, None).access
     command = _command(server, module)
     with_uv = with_uv or bool(requirements)
@@ -320,7 +331,8 @@ def check_config(chosen: Path | None) -> None:
         click.echo(f"{path}: {plain(line)}")
     if lines:
         raise SystemExit(DIFFERENT)
-    click.echo(f"{path}: {len(servers_of(config_file))} servers, no problems")
+    count = len(servers_of(config_file))
+    click.echo(f"{path}: {count} server{'' if count == 1 else 's'}, no problems")
 
 
 @click.command("discover", short_help="List the servers of the hosts on this machine.")

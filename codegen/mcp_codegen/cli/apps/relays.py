@@ -9,10 +9,11 @@ from typing import Final
 
 import click
 
+from ...servers.probe import entry_of, is_module, is_python_file, parse_target
 from ..options import FILE, report_errors
 from .running import option_words, replace_process
 
-_BRIDGE: Final = (sys.executable, "-P", "-m", "mcp_runtime.bridge")  # -P: the current folder hides no module.
+_BRIDGE: Final = (sys.executable, "-P", "-m", "mcp_products.relay.bridge")  # -P: the current folder hides no module.
 _OPTIONS: Final = (
     click.option("--http", metavar="HOST:PORT", help="Serve over HTTP at this address. Default: stdio."),
     click.option("--path", help="The path of the endpoint, with --http. Default: /mcp."),
@@ -46,11 +47,17 @@ def bridge(target: tuple[str, ...], **settings: str | float | bool | Path | tupl
     """Relay messages between clients and one server, whatever revision and transport either has.
 
     \b
-    mcp-codegen bridge --http :8000 -- npx -y @modelcontextprotocol/server-everything
-    mcp-codegen bridge https://example.com/mcp --login
-    mcp-codegen bridge --config mcp.json --server weather
+    mcp-generated bridge --http :8000 -- npx -y @modelcontextprotocol/server-everything
+    mcp-generated bridge https://example.com/mcp --login
+    mcp-generated bridge mcp.json:weather
+    mcp-generated bridge server.py --http :8000
     """
-    replace_process((*_BRIDGE, *option_words(settings), "--", *target), dict(os.environ))
+    words = target
+    if len(target) == 1 and (entry := entry_of(target[0])) is not None:
+        settings, words = {**settings, "config": entry[0], "server": entry[1]}, ()
+    elif len(target) == 1 and (is_python_file(target[0]) or is_module(target[0])):
+        words = parse_target(target[0]).command
+    replace_process((*_BRIDGE, *option_words(settings), "--", *words), dict(os.environ))
 
 
 for _add in _OPTIONS:
@@ -59,7 +66,7 @@ for _add in _OPTIONS:
 
 # The command `gateway`: this process becomes many servers behind one endpoint.
 
-_GATEWAY: Final = (sys.executable, "-P", "-m", "mcp_runtime.gateway")  # -P: the current folder hides no module.
+_GATEWAY: Final = (sys.executable, "-P", "-m", "mcp_products.relay.gateway")  # -P: the current folder hides no module.
 
 
 @click.command("gateway", short_help="Serve many servers behind one endpoint.")
@@ -77,7 +84,7 @@ def gateway(file: Path, **settings: str | int | bool | tuple[str, ...] | None) -
     """Serve the tools, resources and prompts of many servers, by the rules of a TOML file.
 
     \b
-    mcp-codegen gateway gateway.toml --http :8000
-    mcp-codegen gateway gateway.toml --lock
+    mcp-generated gateway gateway.toml --http :8000
+    mcp-generated gateway gateway.toml --lock
     """
     replace_process((*_GATEWAY, *option_words(settings), "--", str(file)), dict(os.environ))

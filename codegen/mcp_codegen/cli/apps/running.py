@@ -20,7 +20,7 @@ import click
 
 from ...errors import CodegenError
 from ...servers.hosts.environment import variables_of
-from ...servers.probe import launch_command, require_python_file
+from ...servers.probe import entry_of, is_module, is_python_file, launch_command, require_python_file
 from ...testkit.processes import kill_group, start_group, terminate_group
 from ..options import FILE, FOLDER, report_errors
 
@@ -32,7 +32,7 @@ with_env_file: Final = click.option(
 )
 
 
-@click.command("run", short_help="Run the server of a Python file.")
+@click.command("run", short_help="Run the server of a file or module.")
 @click.argument("server", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("-m", "--module", metavar="MODULE", help="Run the server of this module instead: package.module[:name].")
@@ -62,11 +62,11 @@ def run(
     variables: tuple[str, ...],
     env_files: tuple[Path, ...],
 ) -> None:
-    """Run the App or Server of a Python file: run server.py, or run server.py:name where it has several.
+    """Run the App or Server of a Python file or module: server.py, or server.py:name where it has several.
 
     \b
     name may be a function that returns the server. What follows -- is sys.argv of the file:
-    mcp-codegen run server.py --http --port 8000 -- --database notes.db
+    mcp-generated run server.py --http --port 8000 -- --database notes.db
     """
     if http and transport == "stdio":
         raise CodegenError("--http and --transport stdio exclude each other; pass one of them")
@@ -74,7 +74,7 @@ def run(
     passed = [name for name, value in (("--host", host), ("--port", port), ("--path", path)) if value is not None]
     if passed and not http:
         raise CodegenError(f"{', '.join(passed)}: only for HTTP; add --http")
-    target, arguments = chosen_server(server, module, arguments)
+    target, module, arguments = chosen_server(server, module, arguments)
     where = {"host": host, "path": path}
     command = launch_command(target, module=module is not None, http=http, port=port, arguments=arguments, **where)
     replace_process(command, {**os.environ, **variables_of(variables, env_files)})
@@ -94,14 +94,21 @@ def option_words(settings: Mapping[str, object]) -> list[str]:
     return words
 
 
-def chosen_server(server: str | None, module: str | None, arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Return the server to run and its arguments. Raises CodegenError if there is no such file."""
+def chosen_server(
+    server: str | None, module: str | None, arguments: tuple[str, ...]
+) -> tuple[str, str | None, tuple[str, ...]]:
+    """Return the server to run, the same again if it is a module, and its arguments. Raises CodegenError if there is
+    no such file, or if it is a server that runs elsewhere."""
     if module is not None:
-        return module, arguments if server is None else (server, *arguments)
+        return module, module, arguments if server is None else (server, *arguments)
     if server is None:
         raise CodegenError("no server was named; pass the Python file of a server, or -m MODULE")
+    if server.startswith(("http://", "https://")) or entry_of(server) is not None:
+        raise CodegenError(f"{server}: is no server of this machine's Python; to serve it here: bridge {server}")
+    if not is_python_file(server) and is_module(server):
+        return server, server, arguments
     require_python_file(server)
-    return server, arguments
+    return server, None, arguments
 
 
 def replace_process(command: tuple[str, ...], environment: dict[str, str]) -> None:
@@ -168,7 +175,7 @@ _INTERVAL: Final = 0.5  # Seconds between two looks at the files.
 _GRACE: Final = 5.0  # Seconds that a process has to end.
 
 
-@click.command("dev", short_help="Run a server that starts again when files change.")
+@click.command("dev", short_help="Run it again when files change, with the MCP Inspector.")
 @click.argument("server", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("-m", "--module", metavar="MODULE", help="Run the server of this module instead: package.module[:name].")
@@ -197,7 +204,7 @@ def develop(
 
     Sessions end with the process: a client with a session connects again. Ctrl-C ends all.
     """
-    target, arguments = chosen_server(server, module, arguments)
+    target, module, arguments = chosen_server(server, module, arguments)
     if missing := [str(folder) for folder in folders if not folder.is_dir()]:
         raise CodegenError(f"{', '.join(missing)}: this folder does not exist; pass a folder to --watch")
     port = port or _free_port(host)

@@ -217,7 +217,7 @@ def _lines(text: str) -> list[str]:
 def _yaml() -> Any:
     try:
         import yaml
-    except ImportError:
+    except ModuleNotFoundError:
         raise CodegenError("a YAML file needs PyYAML: pip install pyyaml") from None
     return yaml
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, Unpack
 
-from mcp_runtime.bindings.sync import BaseSyncClient, NoKeywords, RequestKeywords, RequestOptions, named_when_missing
+from mcp_products.host.sync import BaseSyncClient, NoKeywords, RequestKeywords, RequestOptions, named_when_missing
 
 from . import types as t
 from .client import App

@@ -6,7 +6,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp_runtime.protocol.wire.wire_models import Opt, Uri, WireModel
+from mcp_runtime.protocol.wire_models import Opt, Uri, WireModel
 from pydantic import Field
 
 from ...v2026_07_28.types import Icon as Icon

@@ -6,7 +6,7 @@
 
 from typing import Annotated, Literal
 
-from mcp_runtime.protocol.wire.wire_models import Int, Opt, Uri, WireModel, const
+from mcp_runtime.protocol.wire_models import Int, Opt, Uri, WireModel, const
 from pydantic import Field
 
 from ...v2026_07_28.types import CacheableResult as CacheableResult

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 
-from mcp_runtime.bindings.sync import (
+from mcp_products.host.sync import (
     BaseSyncClient,
     NoKeywords,
     RequestKeywords,

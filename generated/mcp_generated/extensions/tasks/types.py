@@ -6,7 +6,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp_runtime.protocol.wire.wire_models import Int, Opt, WireModel, const, default_to
+from mcp_runtime.protocol.wire_models import Int, Opt, WireModel, const, default_to
 from pydantic import Field
 from typing_extensions import TypeAliasType
 

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from mcp_runtime.protocol.wire.wire_models import Opt, WireModel
+from mcp_runtime.protocol.wire_models import Opt, WireModel
 
 from .common_types import LoggingLevel
 

@@ -3,7 +3,7 @@
 
 from typing import Annotated, Literal
 
-from mcp_runtime.protocol.wire.wire_models import Essential, Int, Number, Opt, Uri, WireModel, const
+from mcp_runtime.protocol.wire_models import Essential, Int, Number, Opt, Uri, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
 

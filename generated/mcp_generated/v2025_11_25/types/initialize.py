@@ -4,7 +4,7 @@
 from typing import Annotated, Any
 
 from mcp_runtime.protocol.model_methods import ServerDetails
-from mcp_runtime.protocol.wire.wire_models import Opt, Uri, WireModel
+from mcp_runtime.protocol.wire_models import Opt, Uri, WireModel
 from pydantic import Field
 
 from .common_types import Icon, RequestParams, Result

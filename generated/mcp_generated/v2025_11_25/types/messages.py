@@ -3,7 +3,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp_runtime.protocol.wire.wire_models import MISSING, Int, Opt, WireModel, const
+from mcp_runtime.protocol.wire_models import Int, Opt, OptAny, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -59,7 +59,7 @@ class Error(WireModel):
     """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
     """A short description of the error."""
-    data: Any | MISSING = MISSING
+    data: OptAny = None
     """Further information about the error, defined by its sender."""
 
 

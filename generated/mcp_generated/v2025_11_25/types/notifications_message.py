@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from mcp_runtime.protocol.wire.wire_models import Opt
+from mcp_runtime.protocol.wire_models import Opt
 
 from .common_types import LoggingLevel, NotificationParams
 

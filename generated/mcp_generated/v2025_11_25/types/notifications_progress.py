@@ -3,7 +3,7 @@
 
 from typing import Annotated
 
-from mcp_runtime.protocol.wire.wire_models import Number, Opt
+from mcp_runtime.protocol.wire_models import Number, Opt
 from pydantic import Field
 
 from .common_types import NotificationParams, ProgressToken

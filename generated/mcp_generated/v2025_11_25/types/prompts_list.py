@@ -3,7 +3,7 @@
 
 from typing import Annotated, Any
 
-from mcp_runtime.protocol.wire.wire_models import Opt
+from mcp_runtime.protocol.wire_models import Opt
 from pydantic import Field
 
 from .initialize import BaseMetadata, Icons

@@ -3,7 +3,7 @@
 
 from typing import Annotated, Any
 
-from mcp_runtime.protocol.wire.wire_models import Essential, Int, Opt, Uri
+from mcp_runtime.protocol.wire_models import Essential, Int, Opt, Uri
 from pydantic import Field
 
 from .common_types import Annotations, Cursor, RequestParams, Result

@@ -4,7 +4,7 @@
 from typing import Annotated, Any, Literal
 
 from mcp_runtime.protocol.model_methods import ToolListMethods
-from mcp_runtime.protocol.wire.wire_models import Essential, Int, Number, Opt, WireModel, const
+from mcp_runtime.protocol.wire_models import Essential, Int, Number, Opt, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
 

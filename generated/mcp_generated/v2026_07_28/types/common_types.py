@@ -7,7 +7,7 @@
 from typing import Annotated, Any, Literal, Optional, Union
 
 from mcp_runtime.protocol.model_methods import ServerDetails
-from mcp_runtime.protocol.wire.wire_models import Essential, Int, Number, Opt, Uri, WireModel, default_to, deprecated
+from mcp_runtime.protocol.wire_models import Essential, Int, Number, Opt, Uri, WireModel, default_to, deprecated
 from pydantic import Field
 from typing_extensions import TypeAliasType
 

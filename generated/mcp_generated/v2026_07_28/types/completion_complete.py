@@ -4,7 +4,7 @@
 
 from typing import Annotated, Literal
 
-from mcp_runtime.protocol.wire.wire_models import Int, Opt, UriTemplate, WireModel, const
+from mcp_runtime.protocol.wire_models import Int, Opt, UriTemplate, WireModel, const
 from pydantic import Field
 
 from .common_types import BaseMetadata, RequestParams, Result

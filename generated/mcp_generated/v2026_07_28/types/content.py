@@ -4,7 +4,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp_runtime.protocol.wire.wire_models import EncodedBytes, Opt, Uri, WireModel, const
+from mcp_runtime.protocol.wire_models import EncodedBytes, Opt, Uri, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
 

@@ -4,7 +4,7 @@
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from mcp_runtime.protocol.wire.wire_models import MISSING, Int, Opt, WireModel, const, deprecated
+from mcp_runtime.protocol.wire_models import Int, Opt, OptAny, WireModel, const, deprecated
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -104,7 +104,7 @@ class Error(WireModel):
     """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
     """A short description of the error."""
-    data: Any | MISSING = MISSING
+    data: OptAny = None
     """Further information about the error, defined by its sender."""
 
 
@@ -145,7 +145,7 @@ class ParseError(WireModel):
     """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
     """A short description of the error."""
-    data: Any | MISSING = MISSING
+    data: OptAny = None
     """Further information about the error, defined by its sender."""
 
 
@@ -159,7 +159,7 @@ class InvalidRequestError(WireModel):
     """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
     """A short description of the error."""
-    data: Any | MISSING = MISSING
+    data: OptAny = None
     """Further information about the error, defined by its sender."""
 
 
@@ -173,7 +173,7 @@ class MethodNotFoundError(WireModel):
     """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
     """A short description of the error."""
-    data: Any | MISSING = MISSING
+    data: OptAny = None
     """Further information about the error, defined by its sender."""
 
 
@@ -187,7 +187,7 @@ class InvalidParamsError(WireModel):
     """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
     """A short description of the error."""
-    data: Any | MISSING = MISSING
+    data: OptAny = None
     """Further information about the error, defined by its sender."""
 
 
@@ -201,7 +201,7 @@ class InternalError(WireModel):
     """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
     """A short description of the error."""
-    data: Any | MISSING = MISSING
+    data: OptAny = None
     """Further information about the error, defined by its sender."""
 
 
@@ -212,7 +212,7 @@ class HeaderMismatchErrorObject(WireModel):
     """The number of the error; JSON-RPC and MCP define negative ones."""
     message: str
     """A short description of the error."""
-    data: Any | MISSING = MISSING
+    data: OptAny = None
     """Further information about the error, defined by its sender."""
 
 

@@ -4,7 +4,7 @@
 
 from typing import Any
 
-from mcp_runtime.protocol.wire.wire_models import Opt, deprecated
+from mcp_runtime.protocol.wire_models import Opt, deprecated
 
 from .common_types import LoggingLevel, NotificationParams
 

@@ -2,7 +2,7 @@
 # pyright: reportDeprecated=false
 """The types of MCP 2026-07-28 in the section `notifications/resources/updated` of the specification."""
 
-from mcp_runtime.protocol.wire.wire_models import Uri
+from mcp_runtime.protocol.wire_models import Uri
 
 from .common_types import NotificationParams
 

@@ -2,7 +2,7 @@
 # pyright: reportDeprecated=false
 """The types of MCP 2026-07-28 in the section `prompts/get` of the specification."""
 
-from mcp_runtime.protocol.wire.wire_models import Opt, WireModel
+from mcp_runtime.protocol.wire_models import Opt, WireModel
 
 from .common_types import Result, Role
 from .content import ContentBlock

@@ -4,7 +4,7 @@
 
 from typing import Annotated, Any
 
-from mcp_runtime.protocol.wire.wire_models import Opt
+from mcp_runtime.protocol.wire_models import Opt
 from pydantic import Field
 
 from .common_types import BaseMetadata, CacheableResult, Icons, PaginatedResult

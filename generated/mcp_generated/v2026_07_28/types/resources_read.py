@@ -2,7 +2,7 @@
 # pyright: reportDeprecated=false
 """The types of MCP 2026-07-28 in the section `resources/read` of the specification."""
 
-from mcp_runtime.protocol.wire.wire_models import Uri
+from mcp_runtime.protocol.wire_models import Uri
 
 from .common_types import CacheableResult, RequestParams
 from .content import BlobResourceContents, TextResourceContents

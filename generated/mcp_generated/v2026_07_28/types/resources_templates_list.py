@@ -4,7 +4,7 @@
 
 from typing import Annotated, Any
 
-from mcp_runtime.protocol.wire.wire_models import Opt, UriTemplate
+from mcp_runtime.protocol.wire_models import Opt, UriTemplate
 from pydantic import Field
 
 from .common_types import Annotations, BaseMetadata, CacheableResult, Icons, PaginatedResult

@@ -4,7 +4,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp_runtime.protocol.wire.wire_models import Opt, Uri, WireModel, const, deprecated
+from mcp_runtime.protocol.wire_models import Opt, Uri, WireModel, const, deprecated
 from pydantic import Field
 
 

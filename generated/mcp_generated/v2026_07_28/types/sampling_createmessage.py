@@ -5,7 +5,7 @@
 from typing import Annotated, Any, Literal
 
 from mcp_runtime.protocol.model_methods import ToolListMethods
-from mcp_runtime.protocol.wire.wire_models import MISSING, Essential, Int, Number, Opt, WireModel, const, deprecated
+from mcp_runtime.protocol.wire_models import Essential, Int, Number, Opt, OptAny, WireModel, const, deprecated
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
@@ -55,7 +55,7 @@ class ToolResultContent(WireModel):
     """The `id` of the ToolUseContent that this result belongs to."""
     content: list[ContentBlock]
     """The result, in the form of the `content` of a tool call."""
-    structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
+    structured_content: Annotated[OptAny, Field(alias="structuredContent")] = None
     """The result for a program, valid against the tool's `outputSchema`."""
     is_error: Annotated[Essential[bool], Field(alias="isError")] = None
     """True if the tool failed; `content` describes the error. False if absent."""

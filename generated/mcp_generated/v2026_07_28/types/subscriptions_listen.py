@@ -4,7 +4,7 @@
 
 from typing import Annotated
 
-from mcp_runtime.protocol.wire.wire_models import Opt, WireModel, default_to
+from mcp_runtime.protocol.wire_models import Opt, WireModel, default_to
 from pydantic import Field
 
 from .common_types import RequestId, RequestParams, ResultMetaObject, ResultType

@@ -4,7 +4,7 @@
 
 from typing import Annotated, Any
 
-from mcp_runtime.protocol.wire.wire_models import MISSING, Essential, Opt
+from mcp_runtime.protocol.wire_models import Essential, Opt, OptAny
 from pydantic import Field
 
 from .common_types import Result
@@ -20,7 +20,7 @@ class CallToolResult(Result):
 
     content: list[ContentBlock]
     """The result for a model, or a description of the error if `isError` is true."""
-    structured_content: Annotated[Any | MISSING, Field(alias="structuredContent")] = MISSING
+    structured_content: Annotated[OptAny, Field(alias="structuredContent")] = None
     """The result for a program, valid against the tool's `outputSchema`."""
     is_error: Annotated[Essential[bool], Field(alias="isError")] = None
     """True if the tool failed; `content` describes the error. False if absent."""

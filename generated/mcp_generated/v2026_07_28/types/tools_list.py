@@ -5,7 +5,7 @@
 from typing import Annotated, Any, Literal
 
 from mcp_runtime.protocol.model_methods import ToolListMethods, ToolMethods
-from mcp_runtime.protocol.wire.wire_models import Opt, WireModel, const
+from mcp_runtime.protocol.wire_models import Opt, WireModel, const
 from pydantic import Field
 
 from .common_types import BaseMetadata, CacheableResult, Icons, PaginatedResult

@@ -6,27 +6,31 @@ import asyncio
 import logging
 import random
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from ...errors import ConnectionClosedError, HTTPStatusError, InvalidResponseError, LocalError
-from ...http.client_rules import REVISION_EXTENSION, NegotiatedRevision
-from ...http.headers import EVENT_STREAM, media_type
-from ...http.request_logs import IS_OURS, without_secrets_in_logs
-from ...http.retries import FIRST_REFUSAL, MAX_ATTEMPTS, seconds_to_wait
-from ...http.tls import default_tls
-from ...http.urls import may_follow_redirect, origin, redact_url
+from ...http.client_rules import (
+    REVISION_EXTENSION,
+    NegotiatedRevision,
+    may_follow_redirect,
+    origin,
+    reconnect_delay,
+    redact_url,
+)
+from ...http.headers import EVENT_STREAM, LAST_EVENT_ID, media_type
+from ...http.outgoing import FIRST_REFUSAL, IS_OURS, MAX_ATTEMPTS, default_tls, seconds_to_wait, without_secrets_in_logs
+from ...http.sse import OversizedEventError, ServerSentEvent, SSEDecoder
 from ...protocol.framing import MAX_MESSAGE_BYTES
-from ...protocol.sse import OversizedEventError, ServerSentEvent, SSEDecoder
 from ...usage.keywords import checked_fields
 from ...usage.rules import COUNT, HEADERS, SECONDS, Rule, is_number
 
 try:
     import httpx2
-except ImportError:
+except ModuleNotFoundError:
     raise LocalError("a client over HTTP needs httpx2: pip install 'mcp-generated[http]'") from None
 
 _log: Final = logging.getLogger(__name__)
@@ -210,7 +214,7 @@ class HTTPConnection:
         parts: list[bytes] = []
         size = 0
         try:
-            async for part in response.aiter_raw():
+            async for part in _parts(response):
                 parts.append(part)
                 size += len(part)
                 if size > limit:
@@ -230,7 +234,7 @@ class HTTPConnection:
         body = b""
         try:
             with suppress(httpx2.HTTPError, httpx2.StreamError):
-                async for part in response.aiter_raw():
+                async for part in _parts(response):
                     body += part
                     if len(body) > _ERROR_LIMIT:
                         return b""
@@ -242,7 +246,7 @@ class HTTPConnection:
         """Yield the events of a stream until it ends or is cut off. Raises InvalidResponseError if one is too long."""
         self._check_coding(response)
         try:
-            async for part in response.aiter_raw():
+            async for part in _parts(response):
                 for event in events.feed(part):
                     yield event
         except (httpx2.HTTPError, httpx2.StreamError):
@@ -302,6 +306,15 @@ class HTTPConnection:
             await self._client.aclose()
 
 
+async def _parts(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    """Yield the body of a response as it arrives; whole, if the client of the program has read it, as a mock does."""
+    if response.is_stream_consumed:
+        yield await response.aread()
+        return
+    async for part in response.aiter_raw():
+        yield part
+
+
 def _reason(error: Exception) -> str:
     """Return why a request failed, without the text of errors that repeat a header or a URL: it may be secret."""
     name = type(error).__name__
@@ -316,3 +329,69 @@ def _other_form(url: str) -> str:
     if path in ("", "/"):
         return f"{shown.rstrip('/')}{_USUAL_PATH}"
     return shown.removesuffix("/") if path.endswith("/") else f"{shown}/"
+
+
+# An SSE stream that is resumed after its connection was cut off.
+#
+# MCP specification, Transports, Streamable HTTP, "Resumability and Redelivery".
+
+_TRANSIENT_STATUSES: Final = (408, 425, 429, 500, 502, 503, 504)  # Statuses after which a retry may succeed.
+_MAX_FAILURES: Final = 6  # Retries in a row without an event.
+
+
+class ResumableEventStream:
+    """One stream. If its connection ends before `ended` is set, it is opened again with `Last-Event-ID`."""
+
+    def __init__(
+        self, http: HTTPConnection, headers: Callable[[], dict[str, str]], reconnect_without_ids: bool
+    ) -> None:
+        """Create a stream; `reconnect_without_ids` reconnects also if no event had an id."""
+        self.ended = False
+        self._http = http
+        self._headers = headers
+        self._reconnect_without_ids = reconnect_without_ids
+        self.on_close: Callable[[], None] | None = None  # Called when the server closes the stream with a time to wait.
+        self._failures = 0
+
+    async def events(self, response: httpx2.Response | None = None) -> AsyncGenerator[ServerSentEvent, None]:
+        """Yield the events. Raises MCPError if the stream cannot be opened or resumed."""
+        events = self._http.decoder()
+        try:
+            while True:
+                if response is None:
+                    response = await self._open(events)
+                if response is not None:
+                    async for event in self._http.events(response, events):
+                        self._failures = 0
+                        yield event
+                    await response.aclose()
+                    response = None
+                if self.ended or not (self._reconnect_without_ids or events.last_id):
+                    return
+                if self.on_close is not None and events.retry is not None:
+                    self.on_close()
+                await asyncio.sleep(reconnect_delay(self._failures, events.retry, random.random()))
+                self._failures += 1
+                events = self._http.decoder(events)
+        finally:
+            if response is not None:
+                await response.aclose()
+
+    async def _open(self, events: SSEDecoder) -> httpx2.Response | None:
+        """Open the stream by GET; return None after a failure that a retry may solve."""
+        last = {LAST_EVENT_ID: events.last_id} if events.last_id else {}
+        try:
+            response = await self._http.send("GET", {**self._headers(), **last})
+        except ConnectionClosedError:
+            if self._failures >= _MAX_FAILURES and not self._reconnect_without_ids:
+                raise
+            return None
+        try:
+            self._http.check_stream(response)
+        except BaseException as error:
+            await response.aclose()
+            is_transient = isinstance(error, HTTPStatusError) and error.status in _TRANSIENT_STATUSES
+            if is_transient and (self._reconnect_without_ids or self._failures < _MAX_FAILURES):
+                return None
+            raise
+        return response

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from itertools import count
@@ -15,8 +15,8 @@ from typing import Final
 
 import httpx2
 
-from ...aio.pause import PauseGate
 from ...aio.shared_work import SharedWork
+from ...aio.tasks import PauseGate
 from ...errors import (
     ConnectionClosedError,
     HTTPStatusError,
@@ -36,16 +36,51 @@ from ...http.client_rules import (
     may_be_legacy_sse,
     post_headers,
 )
-from ...http.headers import SESSION_ID
+from ...http.headers import SESSION_ID, TOOLS, ArgumentPaths, read_tool_headers
 from ...protocol import jsonrpc
-from ...protocol.followed_pages import FollowedPages
 from ...protocol.jsonrpc import ErrorMessage, Id, MalformedMessage, Message, RequestMessage, ResultMessage
-from ...protocol.large.pieces import LARGE
+from ...protocol.large import LARGE
 from ...protocol.models import is_object
+from ...protocol.result_types import FollowedPages
 from ...protocol.revision import Handshake, Revision
-from .connection import HTTPConnection
-from .event_stream import ResumableEventStream
-from .tool_headers import ToolHeaderCache
+from .connection import HTTPConnection, ResumableEventStream
+
+# The tool arguments to repeat in HTTP headers, as the input schemas of the last list of tools declare them.
+
+_NONE: Final[ArgumentPaths] = {}
+
+
+class ToolHeaderCache:
+    """The header declarations of the tools of one server."""
+
+    def __init__(self) -> None:
+        self._paths: dict[str, ArgumentPaths] = {}
+
+    def paths_for(self, message: Outgoing, revision: Revision) -> ArgumentPaths:
+        """Return the paths of the arguments to repeat, by header; empty if the message is not a call of a tool."""
+        row = revision.http.tool_call
+        if row is None or not isinstance(message, RequestMessage) or message.method != row.method:
+            return _NONE
+        params: Mapping[str, object] = message.params if is_object(message.params) else {}
+        name = params.get(revision.http.name_params.get(message.method, ""))
+        return self._paths.get(str(name), _NONE)
+
+    def read(self, request: RequestMessage, response: Message, revision: Revision) -> None:
+        """Store the declarations of a list of tools, and remove the tools whose declarations are invalid."""
+        row = revision.http.tool_schemas
+        if row is None or request.method != row.method or not isinstance(response, ResultMessage):
+            return
+        name_of_list = revision.name_of(TOOLS)
+        if not is_object(response.result) or name_of_list not in response.result:
+            return
+        tools = read_tool_headers(response.result[name_of_list], revision)
+        self._paths.update(tools.paths)
+        if tools.rejected:
+            response.result[name_of_list] = tools.tools
+        for name, reason in tools.rejected.items():
+            self._paths.pop(name, None)
+            _log.warning("the tool %r is ignored: %s", name[:200], reason)
+
 
 _log: Final = logging.getLogger(__name__)
 

@@ -6,20 +6,18 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from ...aio.pause import PauseGate
-from ...aio.turns import turn
+from ... import products
+from ...aio.tasks import PauseGate
 from ...errors import ConnectionClosedError, MCPError, RemoteJSONRPCError
-from ...http.client_rules import NegotiatedRevision
-from ...http.urls import redact_url
+from ...http.client_rules import NegotiatedRevision, Outgoing, redact_url
 from ...protocol.jsonrpc import Id, Message, NotificationMessage, OutgoingMessage, RequestMessage
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
 from ...session.interfaces import MessageSink
-from ...session.large.incoming import decode_in_pieces, release_soon, validate
+from ...session.large import decode_in_pieces, release_soon, turn, validate
 from .connection import HTTPConnection, HTTPOptions
-from .legacy_sse import LegacySSEClient
 from .streamable import LegacyServerError, StreamableHTTPClient
 
 _log: Final = logging.getLogger(__name__)
@@ -27,6 +25,25 @@ _log: Final = logging.getLogger(__name__)
 _CLOSE_SECONDS: Final = 2.0  # Seconds to send unsent messages when closing, and again to end the session.
 _MAX_CONCURRENT_RESPONSES: Final = 32  # Responses that are sent at the same time, each over its own connection.
 _MAX_UNSENT: Final = 256  # Unsent responses above which reading pauses.
+
+
+class LegacyClient(Protocol):
+    """The seam of HTTP+SSE of 2024: a connection over one stream, and a URL to POST to."""
+
+    revision: Revision
+
+    @property
+    def endpoint(self) -> str:
+        """The URL to send messages to; empty before the server has named it."""
+        ...
+
+    async def run(self, ready: asyncio.Future[None]) -> None:
+        """Open the stream and deliver its messages until it ends; `ready` is done when messages can be sent."""
+        ...
+
+    async def send(self, message: Outgoing, data: bytes) -> None:
+        """Send a message; a response to it arrives on the stream. Raises MCPError if the server does not accept it."""
+        ...
 
 
 class HTTPClientTransport:
@@ -44,6 +61,7 @@ class HTTPClientTransport:
     ) -> None:
         """Create a connection; `stream_closed` gets the id of a request whose stream the server has closed before the
         response, so that the client resumes it after a time."""
+        self.url = url
         self.close_reason = f"the connection to {redact_url(url)} is closed"
         self._http = self.connection_class(url, options)
         self._http.negotiated = NegotiatedRevision(revision)
@@ -52,7 +70,7 @@ class HTTPClientTransport:
             self._http, revision, self._receive_message, self._read_large, self._gate
         )
         self._streamable.stream_closed = stream_closed
-        self._legacy: LegacySSEClient | None = None
+        self._legacy: LegacyClient | None = None
         self._sink: MessageSink | None = None
         self._deliver: Callable[[bytes | None], None] | None = None
         self._requests: dict[Id, asyncio.Task[None]] = {}
@@ -64,6 +82,13 @@ class HTTPClientTransport:
         self._room.set()
         self._closing: asyncio.Task[None] | None = None
         self._end = asyncio.Event()
+        self.ends_session = True  # Whether `close` tells the server that the session has ended.
+        self.on_endpoint: Callable[[str], None] | None = None  # Gets the URL for messages of HTTP+SSE.
+
+    @property
+    def session_id(self) -> str | None:
+        """The id of the session; None if the server has opened none."""
+        return self._streamable.session
 
     # ---- receiving --------------------------------------------------------------------------------------------------
 
@@ -200,10 +225,13 @@ class HTTPClientTransport:
                 raise rejection.error from None
             await legacy.send(request, data)
 
-    async def _switch_to_legacy_sse(self) -> LegacySSEClient:
+    async def _switch_to_legacy_sse(self) -> LegacyClient:
         """Open the stream of HTTP+SSE; the connection ends with the stream."""
         revision = self._streamable.revision
-        legacy = LegacySSEClient(self._http, revision, self._receive_message, self._read_large, self._gate)
+        module = products.require("legacy_sse_client", "a server of HTTP+SSE")
+        legacy: LegacyClient = module.LegacySSEClient(
+            self._http, revision, self._receive_message, self._read_large, self._gate
+        )
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         reading = self._start(legacy.run(ready))
         try:
@@ -212,6 +240,8 @@ class HTTPClientTransport:
             reading.cancel()
             raise
         reading.add_done_callback(lambda task: self._ended())
+        if self.on_endpoint is not None:
+            self.on_endpoint(legacy.endpoint)
         self._legacy = legacy
         return legacy
 
@@ -262,7 +292,8 @@ class HTTPClientTransport:
             await asyncio.wait(tasks, timeout=_CLOSE_SECONDS)
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
-                await self._streamable.end_session()
+                if self.ends_session:
+                    await self._streamable.end_session()
         except (MCPError, TimeoutError) as error:
             _log.debug("the session could not be ended: %s", error)
         await self._http.close()

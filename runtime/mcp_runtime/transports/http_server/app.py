@@ -7,66 +7,93 @@ ASGI: https://asgi.readthedocs.io/en/latest/specs/www.html
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from ...aio import fast_paths
-from ...aio.keepalive import KeepAliveTimer
-from ...aio.lifespan import SharedLifespan
-from ...auth.resource_server.challenges import AuthChallenge
+from ... import products
+from ...aio.tasks import SharedLifespan, fast_paths
 from ...errors import LocalError
 from ...http.asgi import (
+    BodyReader,
     ClientDisconnectError,
+    CORSPolicy,
     Receive,
+    RefusedRequestError,
     Scope,
     Send,
-    Sending,
     closing_sender,
+    decode_in_turn,
     id_of,
     path_of,
+    preflight_headers,
     refuse_body,
     respond,
     send_error,
     send_metadata,
 )
-from ...http.body import BodyReader
-from ...http.client_keys import user_of
-from ...http.cors import CORSPolicy, preflight_headers
+from ...http.authentication import AuthChallenge, Authenticator, Protection
+from ...http.clients import address_of, client_key, user_of
 from ...http.headers import HTTPError
-from ...http.large_bodies import serve_in_turn
 from ...http.origins import OriginPolicy
-from ...http.request_head import CachedRequestHeadParser, RequestHeadParser
-from ...http.server_rules import RequestHead, RequestKind, ServedRevisions, check_stateless, classify
+from ...http.server_rules import (
+    RequestHead,
+    RequestHeadParser,
+    RequestKind,
+    ServedRevisions,
+    check_stateless,
+    classify,
+)
 from ...protocol.framing import SizeLimit
-from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, MalformedMessage, decode
-from ...protocol.large.pieces import LARGE
-from ...protocol.revision import Revision
-from ...session.identity import UNAUTHENTICATED, RequestAuth
-from ...session.interfaces import Service, StreamLimits
-from ...session.negotiation import ready_candidate
-from ...session.tracing import observe_endpoint
-from .endpoint_sharing import EndpointSharing
-from .event_store import EventStore, InMemoryEventStore
-from .http_limits import HTTPLimits as HTTPLimits
-from .json_responders import JSONSessionResponder, JSONStatelessResponder
-from .legacy_sse import LegacySSEHandler, service_of_endpoint
-from .responders import IncomingPost, SessionResponder, StatelessResponder
-from .routes import CustomRoutes, serve_mount_path
-from .sessionless import SessionlessHandler
-from .sessions import SessionStore
-from .stateful import StatefulHandler
+from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, MalformedMessage, Message, decode
+from ...protocol.large import LARGE
+from ...session.instruments import instruments
+from ...session.interfaces import UNAUTHENTICATED, RequestAuth, Service, StreamLimits
+from ...session.serving import ready_candidate
+from ...stores import StoreUnavailableError
+from .events import EventStore, InMemoryEventStore
+from .limits import HTTPLimits as HTTPLimits
+from .responses import IncomingPost, JSONSessionResponder, JSONStatelessResponder, SessionResponder, StatelessResponder
+from .sessions import EndpointSharing, LegacyEndpoint, LocalSessions, SessionFactory
+from .stateful import SessionlessHandler, StatefulHandler
 from .stateless import StatelessHandler
+from .streams import KeepAliveTimer
 
-if TYPE_CHECKING:
-    from ...auth.resource_server.protection import Authenticator, ResourceServer
+# Routes beside the MCP endpoint.
+
+
+class CustomRoutes:
+    """Starlette routes that an HTTP endpoint serves beside the MCP endpoint, without authentication."""
+
+    def __init__(self, routes: Sequence[Any], debug: bool = False) -> None:
+        """Create the application of the routes. Raises LocalError if Starlette is not installed."""
+        try:
+            from starlette.applications import Starlette
+        except ModuleNotFoundError:
+            raise LocalError("custom routes need Starlette: pip install 'mcp-generated[http]'") from None
+        self._application = Starlette(debug=debug, routes=routes)
+
+    def serves(self, scope: Scope, endpoint: str | None) -> bool:
+        """Return True if a route has the path of the request, and the MCP endpoint has not."""
+        if endpoint is not None and path_of(scope) == endpoint:
+            return False
+        return any(route.matches(scope)[0].value for route in self._application.routes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request that a route matches."""
+        await self._application(scope, receive, send)
+
 
 _log: Final = logging.getLogger(__name__)
 _DEFAULT_LIMITS: Final = HTTPLimits()
+_NO_STORE: Final = HTTPError(
+    503,
+    "the store of this server cannot be reached: send the request again",
+    INTERNAL_ERROR,
+    {"retryAfter": 1},
+    retry_after=1,
+)
 Owner = Callable[[Mapping[str, Any]], object]
-# Faster to look up in the module than in the enumeration.
-_SESSION: Final = RequestKind.SESSION
-_STATELESS: Final = RequestKind.STATELESS
 
 
 class MCPASGIApp:
@@ -80,7 +107,7 @@ class MCPASGIApp:
         hosts: Iterable[str] | None = None,
         origins: Iterable[str] | None = None,
         owner: Owner = user_of,
-        auth: ResourceServer | None = None,
+        auth: Protection | None = None,
         event_store: EventStore | None = None,
         limits: HTTPLimits = _DEFAULT_LIMITS,
         legacy_sse: bool = False,
@@ -112,8 +139,6 @@ class MCPASGIApp:
 
         Raises LocalError without servers, for routes without Starlette, and for an event store beside a shared one.
         """
-        if path is None:
-            serve_mount_path(MCPASGIApp)
         self._path = path
         self._owner = owner
         self._limits = limits
@@ -122,13 +147,12 @@ class MCPASGIApp:
         self._set_policies(hosts, [*(origins or ())], routes)
         self._probes = {health_path: False, ready_path: True} if health_path or ready_path else None
         self._create_handlers(servers, event_store, legacy_sse, json_response)
-        self._is_open = auth is None and not legacy_sse and owner is user_of
         self._is_extended = (self._routes, self._probes, self._cors) != (None, None, None)
         self._closing = False
         self._is_leaving = False
         self._is_starting = shared is not None
 
-    def _set_revisions(self, servers: Sequence[Service], auth: ResourceServer | None, stateless_http: bool) -> None:
+    def _set_revisions(self, servers: Sequence[Service], auth: Protection | None, stateless_http: bool) -> None:
         if not servers:
             raise LocalError("an HTTP endpoint needs at least one server")
         revisions = {server.revision.id: server.revision for server in servers}
@@ -137,8 +161,9 @@ class MCPASGIApp:
         self._authenticator = None if auth is None else auth.authenticator(self._path is None, has_metadata)
 
     def _set_policies(self, hosts: Iterable[str] | None, origins: Sequence[str], routes: Sequence[Any]) -> None:
-        parser_class = CachedRequestHeadParser if fast_paths.ENABLED else RequestHeadParser
-        self._head_parser = parser_class(OriginPolicy.create(hosts, origins), self._revisions)
+        fast = fast_paths()
+        parser: type[RequestHeadParser] = RequestHeadParser if fast is None else fast.CachedRequestHeadParser
+        self._head_parser = parser(OriginPolicy.create(hosts, origins), self._revisions)
         self._cors = CORSPolicy(origins) if origins else None
         self._routes = CustomRoutes(routes) if routes else None
         self._keep_alive = KeepAliveTimer(self._limits.keep_alive)
@@ -158,7 +183,6 @@ class MCPASGIApp:
             server.stream_limits = StreamLimits(limits.max_subscriptions, limits.max_subscriptions_per_address)
         responder = JSONStatelessResponder if json_response else StatelessResponder
         session_responder = JSONSessionResponder if json_response else SessionResponder
-        handler_class = StatefulHandler if self._revisions.sessions else SessionlessHandler
         self._lifespans = {id(server.origin): SharedLifespan(server.lifespan) for server in servers}
         self._stateless = {
             server.revision.id: StatelessHandler(
@@ -167,71 +191,96 @@ class MCPASGIApp:
             for server in servers
             if server.revision.id in self._revisions.stateless
         }
-        waits = (limits.session_idle_timeout, limits.retry_interval, limits.handshake_timeout)
-        self._sessions = SessionStore(event_store or InMemoryEventStore(), limits.max_sessions, *waits)
         if self._shared is not None:
             self._shared.bind(self._lifespans[id(servers[-1].origin)])
         stateful = [server for server in servers if server.revision.id in self._revisions.stateful]
-        parts = (stateful, self._lifespans, self._sessions, self._keep_alive, session_responder)
-        if self._shared is not None and handler_class is StatefulHandler:
-            self._stateful: StatefulHandler = self._shared.stateful(*parts, limits)
-        else:
-            self._stateful = handler_class(*parts)
+        self._stateful = self._sessions_handler(stateful, event_store, session_responder)
+        self._legacy_sse = self._legacy_endpoint(stateful) if legacy_sse else None
+
+    def _legacy_endpoint(self, servers: Sequence[Service]) -> LegacyEndpoint:
+        """Return what serves HTTP+SSE, for this process or for all workers."""
+        legacy = products.require("legacy_sse_server", "legacy_sse=True")
         candidates = [
-            ready_candidate(server.revision, service_of_endpoint(server, self._lifespans[id(server.origin)]))
-            for server in stateful
+            ready_candidate(server.revision, legacy.service_of_endpoint(server, self._lifespans[id(server.origin)]))
+            for server in servers
         ]
-        self._legacy_sse: LegacySSEHandler | None = None
-        if legacy_sse and self._shared is not None:
-            self._legacy_sse = self._shared.legacy_sse(candidates, limits.max_sessions, self._keep_alive)
-        elif legacy_sse:
-            self._legacy_sse = LegacySSEHandler(candidates, "/sse", "/messages", limits.max_sessions, self._keep_alive)
+        create = legacy.legacy_endpoint if self._shared is None else self._shared.legacy_sse
+        endpoint: LegacyEndpoint = create(candidates, self._limits.max_sessions, self._keep_alive)
+        return endpoint
+
+    def _sessions_handler(
+        self, servers: Sequence[Service], event_store: EventStore | None, responder_class: type[SessionResponder]
+    ) -> StatefulHandler | SessionlessHandler:
+        """Return what serves the revisions with a handshake."""
+        if not (self._revisions.sessions and servers):
+            return SessionlessHandler(servers, self._lifespans, self._keep_alive, responder_class)
+        limits, factory = self._limits, SessionFactory(servers[-1], self._lifespans[id(servers[-1].origin)])
+        if self._shared is not None:
+            directory = self._shared.sessions(factory, limits)
+        else:
+            waits = (limits.session_idle_timeout, limits.retry_interval, limits.handshake_timeout)
+            directory = LocalSessions(factory, event_store or InMemoryEventStore(), limits.max_sessions, *waits)
+        return StatefulHandler(factory, directory, self._keep_alive, responder_class)
+
+    @property
+    def session_count(self) -> int:
+        """The number of sessions in the memory of this process."""
+        return self._stateful.session_count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI 3 connection: an HTTP request, or the lifespan of the process."""
         if scope["type"] != "http":
             return await self._run_lifespan(scope, receive, send)
-        if self._is_extended or self._is_starting or self._is_leaving:
-            if (extended := await self._serve_extensions(scope, receive, send)) is None:
-                return
-            send = extended
-        method: str = scope["method"]
-        head, length = self._head_parser.read(method, scope["headers"])
+        head, length = self._head_parser.read(scope["method"], scope["headers"])
+        message: Message | list[Message] | None = None
         try:
-            auth = UNAUTHENTICATED
-            # Fast path: an endpoint without authentication skips these checks for most requests.
-            if (
-                not self._is_open
-                or head.error is not None
-                or "user" in scope
-                or (scope["path"] != self._path and self._path is not None)
-                or scope.get("root_path")
-            ):
-                authenticated = await self._authenticate(scope, head, length, receive, send)
-                if not isinstance(authenticated, RequestAuth):
-                    del head
-                    return await authenticated
-                auth = authenticated
-            if method == "POST":
-                body = await self._body_reader.read(receive, length, scope)
+            if self._is_extended or self._is_starting or self._is_leaving:
+                if (extended := await self._serve_extensions(scope, receive, send)) is None:
+                    return
+                send = extended
+            if head.origin_error is not None:
+                raise RefusedRequestError(head.origin_error)
+            path = path_of(scope)
+            if scope["method"] == "OPTIONS" and self._cors is not None:
+                headers = preflight_headers(scope["headers"], self._revisions.methods)
+                return await respond(send, 204, headers=headers)
+            if self._authenticator is not None and self._authenticator.is_metadata_path(path, self._path):
+                return await send_metadata(send, scope["method"], self._authenticator.document)
+            legacy = self._legacy_sse if self._legacy_sse is not None and self._legacy_sse.serves(path) else None
+            if legacy is None and self._path not in (None, path):
+                endpoint = f"{scope.get('root_path', '')}{self._path}"
+                raise RefusedRequestError(HTTPError(404, f"there is no endpoint at this path: it is at {endpoint}"))
+            if self._authenticator is None:
+                owner = self._owner(scope)
+                auth = UNAUTHENTICATED if owner is None else RequestAuth(None, owner=owner)
+            else:
+                auth = await _authenticated(self._authenticator, scope, head, legacy is None)
+            if legacy is not None:
+                read_body = partial(self._body_reader.read, receive, length, scope)
+                return await legacy.serve(scope, head.headers, auth, read_body, receive, send)
+            if head.error is not None:
+                allow = [(b"allow", self._revisions.methods.encode())] if head.error.status == 405 else ()
+                raise RefusedRequestError(head.error, allow)
+            if scope["method"] == "POST":
+                body, limits = await self._body_reader.read(receive, length, scope), self._limits
                 if not isinstance(body, bytes):
                     return await refuse_body(receive, send, body)
-                limits = self._limits
                 if len(body) > LARGE:
-                    context, handle = (head, auth, scope, receive, send), self._handle_post
-                    response: Sending = serve_in_turn(body, context, handle, limits.max_parts, limits.max_batch)
-                    del context
+                    client = client_key(auth.owner, address_of(scope))
+                    message = await decode_in_turn(body, client, limits.max_parts, limits.max_batch)
                 else:
                     message = decode(body, limits.max_parts, limits.max_batch)
-                    response = self._handle_post((message, head, auth, scope, receive, send))
-                    del message
-                del body
-            elif method == "GET":
-                response = await self._stateful.listen(head.headers, auth, receive, send)
+                del body  # A request may run for long.
+                await self._handle_post(IncomingPost(message, head, auth, scope, receive, send))
+            elif scope["method"] == "GET":
+                await self._stateful.listen(head.headers, auth, receive, send)
             else:
-                response = self._stateful.end(head.headers, auth, send)
-            del head  # Frees memory: a stream may last for days.
-            await response
+                await self._stateful.end(head.headers, auth, send)
+        except RefusedRequestError as refused:
+            await send_error(send, refused.error, id_of(message), headers=refused.headers)
+        except StoreUnavailableError as error:
+            _log.warning("a request was refused: %s", error)
+            await send_error(send, _NO_STORE, id_of(message))
         except ClientDisconnectError:
             _log.debug("a client disconnected before its request was complete")
 
@@ -243,8 +292,8 @@ class MCPASGIApp:
         if self._probes is not None and path_of(scope) in self._probes:
             await self._probe(self._probes[path_of(scope)], send)
             return None
-        if self._shared is not None and not self._shared.is_open and not await self._shared.serve(send):
-            return None
+        if self._shared is not None:
+            await self._shared.open()
         self._is_starting = False
         send = closing_sender(send) if self._is_leaving else send
         return send if self._cors is None else self._cors.sender(scope["headers"], send)
@@ -255,7 +304,7 @@ class MCPASGIApp:
             await self._shared.start()
         for lifespan in self._lifespans.values():
             await lifespan.state()
-        observe_endpoint(self, [self._stateful, *self._stateless.values()], self._keep_alive)
+        instruments().endpoint_opened(self, [self._stateful, *self._stateless.values()], self._keep_alive)
 
     def hand_over(self) -> None:
         """Close the streams that clients can resume at other workers, and end subscriptions; calls go on."""
@@ -277,7 +326,7 @@ class MCPASGIApp:
             await self._shared.close()
         for lifespan in self._lifespans.values():
             await lifespan.end()
-        observe_endpoint(self)
+        instruments().endpoint_closed(self)
 
     async def _probe(self, for_requests: bool, send: Send) -> None:
         """Answer a probe of a load balancer or an orchestrator."""
@@ -305,60 +354,33 @@ class MCPASGIApp:
 
     # ---- one request -------------------------------------------------------------------------------------------------
 
-    async def _authenticate(
-        self, scope: Scope, head: RequestHead, length: bytes, receive: Receive, send: Send
-    ) -> RequestAuth | Sending:
-        """Return the authentication of a request to the MCP endpoint, or else the coroutine that sends its response."""
-        if head.origin_error is not None:
-            return send_error(send, head.origin_error)
-        path = path_of(scope)
-        if scope["method"] == "OPTIONS" and self._cors is not None:
-            return respond(send, 204, headers=preflight_headers(scope["headers"], self._revisions.methods))
-        if self._authenticator is not None and self._authenticator.is_metadata_path(path, self._path):
-            return send_metadata(send, scope["method"], self._authenticator.document)
-        legacy = self._legacy_sse if self._legacy_sse is not None and self._legacy_sse.serves(path) else None
-        if legacy is None and self._path not in (None, path):
-            endpoint = f"{scope.get('root_path', '')}{self._path}"
-            return send_error(send, HTTPError(404, f"there is no endpoint at this path: it is at {endpoint}"))
-        auth = UNAUTHENTICATED
-        if self._authenticator is not None:
-            checked = await self._check_token(self._authenticator, scope, head, legacy is None)
-            if isinstance(checked, AuthChallenge):
-                code = INTERNAL_ERROR if checked.status == 503 else INVALID_REQUEST
-                return send_error(send, HTTPError(checked.status, checked.reason, code), headers=checked.headers)
-            auth = checked
-        elif (owner := self._owner(scope)) is not None:
-            auth = RequestAuth(None, owner=owner)
-        if legacy is not None:
-            read_body = partial(self._body_reader.read, receive, length, scope)
-            return legacy.serve(scope, head.headers, auth, read_body, receive, send)
-        if head.error is not None:
-            allow = [(b"allow", self._revisions.methods.encode())] if head.error.status == 405 else []
-            return send_error(send, head.error, headers=allow)
-        return auth
-
-    async def _check_token(
-        self, authenticator: Authenticator, scope: Scope, head: RequestHead, at_resource: bool
-    ) -> RequestAuth | AuthChallenge:
-        """Return the authentication of a request by its access token, or the challenge to send."""
-        path = None if at_resource else scope["path"]
-        return await authenticator.authenticate(head.headers, scope["method"], path, scope.get("query_string", b""))
-
-    def _handle_post(self, post: IncomingPost) -> Sending:
-        message, head, _, _, _, send = post
+    def _handle_post(self, post: IncomingPost) -> Awaitable[None]:
+        head, message, send = post.head, post.message, post.send
         kind = head.kind or classify(head, message, self._revisions)
         if type(message) is MalformedMessage and message.is_too_large:
             kind = HTTPError(413, message.message)
         if self._closing:
             kind = HTTPError(503, "the server is shutting down", INTERNAL_ERROR, retry_after=1)
-        if kind is _SESSION:
+        if kind is RequestKind.SESSION:
             return self._stateful.serve(post)
-        if kind is _STATELESS:
+        if kind is RequestKind.STATELESS:
             revision = check_stateless(head, message, self._revisions)
-            if not isinstance(revision, Revision):
+            if isinstance(revision, HTTPError):
                 return send_error(send, revision, id_of(message))
             return self._stateless[revision.id].serve(post)
         if isinstance(kind, HTTPError):
             null_id = next(iter(self._revisions.stateful.values())).null_ids if self._revisions.stateful else False
             return send_error(send, kind, id_of(message), null_id)
         return self._stateful.open(post)
+
+
+async def _authenticated(
+    authenticator: Authenticator, scope: Scope, head: RequestHead, at_resource: bool
+) -> RequestAuth:
+    """Return the authentication of a request by its access token. Raises RefusedRequestError."""
+    path, query = None if at_resource else scope["path"], scope.get("query_string", b"")
+    checked = await authenticator.authenticate(head.headers, scope["method"], path, query)
+    if isinstance(checked, AuthChallenge):
+        code = INTERNAL_ERROR if checked.status == 503 else INVALID_REQUEST
+        raise RefusedRequestError(HTTPError(checked.status, checked.reason, code), checked.headers)
+    return checked

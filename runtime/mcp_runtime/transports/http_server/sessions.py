@@ -7,14 +7,23 @@ import logging
 import math
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
-from typing import Final
+from typing import ClassVar, Final, Protocol
 
-from ...http.client_keys import ClientKey, client_key
+from ...aio.tasks import SharedLifespan, TaskStarter, task_starter
+from ...http.asgi import Receive, RefusedRequestError, Scope, Send
+from ...http.clients import ClientKey, client_key
+from ...http.headers import Headers, HTTPError
+from ...protocol.connection import Connection
+from ...protocol.jsonrpc import INTERNAL_ERROR, Message
+from ...protocol.lifecycle import Phase
+from ...session.interfaces import Candidate, Dispatcher, RequestAuth, Service
+from ...session.serving import handler_of, session_class
 from ...session.session import Session
-from .event_store import EventStore, InMemoryEventStore
-from .streams import RETRY, SSEStream
+from .events import EventStore, InMemoryEventStore
+from .limits import HTTPLimits
+from .streams import RETRY, KeepAliveTimer, SSEStream
 
 _log: Final = logging.getLogger(__name__)
 
@@ -33,7 +42,7 @@ class HTTPSession:
         "owner",
         "session",
         "last_used",
-        "on_end",
+        "dispatcher",
         "client",
         "is_half_open",
         "_events",
@@ -43,6 +52,7 @@ class HTTPSession:
     )
 
     close_reason = "the session was ended"
+    is_shared: ClassVar[bool] = False  # True if other workers may serve its next request.
 
     def __init__(
         self, owner: object, events: EventStore, retry: int = RETRY, client: ClientKey = ("address", None)
@@ -52,12 +62,30 @@ class HTTPSession:
         self.client = client
         self.is_half_open = True  # Until the first request after `initialize`.
         self.session: Session | None = None
-        self.on_end: Callable[[], None] | None = None
+        self.dispatcher: Dispatcher | None = None  # What handles its messages, and is detached at the end.
         self.last_used = float("-inf")
         self._events = events
         self._retry = retry
         self._standalone_streams: tuple[SSEStream, ...] = ()  # In the order of their last connection.
         self._streams: dict[str, SSEStream] | None = None
+
+    @property
+    def is_initialized(self) -> bool:
+        """True if the client and the server have agreed on a version."""
+        return self.session is not None and self.session.connection.phase is not Phase.NEW
+
+    async def save(self) -> None:
+        """Let other workers know its state, if it has changed. Raises StoreUnavailableError."""
+
+    async def end(self) -> None:
+        """End the session with its requests and streams."""
+        if self.dispatcher is not None:
+            self.dispatcher.detach()
+        if self.session is not None:
+            await self.session.stop()
+        if self.dispatcher is not None:
+            self.dispatcher.background_tasks.note_end()
+        await self.close()
 
     @property
     def standalone_stream(self) -> SSEStream:
@@ -93,6 +121,10 @@ class HTTPSession:
     def is_busy(self) -> bool:
         """True if a stream has a connection, so that the session is not idle."""
         return any(stream.is_attached for stream in (self._streams or {}).values())
+
+    def open_response_stream(self, message: Message | list[Message]) -> SSEStream:
+        """Return a new stream for the answers to a posted message."""
+        return self.open_stream()
 
     def open_stream(self) -> SSEStream:
         """Return a new stream; drop the oldest finished streams without a connection if they exceed the limits."""
@@ -147,14 +179,118 @@ class HTTPSession:
         self._standalone_streams = ()
 
 
-class SessionStore:
-    """All sessions of an endpoint: at most `max_sessions`, each of which ends `idle` seconds after its last use, or
-    `handshake` seconds after it was opened if the client sends nothing more."""
+# Sets the state of a new session to that which other workers have; False if no server here serves its version.
+Restore = Callable[[Dispatcher, Connection], bool]
+
+
+class SessionFactory:
+    """Connects HTTP sessions with the newest server of an endpoint."""
+
+    def __init__(self, service: Service, lifespan: SharedLifespan) -> None:
+        self._service = service
+        self._lifespan = lifespan
+        self._starter: TaskStarter | None = None
+        self._template: Connection | None = None
+
+    async def connect(self, http_session: HTTPSession, auth: RequestAuth, restore: Restore | None = None) -> bool:
+        """Give a session its dispatcher, in a state that `restore` sets; return False if it cannot.
+
+        Without `restore` the session begins with `initialize`.
+        """
+        dispatcher = self._service.dispatcher(await self._lifespan.state())
+        if self._template is None:
+            self._template = self._service.connection()
+            self._starter = task_starter(asyncio.get_running_loop())
+        connection = self._template.copy_for_new_connection()
+        if restore is not None and not restore(dispatcher, connection):
+            return False
+        dispatcher.identify(http_session.id)
+        opening = dispatcher.initialize if restore is None else None
+        make = session_class(dispatcher)
+        session = make(connection, http_session, handler_of(dispatcher), opening, self._starter, auth)
+        http_session.session = session
+        http_session.dispatcher = dispatcher
+        dispatcher.attach(session)
+        return True
+
+    async def close(self) -> None:
+        """End what runs the handlers of the sessions."""
+        if self._starter is not None:
+            await self._starter.close()
+
+
+class SessionDirectory(Protocol):
+    """Where the sessions of an endpoint are: in this process, or also in a store that several workers share.
+
+    Each method raises StoreUnavailableError if it needs a store that cannot be reached.
+    """
+
+    @property
+    def count(self) -> int:
+        """The number of sessions in the memory of this process."""
+        ...
+
+    async def create(self, auth: RequestAuth, address: str | None) -> HTTPSession:
+        """Return a new session of a user, or of an address without one. Raises RefusedRequestError if there are too
+        many."""
+        ...
+
+    async def begin(self, session: HTTPSession) -> None:
+        """Let a new session, whose `initialize` has succeeded, be found."""
+        ...
+
+    def current(self, id: str, owner: object) -> HTTPSession | None:
+        """Return the session of an owner if nothing has to be read to know its state."""
+        ...
+
+    async def find(self, id: str, auth: RequestAuth, address: str | None = None) -> HTTPSession | None:
+        """Return the session of an owner in its present state; None if there is none."""
+        ...
+
+    async def forward(self, session: HTTPSession, message: Message | list[Message]) -> Message | list[Message] | None:
+        """Send what belongs to another worker to it; return the rest, None if there is none."""
+        ...
+
+    async def stream(self, session: HTTPSession, name: str | None) -> SSEStream | None:
+        """Return the stream of this name, or without one the stream for a new GET; None if there is none any more."""
+        ...
+
+    async def claim(self, session: HTTPSession, stream: SSEStream, position: tuple[str, int] | None) -> int | None:
+        """Let the connection that is attached next have a stream; return the number of the message to send after, None
+        for the last one that was sent."""
+        ...
+
+    async def end(self, session: HTTPSession) -> None:
+        """End a session with its requests and streams."""
+        ...
+
+    def hand_over(self) -> None:
+        """Close the streams that other workers can go on with."""
+        ...
+
+    async def close(self) -> None:
+        """End what this process has."""
+        ...
+
+
+_TOO_MANY: Final = HTTPError(503, "there are too many sessions", INTERNAL_ERROR, retry_after=2)
+
+
+class LocalSessions:
+    """The sessions of the only worker of an endpoint: at most `max_sessions`, each of which ends `idle` seconds after
+    its last use, or `handshake` seconds after it was opened if the client sends nothing more."""
 
     def __init__(
-        self, events: EventStore, max_sessions: int, idle: float, retry: int = RETRY, handshake: float = math.inf
+        self,
+        factory: SessionFactory,
+        events: EventStore,
+        max_sessions: int,
+        idle: float,
+        retry: int = RETRY,
+        handshake: float = math.inf,
     ) -> None:
-        self.events = events
+        self._factory = factory
+        self._events = events
         self._retry = retry
         self._max_sessions = max_sessions
         self._idle = idle
@@ -168,11 +304,28 @@ class SessionStore:
         self._handshake_timer: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
-    def __len__(self) -> int:
+    @property
+    def count(self) -> int:
+        """The number of sessions."""
         return len(self._open)
 
+    async def create(self, auth: RequestAuth, address: str | None) -> HTTPSession:
+        """Return a new session; see `SessionDirectory`."""
+        session = self.open(auth.owner, address)
+        if session is None:
+            raise RefusedRequestError(_TOO_MANY)
+        try:
+            await self._factory.connect(session, auth)
+        except BaseException:
+            self._forget(session)
+            raise
+        return session
+
+    async def begin(self, session: HTTPSession) -> None:
+        """Do nothing: it is found already."""
+
     def open(self, owner: object, address: str | None = None) -> HTTPSession | None:
-        """Return a new session, or None if there are `max_sessions` already.
+        """Return a new session, not connected yet, or None if there are `max_sessions` already.
 
         The session of a client that has sent nothing since `initialize` makes room, the oldest first; else the least
         recently used session of the client, a user or an address, that has the most sessions, if it has more.
@@ -184,7 +337,7 @@ class SessionStore:
             if superfluous is None:
                 return None
             self._end_later(superfluous)
-        session = HTTPSession(owner, self.events, self._retry, client)
+        session = HTTPSession(owner, self._events, self._retry, client)
         self._open[session.id] = self._half_open[session.id] = session
         self._counts[client] = self._counts.get(client, 0) + 1
         self._touch(session)
@@ -192,7 +345,7 @@ class SessionStore:
             self._handshake_timer = self._loop.call_later(self._handshake, self._end_half_open)
         return session
 
-    def find(self, id: str, owner: object) -> HTTPSession | None:
+    def current(self, id: str, owner: object) -> HTTPSession | None:
         """Return the session of this id if it belongs to this owner, else None."""
         session = self._open.get(id)
         if session is None or session.owner != owner:
@@ -203,14 +356,29 @@ class SessionStore:
         self._touch(session)
         return session
 
+    async def find(self, id: str, auth: RequestAuth, address: str | None = None) -> HTTPSession | None:
+        """Return the session of this id if it belongs to this owner, else None."""
+        return self.current(id, auth.owner)
+
+    async def forward(self, session: HTTPSession, message: Message | list[Message]) -> Message | list[Message] | None:
+        """Return the message: there are no other workers."""
+        return message
+
+    async def stream(self, session: HTTPSession, name: str | None) -> SSEStream | None:
+        """Return the stream of this name, or without one the stream for a new GET; None if there is none any more."""
+        return session.listen() if name is None else session.resume(name)
+
+    async def claim(self, session: HTTPSession, stream: SSEStream, position: tuple[str, int] | None) -> int | None:
+        """Return the number of the message to send after."""
+        return None if position is None else position[1]
+
     async def end(self, session: HTTPSession) -> None:
         """End a session with its requests and streams."""
         self._forget(session)
-        if session.on_end is not None:
-            session.on_end()
-        if session.session is not None:
-            await session.session.stop()
-        await session.close()
+        await session.end()
+
+    def hand_over(self) -> None:
+        """Do nothing: the sessions of this process end with it."""
 
     async def close(self) -> None:
         """End all sessions."""
@@ -279,3 +447,62 @@ class SessionStore:
         self._counts[session.client] -= 1
         if not self._counts[session.client]:
             del self._counts[session.client]
+
+
+# What an HTTP endpoint needs to be one of several that share their sessions.
+
+Body = Callable[[], Awaitable[bytes | HTTPError]]
+
+
+class LegacyEndpoint(Protocol):
+    """The seam of HTTP+SSE of 2024: all its connections to one application."""
+
+    def serves(self, path: str) -> bool:
+        """Return True if this is the path of one of the two endpoints."""
+        ...
+
+    async def serve(
+        self, scope: Scope, headers: Headers, auth: RequestAuth, body: Body, receive: Receive, send: Send
+    ) -> None:
+        """Serve a request to one of the two endpoints; `body` reads its body."""
+        ...
+
+    async def close(self) -> None:
+        """End all connections."""
+        ...
+
+
+class EndpointSharing(Protocol):
+    """The part of an endpoint that is about other workers."""
+
+    is_open: bool
+
+    def bind(self, lifespan: SharedLifespan) -> None:
+        """Use the lifespan of the server, before the endpoint starts."""
+        ...
+
+    def sessions(self, factory: SessionFactory, limits: HTTPLimits) -> SessionDirectory:
+        """Return where the sessions of all workers are."""
+        ...
+
+    def legacy_sse(
+        self, servers: Sequence[Candidate[Service]], max_connections: int, keep_alive: KeepAliveTimer
+    ) -> LegacyEndpoint:
+        """Return the handler of HTTP+SSE."""
+        ...
+
+    async def start(self) -> None:
+        """Connect to the other workers, when the process starts."""
+        ...
+
+    async def open(self) -> None:
+        """Connect to the other workers, if that is still to be done. Raises StoreUnavailableError."""
+        ...
+
+    async def is_ready(self) -> bool:
+        """Return True if requests can be served."""
+        ...
+
+    async def close(self) -> None:
+        """Store what is still to be stored, and leave the other workers."""
+        ...

@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from pydantic_core import from_json
 
-from ...aio.eager import first_step
-from ...aio.keepalive import KeepAliveTimer
-from ...aio.lifespan import SharedLifespan
 from ...aio.shared_work import SharedWork
-from ...aio.workers.threads import CALLER
+from ...aio.tasks import SharedLifespan, noting_wait
+from ...aio.threads import CALLER
 from ...errors import ConnectionClosedError, RemoteError
-from ...http.asgi import Receive, Send, Sending, disconnection, id_of, respond, send_error
-from ...http.client_keys import ClientCounts
-from ...http.headers import Headers, HTTPError
-from ...http.param_headers import ARGUMENTS, INPUT_SCHEMA, TOOL_NAME, check_parameter_headers, parameter_headers
-from ...http.server_rules import retry_headers, status_of
-from ...protocol.connection import Connection
-from ...protocol.events import Event, MessageRejected, NotificationReceived, RequestReceived
-from ...protocol.followed_pages import FollowedPages
-from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, Id, RequestMessage
+from ...http.asgi import respond, send_error
+from ...http.clients import ClientCounts
+from ...http.headers import (
+    ARGUMENTS,
+    INPUT_SCHEMA,
+    TOOL_NAME,
+    Headers,
+    HTTPError,
+    check_parameter_headers,
+    parameter_headers,
+)
+from ...protocol.connection import Connection, Event, MessageRejected, NotificationReceived, RequestReceived
+from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, RequestMessage
 from ...protocol.models import is_list, is_object
+from ...protocol.result_types import FollowedPages
 from ...protocol.revision import META, Request
-from ...session.identity import UNAUTHENTICATED, RequestAuth
-from ...session.interfaces import Dispatcher, Service
-from ...session.replies import CancelledRequestError, run_notification_handler, run_request_handler
-from .responders import IncomingPost, StatelessResponder
-from .stream_response import send_stream
+from ...session.interfaces import UNAUTHENTICATED, Dispatcher, Service
+from ...session.session import run_notification_handler, run_request_handler
+from .responses import IncomingPost, StatelessResponder
+from .streams import KeepAliveTimer
 
 _log: Final = logging.getLogger(__name__)
 
@@ -46,8 +49,6 @@ _SHUTTING_DOWN: Final = HTTPError(503, "the server is shutting down", INTERNAL_E
 _TOO_MANY: Final = HTTPError(
     503, "too many requests of this client run: wait for results first", INTERNAL_ERROR, retry_after=1
 )
-
-_NO_RESPONSE: Final = (None, 0)
 
 HeaderPaths = Mapping[str, tuple[str, ...]]
 
@@ -70,7 +71,7 @@ class StatelessHandler:
         self._connection: Connection
         self._dispatcher: Dispatcher | None = None
         self._loop: asyncio.AbstractEventLoop
-        self._running: dict[StatelessResponder, asyncio.Task[None]] = {}  # The tasks that send the responses.
+        self._waiting: dict[StatelessResponder, asyncio.Task[Any]] = {}  # Requests that wait for something.
         self._counts = ClientCounts(_MAX_RUNNING, _MAX_RUNNING_OF_ADDRESS)
         calls = service.revision.http.tool_call
         self._tool_call = None if calls is None else calls.method
@@ -84,57 +85,41 @@ class StatelessHandler:
     @property
     def running_count(self) -> int:
         """The number of requests that are being handled."""
-        return len(self._running)
+        return len(self._waiting)
 
-    def serve(self, post: IncomingPost) -> Sending:
+    async def serve(self, post: IncomingPost) -> None:
         """Serve a POST. A client that disconnects cancels its request."""
-        message, head, auth, scope, receive, send = post
-        if self._dispatcher is None:
-            return self._serve_after(self._start(), post)
+        dispatcher, message = self._dispatcher or await self._start(), post.message
         if isinstance(message, RequestMessage) and message.method == self._tool_call:
             if self._loop.time() > self._headers_expire:
-                return self._serve_with_headers(self._dispatcher, post)
-            if self._paths and (error := self._check_parameter_headers(head.headers, message.params)) is not None:
-                return send_error(send, error, message.id)
-        event, responder = self._connection.receive_message(message), self._responder_class(
-            self._connection, auth, scope
-        )
+                try:
+                    await self._load_tool_headers(dispatcher)
+                except ConnectionClosedError:
+                    return await send_error(post.send, _SHUTTING_DOWN, message.id)
+            if self._paths and (error := self._check_parameter_headers(post.head.headers, message.params)) is not None:
+                return await send_error(post.send, error, message.id)
+        event = self._connection.receive_message(message)
+        responder = self._responder_class(self._connection, post.auth, post, self._keep_alive)
         if not isinstance(event, RequestReceived):
-            return self._handle_notification(event, responder, send)
-        if not head.accepts_json:
-            responder.open_stream()
-        if len(self._running) >= _MAX_RUNNING and self._counts.is_full(responder.client_key()):
-            return send_error(send, _TOO_MANY, event.id)
+            return await self._handle_notification(event, responder, post)
+        if len(self._waiting) >= _MAX_RUNNING and self._counts.is_full(responder.client_key()):
+            return await send_error(post.send, _TOO_MANY, event.id)
         CALLER.set(responder.client_key)
-        handler = run_request_handler(self._connection, event, self._dispatcher.handle, responder)
+        handler = run_request_handler(self._connection, event, dispatcher.handle, responder)
         try:
-            rest = first_step(handler)
-        except StopIteration as end:
-            body, code = end.value or _NO_RESPONSE
-            if responder.stream is not None or body is None:
-                responder.reply(body, code)
-                return self._send(responder, event.id, receive, send)
-            responder.is_done = True
-            return self._respond(body, code, responder.auth, send)
-        return self._run_handler(responder, event.id, rest, receive, send)
+            await noting_wait(responder.serve(handler), partial(self._look_out, responder))
+        finally:
+            if self._waiting.pop(responder, None) is not None:
+                self._counts.remove(responder.client_key())
+                responder.close()
 
-    async def _serve_after(self, preparation: Awaitable[Any], post: IncomingPost) -> None:
-        await preparation
-        serving = self.serve(post)
-        del post
-        await serving
-
-    async def _serve_with_headers(self, dispatcher: Dispatcher, post: IncomingPost) -> None:
-        """Read the header declarations of tools, and serve a call, unless the endpoint is closed meanwhile."""
-        try:
-            await self._load_tool_headers(dispatcher)
-        except ConnectionClosedError:
-            message, *_, send = post
-            del post
-            return await send_error(send, _SHUTTING_DOWN, id_of(message))
-        serving = self.serve(post)
-        del post
-        await serving
+    def _look_out(self, responder: StatelessResponder) -> None:
+        """Count a request that waits for something, and look out for its client."""
+        task = asyncio.current_task(self._loop)
+        assert task is not None, "a request is served by a task"
+        self._waiting[responder] = task
+        self._counts.add(responder.client_key())
+        responder.look_out(task)
 
     async def _start(self) -> Dispatcher:
         """Start the lifespan, and return the dispatcher of all requests."""
@@ -148,64 +133,17 @@ class StatelessHandler:
             self._loop = asyncio.get_running_loop()
         return self._dispatcher
 
-    def _handle_notification(self, event: Event, responder: StatelessResponder, send: Send) -> Sending:
+    async def _handle_notification(self, event: Event, responder: StatelessResponder, post: IncomingPost) -> None:
         """Let a notification be handled, or turn away what cannot be understood."""
         if isinstance(event, MessageRejected) and event.reply is not None:
-            return self._respond(event.reply, event.code, responder.auth, send)
+            responder.reply(event.reply, event.code)
+            return await responder.send_body(post)
         if isinstance(event, NotificationReceived) and (dispatcher := self._dispatcher) is not None:
             responder.reply(None, 0)  # The handler of a notification cannot send messages.
             dispatcher.background_tasks.add(
                 self._loop.create_task(run_notification_handler(event, dispatcher.handle, responder))
             )
-        return respond(send, 202)
-
-    def _respond(self, response: bytes, code: int, auth: RequestAuth, send: Send) -> Sending:
-        if code and auth.challenge_headers:
-            return respond(send, 403, response, auth.challenge_headers)
-        if code and (more := retry_headers(code, response)):
-            return respond(send, 429, response, more)  # A limit of this client; it may try again later.
-        return respond(send, status_of(code, self._revision), response)
-
-    async def _run_handler(
-        self,
-        responder: StatelessResponder,
-        id: Id,
-        rest: Awaitable[tuple[bytes, int] | None],
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        """Run the rest of a handler in the current task, while another task sends its messages and its response."""
-        sending = self._running[responder] = self._loop.create_task(self._send(responder, id, receive, send))
-        self._counts.add(client := responder.client_key())
-        try:
-            await responder.serve(rest)
-            await sending
-        except CancelledRequestError:
-            await sending  # The client waits for the response.
-            raise
-        finally:
-            sending.cancel()
-            self._counts.remove(client)
-            del self._running[responder]
-
-    async def _send(self, responder: StatelessResponder, id: Id, receive: Receive, send: Send) -> None:
-        """Send the response as one body, or as a stream with the messages before it."""
-        client = disconnection(receive)
-        client.add_done_callback(responder.client_disconnected)
-        try:
-            await responder.wait_until_decided(self._keep_alive.seconds)
-            if responder.is_done and responder.stream is None:
-                if responder.response is not None:
-                    await self._respond(responder.response, responder.code, responder.auth, send)
-                elif not client.done():
-                    await send_error(send, _SHUTTING_DOWN, id)
-            else:
-                await send_stream(responder.open_stream(), client, send, self._keep_alive)
-        finally:
-            client.remove_done_callback(responder.client_disconnected)
-            client.cancel()
-            if not responder.is_done:
-                responder.client_disconnected(client)
+        await respond(post.send, 202)
 
     def end_subscriptions(self) -> None:
         """End subscriptions: their requests get their results."""
@@ -216,18 +154,18 @@ class StatelessHandler:
         """End subscriptions, wait for running requests, then cancel them and the background tasks."""
         self.end_subscriptions()
         await self._wait_for_handlers(_DRAIN_SECONDS)
-        for responder in self._running:
+        for responder in self._waiting:
             responder.cancel()
         await self._reading.close()
         await self._wait_for_handlers(_CANCEL_SECONDS)
-        for responder in self._running:
+        for responder in self._waiting:
             responder.client_disconnected(self)
         if self._dispatcher is not None:
             await self._dispatcher.background_tasks.end()
 
     async def _wait_for_handlers(self, timeout: float) -> None:
-        if self._running:
-            await asyncio.wait(list(self._running.values()), timeout=timeout)
+        if self._waiting:
+            await asyncio.wait([*self._waiting.values()], timeout=timeout)
 
     # ---- headers that repeat arguments -------------------------------------------------------------------------------
 

@@ -8,14 +8,76 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Sequence
+from contextvars import Context
+from functools import partial
+from itertools import takewhile
+from math import nan
+from typing import Final, Protocol
 
-from ...aio.keepalive import KeepAliveTimer, Waiting
-from ...http.asgi import PartedResponse
-from ...protocol.sse import KEEP_ALIVE_COMMENT, encode
-from ...session.identity import RequestAuth
-from .event_store import EventStore, NumberedMessage
+from ...http.asgi import HeldResponse, PartedResponse, Send
+from ...http.headers import EVENT_STREAM, Raw
+from ...http.sse import KEEP_ALIVE_COMMENT, encode
+from ...session.interfaces import RequestAuth
+from .events import EventStore, NumberedMessage
+
+# A keep-alive timer for any number of SSE streams.
+
+_SHARED: Final = 1 / 256  # The part of `seconds` within which deadlines are one: very many streams wait.
+KEEP_ALIVE: Final = 15.0  # Seconds without a message after which a comment is sent, so that no proxy closes the stream.
+
+
+class Waiting(Protocol):
+    """What waits for something to send: a future, or what does without one."""
+
+    def done(self) -> bool:
+        """Return True if it waits no more."""
+        ...
+
+    def set_result(self, result: bool, /) -> None:
+        """Let it go on, with True if there may be something to send."""
+        ...
+
+
+class KeepAliveTimer:
+    """Gives what waits the result False if it is not done within `seconds`; one timer handle serves all of them."""
+
+    def __init__(self, seconds: float = KEEP_ALIVE) -> None:
+        self.seconds = seconds
+        self._deadlines: dict[Waiting, float] = {}  # In their order.
+        self._last = nan  # The last deadline.
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def waiting_count(self) -> int:
+        """The number of streams on which nothing is sent at present."""
+        return len(self._deadlines)
+
+    def begin(self, waiting: Waiting) -> None:
+        """Set the result to False after `seconds`, unless it is done by then or `end` is called."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.seconds
+        if not until - self._last <= self.seconds * _SHARED:
+            self._last = until
+        self._deadlines[waiting] = self._last
+        if self._timer is None:
+            self._timer = loop.call_later(self.seconds, self._on_timer, loop)
+
+    def end(self, waiting: Waiting) -> None:
+        """Let something wait without this timer."""
+        self._deadlines.pop(waiting, None)
+
+    def _on_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Set the results that are due. They are in the order of their deadlines: only the first are looked at."""
+        self._timer = None
+        now = loop.time()
+        for waiting, _ in list(takewhile(lambda item: item[1] <= now, self._deadlines.items())):
+            self.end(waiting)
+            if not waiting.done():
+                waiting.set_result(False)
+        if self._deadlines:
+            self._timer = loop.call_at(next(iter(self._deadlines.values())), self._on_timer, loop)
+
 
 _log: Final = logging.getLogger(__name__)
 
@@ -95,6 +157,10 @@ class SSEStream:
     def has_undelivered(self) -> bool:
         """True if messages wait for a connection."""
         return self.last > self._delivered
+
+    async def required_scopes(self) -> Collection[str]:
+        """Return the scopes that the request of this stream has needed."""
+        return () if self.auth is None else self.auth.checked_scopes
 
     async def drain(self) -> None:
         """Wait while too many messages are undelivered on the attached connection."""
@@ -245,3 +311,167 @@ class SSEStream:
         self._is_notified = True
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(True)
+
+
+# Send an SSE stream as an ASGI response.
+
+_STREAM: Final[Raw] = (
+    (b"content-type", EVENT_STREAM.encode()),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+async def send_empty_stream(send: Send) -> None:
+    """Send an SSE response without events."""
+    await PartedResponse(send, _STREAM).end()
+
+
+async def send_stream(
+    stream: SSEStream,
+    disconnect: asyncio.Future[None],
+    send: Send,
+    keep_alive: KeepAliveTimer,
+    *,
+    more: Raw = (),
+    first: bytes = b"",
+    after: int | None = None,
+    priming_event: bool = False,
+    holds: bool = False,
+    max_seconds: float | None = None,
+) -> None:
+    """Send a stream over one HTTP connection until the stream ends or the client disconnects.
+
+    With `holds`, this may return when there is nothing to send, and the stream goes on.
+
+    Args:
+        stream: The stream; any other connection is detached from it.
+        disconnect: Done when the client disconnects; cancelled afterwards.
+        send: ASGI function.
+        keep_alive: Timer for keep-alive comments.
+        more: Further headers of the response.
+        first: An encoded event to send before those of the stream.
+        after: Number of the message to send from, see `SSEStream.pump`.
+        priming_event: Begin with an empty event, see `SSEStream.pump`.
+        holds: Return when there is nothing to send, if the server can go on with the stream.
+        max_seconds: Seconds after which a stream that goes on ends. Default None: it has no such limit.
+    """
+    response = PartedResponse(send, (*_STREAM, *more) if more else _STREAM)
+    release = stream.release
+    until = None if max_seconds is None else asyncio.get_running_loop().time() + max_seconds
+    hold = partial(_hold, stream, disconnect, response, keep_alive, until) if holds else None
+    stream.attach(disconnect)
+    disconnect.add_done_callback(release)
+    try:
+        if first:
+            response.add(first)
+        if await stream.pump(disconnect, response, keep_alive, after, priming_event, hold):
+            await response.end()
+    except OSError as error:
+        _log.debug("a client disconnected from its stream: %s", error)
+    finally:
+        disconnect.remove_done_callback(release)  # Called here, which saves an iteration of the event loop.
+        release(disconnect)
+        disconnect.cancel()
+
+
+def _hold(
+    stream: SSEStream,
+    connection: object,
+    response: PartedResponse,
+    keep_alive: KeepAliveTimer,
+    until: float | None,
+    cursor: int,
+) -> bool:
+    """Let a stream go on without a task, from a number on; return False if the server cannot do that."""
+    held = HeldStream(stream, keep_alive, cursor) if until is None else LimitedStream(stream, keep_alive, cursor, until)
+    if (rest := response.hold(held)) is None:
+        return False
+    stream.exchange(connection, held)
+    held.wait(rest)
+    return True
+
+
+class HeldStream:
+    """A stream that is sent over an open connection, without a task while there is nothing to send: very many wait."""
+
+    __slots__ = ("_stream", "_keep_alive", "_cursor", "_response")
+
+    def __init__(self, stream: SSEStream, keep_alive: KeepAliveTimer, cursor: int) -> None:
+        """Go on with a stream after the message of this number."""
+        self._stream = stream
+        self._keep_alive = keep_alive
+        self._cursor = cursor
+        self._response: HeldResponse | None = None  # None while it is sent, and at the end.
+
+    def wait(self, response: HeldResponse) -> None:
+        """Wait until there is something to send."""
+        self._response = response
+        self._stream.begin_waiting(self)
+        self._keep_alive.begin(self)
+
+    def done(self) -> bool:
+        """Return True if it does not wait."""
+        return self._response is None
+
+    def set_result(self, is_new: bool) -> None:
+        """Send what is new, or else a comment, in the next iteration of the event loop."""
+        if (response := self._response) is None:
+            return
+        self._response = None
+        self._keep_alive.end(self)
+        self._stream.end_waiting(self)
+        # Without the context of what has woken it: the stream sends for all.
+        asyncio.get_running_loop().call_soon(response.begin, partial(self._send, response, is_new), context=Context())
+
+    def on_disconnect(self) -> None:
+        """Send no more: the client has disconnected, or may get no more."""
+        self._stream.release(self)
+
+    async def _send(self, held: HeldResponse, is_new: bool) -> None:
+        """Send what there is, and wait again."""
+        response, has_failed = PartedResponse(held.send, None), True
+        try:
+            if not is_new:
+                response.add(KEEP_ALIVE_COMMENT)
+                await response.flush()
+            cursor = await self._stream.send_new(self, response, self._cursor)
+            if cursor is None:
+                await response.end()
+            else:
+                self._cursor = cursor
+                self.wait(held)
+            has_failed = False
+        except Exception:
+            _log.exception("a stream ended with an error")
+        finally:
+            if has_failed:
+                held.abort()
+            if self.done():
+                self._end()
+
+    def _end(self) -> None:
+        self._stream.release(self)
+
+
+class LimitedStream(HeldStream):
+    """The same, until a time of the event loop: that at which the token of the client expires."""
+
+    __slots__ = ("_until", "_timer")
+
+    def __init__(self, stream: SSEStream, keep_alive: KeepAliveTimer, cursor: int, until: float) -> None:
+        """Go on with a stream after the message of this number."""
+        super().__init__(stream, keep_alive, cursor)
+        self._until = until
+        self._timer: asyncio.TimerHandle | None = None
+
+    def wait(self, response: HeldResponse) -> None:
+        """Wait until there is something to send, or the time has come."""
+        super().wait(response)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_at(self._until, self.on_disconnect)
+
+    def _end(self) -> None:
+        super()._end()
+        if self._timer is not None:
+            self._timer.cancel()

@@ -4,25 +4,90 @@ from __future__ import annotations
 
 import asyncio
 import os
-from abc import abstractmethod
+import subprocess
+import sys
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
 from ...protocol.framing import SizeLimit
-from ...usage.terminal import plain
-from .error_output import write_line
-from .lines import LineTransport
-from .processes.tree import ProcessTree
+from ...usage.texts import plain
+from .lines import LineTransport, error_output
+from .lines import OnLine as OnLine
+
+# The environment of a child process: a few variables of this one, and those that the caller adds.
+
+_INHERITED: Final = (
+    *("APPDATA", "COMSPEC", "HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "PATHEXT", "SHELL", "SYSTEMROOT"),
+    *("TEMP", "TERM", "TMPDIR", "USER", "USERPROFILE", "VIRTUAL_ENV"),
+)
+_INHERITED_ON_WINDOWS: Final = (
+    *("ALLUSERSPROFILE", "COMMONPROGRAMFILES", "COMMONPROGRAMFILES(X86)", "COMMONPROGRAMW6432", "HOMEDRIVE"),
+    *("HOMEPATH", "LOCALAPPDATA", "NUMBER_OF_PROCESSORS", "OS", "PROCESSOR_ARCHITECTURE", "PROGRAMDATA"),
+    *("PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMW6432", "PUBLIC", "SYSTEMDRIVE", "TMP", "USERDOMAIN", "USERNAME"),
+    "WINDIR",
+)
+
+
+def child_environment(env: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the variables of a child process. The names of Windows differ in more than case."""
+    if sys.platform != "win32":
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        return {**inherited, **(env or {})}
+    names = {*_INHERITED, *_INHERITED_ON_WINDOWS}
+    variables = {name: value for name, value in os.environ.items() if name.upper() in names}
+    for name, value in (env or {}).items():
+        same = [other for other in variables if other.upper() == name.upper()]
+        for other in same:
+            del variables[other]
+        variables[name] = value
+    return variables
+
+
+def variable(variables: Mapping[str, str], name: str, default: str = "") -> str:
+    """Return a variable of Windows, whose name is given in capital letters; the default for an empty one."""
+    return next((value for other, value in variables.items() if other.upper() == name), "") or default
+
+
+def system_program(name: str) -> str:
+    """Return the path of a program of Windows, such as cmd.exe; it is not searched in PATH."""
+    return "\\".join((variable(os.environ, "SYSTEMROOT", r"C:\Windows"), "System32", name))
+
+
+# A child process and the processes that it starts, which end together.
+
+Child = subprocess.Popen[bytes]
+
+
+class ProcessTree(ABC):
+    """A child process, and all that it starts. `child` has pipes to its three standard streams."""
+
+    child: Child
+
+    @abstractmethod
+    def exit_code(self) -> int | None:
+        """Return the exit code of the child, negative for a signal; None while it runs."""
+
+    @abstractmethod
+    def terminate(self) -> None:
+        """Request the processes to end, by SIGTERM or Ctrl-Break."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """End all processes of the tree at once."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Release what the system holds for the tree, after the child has ended."""
+
 
 _GRACE: Final = 2.0  # Seconds a child has to exit after its standard input was closed, and again after SIGTERM.
 _STEP: Final = 0.01
 _TAIL: Final = 12  # Last lines of standard error that an error message includes.
 _MAX_LINE: Final = 400  # Characters of such a line.
 _MAX_PART: Final = 1 << 16  # Bytes of a line of standard error after which the rest is another line.
-
-OnLine = Callable[[str], None]
 
 
 class SubprocessTransport(LineTransport):
@@ -43,7 +108,7 @@ class SubprocessTransport(LineTransport):
             stream.close()
         self._tree = tree
         self._child = child
-        self._on_line = stderr or write_line
+        self._on_line = stderr or error_output().write_line
         self._tail: deque[str] = deque(maxlen=_TAIL)
         self._part = b""
         self._code: int | None = None
@@ -51,10 +116,13 @@ class SubprocessTransport(LineTransport):
 
     @property
     def close_reason(self) -> str:  # type: ignore[override]
-        """The exit code or signal that the server ended with, and the last lines of its standard error."""
-        state = "closed its output" if self._code is None else _described(self._code)
-        lines = "\n  ".join(self._tail)
-        return f"the server {state}" + (f"; its standard error ended with:\n  {lines}" if lines else "")
+        """The exit code or signal that the server ended with."""
+        return f"the server {'closed its output' if self._code is None else _described(self._code)}"
+
+    @property
+    def last_output(self) -> str:
+        """The last lines of its standard error."""
+        return "\n  ".join(self._tail)
 
     def _deliver_end(self, deliver: Callable[[bytes | None], None]) -> None:
         """Wait up to 0.25 s for the child to exit, so that `close_reason` can include its exit code."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from ...aio.stdio_mode import uses_threads
 from ...errors import ConnectionClosedError
 from ...protocol.framing import DEFAULT_LIMIT, SizeLimit
-from .child import OnLine, SubprocessTransport
-from .processes.trees import start_tree
+from .child import child_environment
+from .lines import LineTransport, OnLine, pipe_io, uses_threads
+
+if sys.platform != "win32":
+    from .piped_child import GroupTree, PipedChild
 
 
 def start_server(
@@ -21,7 +23,7 @@ def start_server(
     cwd: str | None,
     stderr: OnLine | None,
     limit: SizeLimit = DEFAULT_LIMIT,
-) -> SubprocessTransport:
+) -> LineTransport:
     """Start the command without a shell, and return the transport to it. An event loop has to run.
 
     Args:
@@ -34,15 +36,10 @@ def start_server(
     Raises ConnectionClosedError if the command cannot be started, and LocalError for an argument that no batch file of
     Windows can take.
     """
-    threaded = uses_threads()
+    variables = child_environment(env)
     try:
-        tree = start_tree(command, env, cwd)
+        if sys.platform != "win32" and not uses_threads():
+            return PipedChild(GroupTree(command, variables, cwd), stderr, limit)
+        return pipe_io().open_child(command, variables, cwd, stderr, limit)
     except OSError as error:
         raise ConnectionClosedError(f"{command[0]!r} cannot be started: {error.strerror}") from None
-    if sys.platform != "win32" and not threaded:
-        from .piped_child import PipedChild
-
-        return PipedChild(tree, stderr, limit)
-    from .threaded_child import ThreadedChild
-
-    return ThreadedChild(tree, stderr, limit)

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from ... import products
 from ...errors import ConnectionClosedError
 from ...protocol.framing import DEFAULT_LIMIT, LineDecoder, SizeLimit
+from ...session.interfaces import closed_error
+from ...usage.rules import STDIO, variable_text
+from ...usage.texts import coloured
+
+if TYPE_CHECKING:
+    from ...session.interfaces import Transport
 
 HIGH_WATER: Final = 1 << 20  # Bytes of unsent messages above which `drain` waits.
 MAX_UNSENT: Final = 256 << 20  # Bytes of unsent messages above which an end that reads on refuses to send more.
@@ -157,7 +166,7 @@ class LineTransport(ABC):
         """Buffer a message and write it as soon as possible; never blocks. With `more`, further messages are expected
         in the same iteration of the event loop, and written together. Raises ConnectionClosedError."""
         if self._broken or self._closed:
-            raise ConnectionClosedError(self.close_reason)
+            raise closed_error(self)
         if not self._has_room and not self.waits_for_room and self._unsent_bytes() > MAX_UNSENT:
             raise ConnectionClosedError(
                 f"the server does not read: {MAX_UNSENT >> 20} MiB of messages wait for it; send fewer at a time"
@@ -186,7 +195,7 @@ class LineTransport(ABC):
         """Wait until fewer than `high_water` bytes are unsent. Raises ConnectionClosedError."""
         await self._room.wait()
         if self._broken:
-            raise ConnectionClosedError(self.close_reason)
+            raise closed_error(self)
 
     # ---- closing -----------------------------------------------------------------------------------------------------
 
@@ -225,3 +234,91 @@ class LineTransport(ABC):
 
 def _nothing(message: bytes | None) -> None:
     """Ignore a message that is delivered after the end."""
+
+
+# How stdio is read and written: by the event loop or by threads. `MCP_STDIO=threads` in the environment selects the
+# threads where both work, which tests them.
+
+
+def uses_threads(*descriptors: int) -> bool:
+    """Return True if threads read and write these descriptors.
+
+    They do on Windows, where nothing watches a pipe; for a terminal, which macOS cannot watch; and with
+    `MCP_STDIO=threads`. Raises LocalError for another value of that variable.
+    """
+    mode = variable_text(STDIO)
+    if sys.platform == "win32" or mode == "threads":
+        return True
+    return sys.platform != "linux" and any(map(os.isatty, descriptors))
+
+
+# The seams of the system: pipes that threads read and write, and standard error that no reader can stop.
+
+OnLine = Callable[[str], None]
+
+
+class PipeIO(Protocol):
+    """How pipes are read and written where the event loop cannot watch them, as on Windows."""
+
+    def open_stdio(self, incoming: int, outgoing: int, limit: SizeLimit, at_end: Callable[[], None]) -> Transport:
+        """Return a transport over two descriptors. `at_end` is called in a thread after the end of the input."""
+        ...
+
+    def open_child(
+        self, command: tuple[str, ...], env: Mapping[str, str], cwd: str | None, stderr: OnLine | None, limit: SizeLimit
+    ) -> LineTransport:
+        """Start a command with these variables, and return the transport to it.
+
+        Raises OSError if it cannot be started, and LocalError for an argument that no batch file can take.
+        """
+        ...
+
+
+def pipe_io() -> PipeIO:
+    """Return what reads pipes in threads. Raises LocalError where the product is not there."""
+    return cast("PipeIO", products.require("pipe_io", "stdio that threads read and write"))
+
+
+class ErrorOutput(Protocol):
+    """Standard error of this process."""
+
+    def unblock_error_output(self) -> None:
+        """Let `print` and the loggers of this process write without waiting for the reader of its standard error."""
+        ...
+
+    def finish_error_output(self) -> None:
+        """Wait a moment until the reader of standard error has taken what was written."""
+        ...
+
+    def write_line(self, line: str) -> None:
+        """Write a line of a child process to standard error."""
+        ...
+
+    def exit_without_threads(self) -> None:
+        """Let the process exit soon after its main thread, although threads of handlers still run."""
+        ...
+
+
+class PlainErrorOutput:
+    """Standard error as Python has it: who writes to it waits for its reader."""
+
+    def unblock_error_output(self) -> None:
+        """Do nothing."""
+
+    def finish_error_output(self) -> None:
+        """Do nothing: what was written has been taken."""
+
+    def write_line(self, line: str) -> None:
+        """Write a line of a child process. In a terminal, it can choose colours and nothing else."""
+        print(coloured(line) if sys.stderr.isatty() else line, file=sys.stderr, flush=True)
+
+    def exit_without_threads(self) -> None:
+        """Do nothing: Python waits for the threads of handlers."""
+
+
+_PLAIN: Final = PlainErrorOutput()
+
+
+def error_output() -> ErrorOutput:
+    """Return how standard error of this process is written."""
+    return cast("ErrorOutput", products.find("error_output")) or _PLAIN

@@ -1,15 +1,18 @@
-"""A transport to a child process, whose pipes the event loop watches: Linux and macOS."""
+"""A child process on Linux and macOS, which leads its tree; the event loop watches the pipes to it."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import subprocess
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from ...protocol.framing import SizeLimit
-from .child import OnLine, SubprocessTransport
-from .processes.tree import ProcessTree
+from .child import Child, OnLine, ProcessTree, SubprocessTransport
 
 if sys.platform != "win32":
     from .pipes import PipeTransport
@@ -17,6 +20,46 @@ if sys.platform != "win32":
 assert sys.platform != "win32"
 
 _CHUNK: Final = 1 << 16  # Bytes to read at once.
+
+
+class GroupTree(ProcessTree):
+    """A child that leads its own session and process group."""
+
+    def __init__(self, command: tuple[str, ...], env: Mapping[str, str], cwd: str | None) -> None:
+        pipe = subprocess.PIPE
+        self.child: Child = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, start_new_session=True
+        )
+        self._code: int | None = None
+
+    def exit_code(self) -> int | None:
+        """Return the exit code. The child is not reaped where that is possible: until then, no other process group can
+        have its id."""
+        if self._code is None:
+            self._code = _exit_code(self.child)
+        return self._code
+
+    def terminate(self) -> None:
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def release(self) -> None:
+        pass
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.child.pid, number)
+
+
+def _exit_code(child: Child) -> int | None:
+    if sys.platform != "darwin" and hasattr(os, "waitid"):  # On macOS, Python has it since 3.13 only.
+        result = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if result is None:
+            return None
+        return result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
+    return child.poll()
 
 
 class PipedChild(SubprocessTransport, PipeTransport):

@@ -10,34 +10,15 @@ import os
 import select
 import sys
 import threading
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import Final
 
-from ...aio.workers.handover import Handover, nothing
 from ...protocol.framing import DEFAULT_LIMIT, SizeLimit
 from .lines import LineTransport, ReaderRegistry
 
-if TYPE_CHECKING:
-    from ...aio.workers.reading_thread import ReadingThread, Serve
-
 assert sys.platform != "win32"  # Nothing watches pipes there: see threaded.py.
 
-_CHUNK: Final = 1 << 17  # Bytes to read at once.
+CHUNK: Final = 1 << 17  # Bytes to read at once.
 _PIPE_BUF: Final = select.PIPE_BUF  # Bytes that a writable pipe takes without blocking: 4096 on Linux, 512 on macOS.
-
-
-# Handles a message in a thread that reads; the result is that of `Serve`.
-ReceiveInThread = Callable[["ReadingThread", bytes], Handover | None]
-
-
-@runtime_checkable
-class ThreadReaders(Protocol):
-    """A selector that lets a thread read in the place of its event loop."""
-
-    def read_in_thread(self, serve: Serve, /) -> None: ...
-
-    def wait_for(self, fd: int, seconds: float, /) -> bool: ...
 
 
 class PipeTransport(LineTransport):
@@ -73,37 +54,14 @@ class PipeTransport(LineTransport):
 
     def _on_readable(self) -> None:
         try:
-            self._read(os.read(self._incoming, _CHUNK))
+            self._read(os.read(self._incoming, CHUNK))
         except OSError:
             self._read(b"")
 
     def _read_in_thread(self) -> None:
-        while data := os.read(self._incoming, _CHUNK):
+        while data := os.read(self._incoming, CHUNK):
             self._loop.call_soon_threadsafe(self._read, data)
         self._loop.call_soon_threadsafe(self._read, b"")
-
-    def read_in_thread(self, receive: ReceiveInThread) -> None:
-        """Let a thread read the next messages in the place of the event loop, if that can be done."""
-        if isinstance(self._readers, ThreadReaders) and self._reading:
-            self._readers.read_in_thread(partial(self._serve_in_thread, receive))
-
-    def _serve_in_thread(self, receive: ReceiveInThread, thread: ReadingThread, seconds: float) -> Handover | None:
-        assert isinstance(self._readers, ThreadReaders)
-        if not self._readers.wait_for(self._incoming, seconds):
-            return nothing
-        try:
-            data = os.read(self._incoming, _CHUNK)
-        except OSError:
-            data = b""
-        if not data:
-            return self._end
-        messages = self._lines.feed(data)
-        if len(messages) != 1:
-            self._ready.extend(messages)
-            return self.resume
-        handover = receive(thread, messages[0])
-        is_free = self._reading and not (self._unsent or self._ended)
-        return nothing if handover is None and not is_free else handover
 
     # ---- sending -----------------------------------------------------------------------------------------------------
 

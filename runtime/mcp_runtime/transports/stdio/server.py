@@ -14,19 +14,21 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, cast
 
-from ...aio import fast_paths
-from ...aio.process_exit import exit_code, exit_without_threads
-from ...aio.stdio_mode import uses_threads
+from ...aio.tasks import fast_paths
 from ...protocol.framing import DEFAULT_LIMIT, SizeLimit
 from ...session.interfaces import Transport
-from .error_output import finish_error_output, unblock_error_output
+from .lines import LineTransport, error_output, pipe_io, uses_threads
 
-if TYPE_CHECKING:
-    from .lines import ReaderRegistry
+if sys.platform != "win32":
+    from .pipes import PipeTransport, wait_for_close
+
+# Opens the transport over standard input and output.
+OpenPipes = Callable[[int, int, SizeLimit], LineTransport]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -40,10 +42,10 @@ def run_server(serve: Callable[[Transport], Awaitable[None]], limit: SizeLimit =
     Meanwhile all other output of the process and of its children, such as `print`, goes to standard error.
     """
     incoming, outgoing = _take_descriptors()
-    loop, readers = _new_event_loop(threaded=uses_threads(incoming, outgoing))
+    loop, open_pipes = _new_event_loop(threaded=uses_threads(incoming, outgoing))
     signals = _SignalHandling(loop)
     try:
-        loop.run_until_complete(signals.run_until_signal(_run_session(serve, incoming, outgoing, limit, readers)))
+        loop.run_until_complete(signals.run_until_signal(_run_session(serve, incoming, outgoing, limit, open_pipes)))
     finally:
         signals.exit()
 
@@ -57,13 +59,11 @@ async def serve_in_loop(serve: Callable[[Transport], Awaitable[None]], limit: Si
     await _run_session(serve, incoming, outgoing, limit, None)
 
 
-def _new_event_loop(threaded: bool) -> tuple[asyncio.AbstractEventLoop, ReaderRegistry | None]:
-    """Return an event loop, and its selector if that runs the callbacks of readable descriptors itself."""
-    if sys.platform == "linux" and fast_paths.ENABLED and not threaded:
-        from ...aio.workers.selector import InlineSelector
-
-        readers = InlineSelector(fast_paths.BUSY_POLL)
-        return asyncio.SelectorEventLoop(readers), readers
+def _new_event_loop(threaded: bool) -> tuple[asyncio.AbstractEventLoop, OpenPipes | None]:
+    """Return an event loop, and what opens its transport, if a product has both."""
+    fast = fast_paths()
+    if sys.platform == "linux" and fast is not None and not threaded:
+        return cast("tuple[asyncio.AbstractEventLoop, OpenPipes]", fast.new_event_loop())
     return asyncio.new_event_loop(), None
 
 
@@ -72,13 +72,11 @@ async def _run_session(
     incoming: int,
     outgoing: int,
     limit: SizeLimit,
-    readers: ReaderRegistry | None,
+    open_pipes: OpenPipes | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     if sys.platform != "win32" and not uses_threads(incoming, outgoing):
-        from .pipes import PipeTransport, wait_for_close
-
-        transport = PipeTransport(incoming, outgoing, limit, readers)
+        transport = (open_pipes or PipeTransport)(incoming, outgoing, limit)
 
         def watch() -> None:
             wait_for_close(incoming)
@@ -89,9 +87,7 @@ async def _run_session(
         threading.Thread(target=watch, name="mcp client watch", daemon=True).start()
         await serve(transport)
     else:
-        from .threaded import ThreadedTransport
-
-        await serve(ThreadedTransport(incoming, outgoing, limit, at_end=lambda: _exit_if_blocked(loop)))
+        await serve(pipe_io().open_stdio(incoming, outgoing, limit, at_end=lambda: _exit_if_blocked(loop)))
 
 
 def _exit_if_blocked(loop: asyncio.AbstractEventLoop) -> None:
@@ -117,7 +113,7 @@ def _take_descriptors() -> tuple[int, int]:
     os.close(nothing)
     os.dup2(2, 1)
     _use_bytes_and_utf8(incoming, outgoing)
-    unblock_error_output()
+    error_output().unblock_error_output()
     return incoming, outgoing
 
 
@@ -166,7 +162,7 @@ class _SignalHandling:
 
     def exit(self) -> None:
         """Close the event loop; exit the process if handlers still run."""
-        finish_error_output()
+        error_output().finish_error_output()
         for number, previous in self._previous_handlers.items():
             with contextlib.suppress(NotImplementedError):
                 self._loop.remove_signal_handler(number)
@@ -179,12 +175,25 @@ class _SignalHandling:
             os.kill(os.getpid(), self._signal)
         if stuck:
             _log.warning("%d handlers did not end; the process exits without them", len(stuck))
-            code = exit_code(sys.exception())
+            code = _exit_code(sys.exception())
             sys.stderr.flush()
             os._exit(code)
         self._loop.close()
-        exit_without_threads()
+        error_output().exit_without_threads()
 
 
 def _nothing() -> None:
     """Do nothing in the event loop when a signal has arrived: the handler of the signal has done all."""
+
+
+def _exit_code(error: BaseException | None) -> int:
+    """Return the exit code of a process that ends with an exception, None for none, and print it as Python does."""
+    if error is None:
+        return 0
+    if not isinstance(error, SystemExit):
+        traceback.print_exception(error)
+        return 1
+    if error.code is not None and not isinstance(error.code, int):
+        print(error.code, file=sys.stderr)
+        return 1
+    return error.code or 0

@@ -8,8 +8,7 @@ from importlib import import_module
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from .operations import REMOVED, Change, ConversionContext, Operations
-from .report import ConversionReport
+from .operations import REMOVED, Change, ConversionContext, ConversionReport, Operations
 
 _STANDALONE: Final = ConversionContext({}, None)
 _STANDALONE_RESULT: Final = ConversionContext({}, None, spares_items=True)

@@ -7,8 +7,9 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from support.clients import connect
 
-from mcp_generated import REVISIONS, App, connect
+from mcp_generated import REVISIONS, App
 
 app = App("shop")
 

@@ -23,7 +23,7 @@ def with_our_packages(*words: str) -> list[str]:
 
 def bridge_command(*words: str, options: tuple[str, ...] = ()) -> list[str]:
     """Return the command of a bridge to a command or to a URL."""
-    return with_our_packages(sys.executable, "-m", "mcp_runtime.bridge", *options, "--", *words)
+    return with_our_packages(sys.executable, "-m", "mcp_products.relay.bridge", *options, "--", *words)
 
 
 def listening(command: list[str]) -> str:

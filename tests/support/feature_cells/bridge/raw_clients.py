@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from mcp_runtime.bridge.bridge_service import Bridge
-from mcp_runtime.bridge.relay.bridge_state import BridgeSettings
-from mcp_runtime.bridge.upstream.bridge_targets import Target
+from mcp_products.relay.bridge.service import Bridge
+from mcp_products.relay.bridge.state import BridgeSettings
+from mcp_products.relay.upstream.target import Target
 from mcp_runtime.transports.memory import connect_in_memory
 
 RAW = str(Path(__file__).with_name("raw_upstream.py"))

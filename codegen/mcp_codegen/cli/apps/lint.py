@@ -1,0 +1,201 @@
+"""The command `lint`: what hosts, model APIs and models would refuse of a server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ...errors import CodegenError, JsonObject, is_list, is_object
+from ...servers.contract import read_lock
+from ...servers.hosts.environment import variables_of
+from ...servers.hosts.files import read_config
+from ...servers.probe import (
+    ServerTarget,
+    entry_of,
+    is_python_file,
+    parse_target,
+    require_python_file,
+    split_server,
+    target_from_config,
+)
+from ..options import FILE, ServerCommand, add_credentials, command_words, report_errors
+from .running import with_env, with_env_file
+
+_LINT: Final = (sys.executable, "-P", "-m", "mcp_products.lint")  # -P: the current folder hides no module.
+_SETTINGS: Final = ("host", "ignore", "budget", "strict")  # What [tool.mcp-lint] may have.
+
+
+@click.command("lint", cls=ServerCommand, short_help="Find what hosts and models would refuse.")
+@click.argument("servers", nargs=-1, metavar="SERVER...")
+@click.option(
+    "--host", "hosts", multiple=True, metavar="HOST", help="Only what this host minds; openai is all of OpenAI."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif", "github", "markdown"]),
+    default="text",
+    help="How to report. Default: text.",
+)
+@click.option("--budget", type=click.IntRange(min=1), metavar="TOKENS", help="Fail above so many tokens of all tools.")
+@click.option("--ignore", "ignored", multiple=True, metavar="RULE", help="Leave this rule out: its code or its name.")
+@click.option("--strict", is_flag=True, help="Warnings fail too.")
+@click.option("--call", "with_calls", is_flag=True, help="Call tools that only read and need no argument.")
+@click.option("--register", is_flag=True, help="Register the redirect addresses of hosts at a server with a URL.")
+@click.option("--lock", "lock", type=FILE, metavar="FILE", help="Compare with this lock of mcp-codegen lock.")
+@click.option("--name", metavar="NAME", help="The name of its entry in hosts. Default: the server's own.")
+@click.option(
+    "--config", type=FILE, metavar="FILE", help="A pyproject.toml with [tool.mcp-lint]. Default: ./pyproject.toml."
+)
+@click.option("--fix", is_flag=True, help="Write what is certain: bounds, keys of configurations, server.json, README.")
+@click.option("--no-start", is_flag=True, help="Read configuration and project only.")
+@click.option("--all", "whole", is_flag=True, help="Show every place.")
+@click.option("--rules", is_flag=True, help="List the rules, and exit.")
+@click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds for each server.")
+@click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="A header for a URL.")
+@with_env
+@with_env_file
+@report_errors
+def lint(
+    *,
+    servers: tuple[str, ...],
+    headers: tuple[str, ...],
+    variables: tuple[str, ...],
+    env_files: tuple[Path, ...],
+    **options: Any,
+) -> None:
+    """Start a server, read what a host reads, and say who would refuse what, since when, and what to write.
+
+    \b
+    mcp-generated lint server.py
+    mcp-generated lint server.py --host cursor --host openai --budget 10000
+    mcp-generated lint .cursor/mcp.json              all servers of a configuration
+    mcp-generated lint --format sarif -- npx -y some-server
+    mcp-generated lint explain M012
+
+    Exit code 0: no error; 1: there is one; 2: wrong use. Nothing is called without --call.
+    """
+    if options["rules"] or servers[:1] == ("explain",):
+        word = servers[1] if len(servers) == 2 else ""
+        if not options["rules"] and not word:
+            raise CodegenError("explain takes one rule, such as explain M012; --rules lists them")
+        raise SystemExit(_run({"rules": options["rules"], "explain": word}))
+    env = variables_of(variables, env_files)
+    targets = [target for word in servers for target in _targets(word, options["name"])]
+    if (command := command_words("lint SERVER")) is not None:
+        targets.append(_described(ServerTarget(command), options["name"] or Path(command[0]).name, options["name"]))
+    if not targets:
+        raise CodegenError("no server was named; write lint SERVER")
+    for target in targets:
+        target["env"] = {**target["env"], **env}
+        if headers:
+            access = add_credentials(ServerTarget(tuple(target["command"]), target["url"]), headers, False, None).access
+            target["headers"] = {**target["headers"], **access.headers}
+    raise SystemExit(_run({"servers": targets, **_settings(options), "file": servers[0] if servers else "server"}))
+
+
+def _run(document: dict[str, Any]) -> int:
+    return subprocess.run(_LINT, input=json.dumps(document).encode(), check=False).returncode
+
+
+def _settings(options: dict[str, Any]) -> dict[str, Any]:
+    kept = _configured(options["config"])
+    lock: Mapping[str, Any] = read_lock(options["lock"]).tools if options["lock"] is not None else {}
+    return {
+        "hosts": [*(options["hosts"] or kept.get("host", []))],
+        "ignored": [*(options["ignored"] or kept.get("ignore", []))],
+        "budget": options["budget"] or kept.get("budget", 0),
+        "strict": options["strict"] or kept.get("strict", False),
+        "lock": dict(lock),
+        "format": options["form"],
+        "call": options["with_calls"],
+        "start": not options["no_start"],
+        "whole": options["whole"],
+        "fix": options["fix"],
+        "register": options["register"],
+        "timeout": options["timeout"],
+    }
+
+
+def _configured(path: Path | None) -> JsonObject:
+    """Return [tool.mcp-lint] of a pyproject.toml. Raises CodegenError for a file that cannot be read, and for a key
+    that there is not."""
+    file = path or Path("pyproject.toml")
+    if path is None and not file.is_file():
+        return {}
+    try:
+        document: JsonObject = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CodegenError(f"{file}: cannot be read: {error}") from None
+    tool = document.get("tool")
+    settings: Any = tool.get("mcp-lint", {}) if is_object(tool) else {}
+    if not is_object(settings):
+        raise CodegenError(f"{file}: [tool.mcp-lint] must be a table with the keys {', '.join(_SETTINGS)}")
+    if unknown := sorted(set(settings) - set(_SETTINGS)):
+        raise CodegenError(f"{file}: [tool.mcp-lint] has {', '.join(unknown)}; its keys are {', '.join(_SETTINGS)}")
+    for key, kind in (("host", list), ("ignore", list), ("budget", int), ("strict", bool)):
+        if key in settings and not isinstance(settings[key], kind):
+            raise CodegenError(f"{file}: {key} of [tool.mcp-lint] must be of type {kind.__name__}")
+    return settings
+
+
+def _targets(word: str, name: str | None) -> list[dict[str, Any]]:
+    """Return the servers of one word: one, or all of a configuration."""
+    place = entry_of(word)
+    if place is None and word.endswith(".json") and Path(word).is_file() and (servers := _entries(Path(word))[1]):
+        return [_of_entry(Path(word), key, name) for key in servers]
+    if place is not None:
+        return [_of_entry(*place, name)]
+    target = parse_target(word)
+    if target.saved is not None:
+        raise CodegenError(f"{word}: has no servers; pass a configuration of a host, or a server")
+    described = _described(target, split_server(word)[0].rpartition("/")[2].removesuffix(".py"), name)
+    source = require_python_file(word) if is_python_file(word) else None
+    return [{**described, "source": str(source) if source else ""}]
+
+
+def _entries(path: Path) -> tuple[str, JsonObject]:
+    document = read_config(path)
+    for key in ("mcpServers", "servers", "mcp"):
+        value = document.get(key)
+        if is_object(value) and all(map(is_object, value.values())):
+            return key, value
+    return "", {}
+
+
+def _of_entry(path: Path, key: str, name: str | None) -> dict[str, Any]:
+    section, servers = _entries(path)
+    entry = servers.get(key)
+    if not is_object(entry):
+        raise CodegenError(f"{path}: has no server {key!r}; its servers are: {', '.join(servers) or 'none'}")
+    url = next((str(entry[word]) for word in ("url", "httpUrl", "serverUrl") if entry.get(word)), "")
+    if url:
+        target = ServerTarget(url=url, env={}, label=key)
+    elif is_list(words := entry.get("command")):  # opencode has one list.
+        target = ServerTarget(tuple(map(str, words)))
+    else:
+        target = target_from_config(path, key)
+    described = _described(target, key, name or key)
+    values = entry.get("headers")
+    if is_object(values):
+        described["headers"] = {header: str(value) for header, value in values.items()}
+    return {**described, "entry": entry, "configuration": str(path.resolve()), "servers_key": section}
+
+
+def _described(target: ServerTarget, label: str, name: str | None) -> dict[str, Any]:
+    return {
+        "name": name or label,
+        "named": name is not None,
+        "url": target.url,
+        "command": list(target.command),
+        "env": dict(target.env),
+        "cwd": target.cwd,
+        "headers": dict(target.access.headers),
+    }

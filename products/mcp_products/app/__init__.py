@@ -1,0 +1,1 @@
+"""Functions as tools: a server made of functions with type hints."""

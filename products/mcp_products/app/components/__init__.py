@@ -1,0 +1,1 @@
+"""What tools, resources and prompts of an app have in common: their catalog, URIs, functions and visibility."""

@@ -1,0 +1,237 @@
+"""The names of the official Python SDK, for programs that were written for it: thin adapters of what this package has.
+
+`mcp_generated.compat` exports them, bound to the types of the revisions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mcp_runtime._lazy import lazy_module
+
+if TYPE_CHECKING:
+    from .app import RoleMessage as RoleMessage
+    from .auth import JWT_BEARER_GRANT_TYPE as JWT_BEARER_GRANT_TYPE
+    from .auth import AuthorizationCodeResult as AuthorizationCodeResult
+    from .auth import AuthorizationParams as AuthorizationParams
+    from .auth import AuthorizeError as AuthorizeError
+    from .auth import AuthSettings as AuthSettings
+    from .auth import ClientRegistrationOptions as ClientRegistrationOptions
+    from .auth import IdentityAssertionParams as IdentityAssertionParams
+    from .auth import OAuthAuthorizationServerProvider as OAuthAuthorizationServerProvider
+    from .auth import OAuthClientInformationFull as OAuthClientInformationFull
+    from .auth import OAuthClientMetadata as OAuthClientMetadata
+    from .auth import OAuthMetadata as OAuthMetadata
+    from .auth import OfficialAccessToken as OfficialAccessToken
+    from .auth import OfficialOAuthToken as OfficialOAuthToken
+    from .auth import OfficialTokenVerifier as OfficialTokenVerifier
+    from .auth import ProviderTokenVerifier as ProviderTokenVerifier
+    from .auth import RegistrationError as RegistrationError
+    from .auth import RevocationOptions as RevocationOptions
+    from .auth import StaticTokenVerifier as StaticTokenVerifier
+    from .auth import StoredAuthorizationCode as StoredAuthorizationCode
+    from .auth import StoredRefreshToken as StoredRefreshToken
+    from .auth import TokenError as TokenError
+    from .auth import check_resource_allowed as check_resource_allowed
+    from .auth import construct_redirect_uri as construct_redirect_uri
+    from .auth import resource_url_from_server_url as resource_url_from_server_url
+    from .auth_clients import ClientCredentialsOAuthProvider as ClientCredentialsOAuthProvider
+    from .auth_clients import IdentityAssertionOAuthProvider as IdentityAssertionOAuthProvider
+    from .auth_clients import OfficialOAuthClientProvider as OfficialOAuthClientProvider
+    from .auth_clients import OfficialTokenStorage as OfficialTokenStorage
+    from .context import OfficialRequestContext as OfficialRequestContext
+    from .context import get_access_token as get_access_token
+    from .event_buses import EventBus as EventBus
+    from .event_buses import InMemorySubscriptionBus as InMemorySubscriptionBus
+    from .event_buses import PromptsListChanged as PromptsListChanged
+    from .event_buses import ResourcesListChanged as ResourcesListChanged
+    from .event_buses import ResourceUpdated as ResourceUpdated
+    from .event_buses import ToolsListChanged as ToolsListChanged
+    from .fastmcp import AppConfig as AppConfig
+    from .fastmcp import ClaudeSkillsProvider as ClaudeSkillsProvider
+    from .fastmcp import FastMCPProvider as FastMCPProvider
+    from .fastmcp import LocalProvider as LocalProvider
+    from .fastmcp import ResourceCSP as ResourceCSP
+    from .fastmcp import ResourcePermissions as ResourcePermissions
+    from .fastmcp import SkillsDirectoryProvider as SkillsDirectoryProvider
+    from .fastmcp import Visibility as Visibility
+    from .fastmcp import get_tracer as get_tracer
+    from .forms.errors import McpError as McpError
+    from .forms.errors import PromptError as PromptError
+    from .forms.errors import ResourceError as ResourceError
+    from .forms.errors import ResourceNotFoundError as ResourceNotFoundError
+    from .forms.errors import UrlElicitationRequiredError as UrlElicitationRequiredError
+    from .http import EventMessage as EventMessage
+    from .http import StreamEventStore as StreamEventStore
+    from .http import TransportSecuritySettings as TransportSecuritySettings
+    from .names import InitializationOptions as InitializationOptions
+    from .names import NotificationOptions as NotificationOptions
+    from .names import ReadResourceContents as ReadResourceContents
+    from .names import get_display_name as get_display_name
+    from .session_manager import StreamableHTTPSessionManager as StreamableHTTPSessionManager
+    from .transports import SseServerTransport as SseServerTransport
+    from .transports import StdioServerParameters as StdioServerParameters
+    from .transports import create_mcp_http_client as create_mcp_http_client
+    from .transports import sse_client as sse_client
+    from .transports import stdio_client as stdio_client
+    from .transports import stdio_server as stdio_server
+    from .transports import streamable_http_client as streamable_http_client
+    from .transports import streamablehttp_client as streamablehttp_client
+    from .values import MillisecondCacheHint as MillisecondCacheHint
+    from .values import PathEscapeError as PathEscapeError
+    from .values import RequestStateSecurity as RequestStateSecurity
+    from .values import contains_path_traversal as contains_path_traversal
+    from .values import is_absolute_path as is_absolute_path
+    from .values import safe_join as safe_join
+
+__all__ = [
+    "JWT_BEARER_GRANT_TYPE",
+    "AppConfig",
+    "AuthSettings",
+    "AuthorizationCodeResult",
+    "AuthorizationParams",
+    "AuthorizeError",
+    "ClaudeSkillsProvider",
+    "ClientCredentialsOAuthProvider",
+    "ClientRegistrationOptions",
+    "EventBus",
+    "EventMessage",
+    "FastMCPProvider",
+    "IdentityAssertionOAuthProvider",
+    "IdentityAssertionParams",
+    "InMemorySubscriptionBus",
+    "InitializationOptions",
+    "LocalProvider",
+    "McpError",
+    "MillisecondCacheHint",
+    "NotificationOptions",
+    "OAuthAuthorizationServerProvider",
+    "OAuthClientInformationFull",
+    "OAuthClientMetadata",
+    "OAuthMetadata",
+    "OfficialAccessToken",
+    "OfficialOAuthClientProvider",
+    "OfficialOAuthToken",
+    "OfficialRequestContext",
+    "OfficialTokenStorage",
+    "OfficialTokenVerifier",
+    "PathEscapeError",
+    "PromptError",
+    "PromptsListChanged",
+    "ProviderTokenVerifier",
+    "ReadResourceContents",
+    "RegistrationError",
+    "RequestStateSecurity",
+    "ResourceCSP",
+    "ResourceError",
+    "ResourceNotFoundError",
+    "ResourcePermissions",
+    "ResourceUpdated",
+    "ResourcesListChanged",
+    "RevocationOptions",
+    "RoleMessage",
+    "SkillsDirectoryProvider",
+    "SseServerTransport",
+    "StaticTokenVerifier",
+    "StdioServerParameters",
+    "StoredAuthorizationCode",
+    "StoredRefreshToken",
+    "StreamEventStore",
+    "StreamableHTTPSessionManager",
+    "TokenError",
+    "ToolsListChanged",
+    "TransportSecuritySettings",
+    "UrlElicitationRequiredError",
+    "Visibility",
+    "check_resource_allowed",
+    "construct_redirect_uri",
+    "contains_path_traversal",
+    "create_mcp_http_client",
+    "get_access_token",
+    "get_display_name",
+    "get_tracer",
+    "is_absolute_path",
+    "resource_url_from_server_url",
+    "safe_join",
+    "sse_client",
+    "stdio_client",
+    "stdio_server",
+    "streamable_http_client",
+    "streamablehttp_client",
+]
+
+_MODULES = {
+    "StaticTokenVerifier": "auth",
+    "AppConfig": "fastmcp",
+    "ResourceCSP": "fastmcp",
+    "ResourcePermissions": "fastmcp",
+    "ClaudeSkillsProvider": "fastmcp",
+    "FastMCPProvider": "fastmcp",
+    "LocalProvider": "fastmcp",
+    "SkillsDirectoryProvider": "fastmcp",
+    "get_tracer": "fastmcp",
+    "Visibility": "fastmcp",
+    "RoleMessage": "app",
+    "ClientCredentialsOAuthProvider": "auth_clients",
+    "IdentityAssertionOAuthProvider": "auth_clients",
+    "OfficialOAuthClientProvider": "auth_clients",
+    "OfficialTokenStorage": "auth_clients",
+    "get_access_token": "context",
+    "AuthSettings": "auth",
+    "AuthorizationCodeResult": "auth",
+    "AuthorizationParams": "auth",
+    "ClientRegistrationOptions": "auth",
+    "IdentityAssertionParams": "auth",
+    "JWT_BEARER_GRANT_TYPE": "auth",
+    "OAuthClientInformationFull": "auth",
+    "OAuthClientMetadata": "auth",
+    "OAuthMetadata": "auth",
+    "OfficialAccessToken": "auth",
+    "OfficialOAuthToken": "auth",
+    "RevocationOptions": "auth",
+    "StoredAuthorizationCode": "auth",
+    "StoredRefreshToken": "auth",
+    "AuthorizeError": "auth",
+    "OAuthAuthorizationServerProvider": "auth",
+    "ProviderTokenVerifier": "auth",
+    "RegistrationError": "auth",
+    "TokenError": "auth",
+    "check_resource_allowed": "auth",
+    "construct_redirect_uri": "auth",
+    "resource_url_from_server_url": "auth",
+    "OfficialTokenVerifier": "auth",
+    "SseServerTransport": "transports",
+    "MillisecondCacheHint": "values",
+    **dict.fromkeys(
+        (
+            *("EventBus", "InMemorySubscriptionBus", "PromptsListChanged", "ResourceUpdated", "ResourcesListChanged"),
+            "ToolsListChanged",
+        ),
+        "event_buses",
+    ),
+    **dict.fromkeys(("PathEscapeError", "contains_path_traversal", "is_absolute_path", "safe_join"), "values"),
+    "ResourceNotFoundError": "forms.errors",
+    "StreamableHTTPSessionManager": "session_manager",
+    "TransportSecuritySettings": "http",
+    "EventMessage": "http",
+    "StreamEventStore": "http",
+    "McpError": "forms.errors",
+    "PromptError": "forms.errors",
+    "ResourceError": "forms.errors",
+    "UrlElicitationRequiredError": "forms.errors",
+    "InitializationOptions": "names",
+    "NotificationOptions": "names",
+    "ReadResourceContents": "names",
+    "get_display_name": "names",
+    "OfficialRequestContext": "context",
+    "RequestStateSecurity": "values",
+    "StdioServerParameters": "transports",
+    "create_mcp_http_client": "transports",
+    "sse_client": "transports",
+    "stdio_client": "transports",
+    "stdio_server": "transports",
+    "streamable_http_client": "transports",
+    "streamablehttp_client": "transports",
+}
+
+__getattr__, __dir__ = lazy_module(__name__, names=_MODULES)

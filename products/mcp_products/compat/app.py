@@ -1,0 +1,442 @@
+"""`FastMCP` and `MCPServer`: an App with the defaults and the keywords of the official SDK."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, Unpack, overload
+
+from mcp_products.app.components.visibility import ComponentKind
+from mcp_products.app.content import AssistantMessage, Audio, Image, UserMessage
+from mcp_products.app.middleware.authorization import AuthMiddleware, AuthorizationCheck, selected_component
+from mcp_products.app.middleware.hooks import Middleware, MiddlewareContext
+from mcp_products.app.settings import version_of
+from mcp_runtime.errors import JSONRPCError, LocalError, ToolError
+from mcp_runtime.protocol.models import is_list
+
+from .auth import protected_resource
+from .components import Tool
+from .context import OfficialRequestContext, with_user
+from .event_buses import BridgedSubscriptions
+from .fastmcp import FastMCPKeywords, with_host_protection, with_view
+from .http import plain, translated
+from .transports import serve_stream
+from .values import named_by_handler
+
+if TYPE_CHECKING:
+    from mcp_products.app.settings import ServerSettings
+    from mcp_products.auth.resource_server.protection import ResourceServer
+
+    from .auth import AuthSettings, OfficialTokenVerifier
+    from .http import TransportSecuritySettings
+
+
+# Authorization checks of single tools, resources and prompts: `@mcp.tool(auth=require_scopes("read"))`.
+
+
+class ComponentChecks(AuthMiddleware):
+    """The checks of the components of one app, by the functions that they decorate."""
+
+    def __init__(self) -> None:
+        """Create the middleware without checks."""
+        super().__init__([])
+        self._checks_of: dict[tuple[str, str, str | None], list[AuthorizationCheck]] = {}
+
+    def add(self, kind: str, name: str, version: str | None, auth: Any) -> None:
+        """Add the checks of a component: a function, or a list of functions. Raises LocalError for another value."""
+        self._checks_of[kind, name, version] = AuthMiddleware(auth)._checks
+
+    async def _refusals(
+        self, context: MiddlewareContext, kind: ComponentKind, name: str, item: Any
+    ) -> list[AuthorizationCheck]:
+        component = selected_component(context, kind, name, item)
+        version, tags = (None, frozenset[str]()) if component is None else (component.version, component.tags)
+        own_name = name
+        if kind in ("resource", "template"):
+            catalog = context.app.registry
+            match = catalog.resource_at(name) or catalog.template_at(name)
+            own_name = name if match is None else match[0]
+        own_kind = "resource" if kind == "template" else kind
+        checks = self._checks_of.get((own_kind, own_name, version), [])
+        return [check for check in checks if not await self.allows(check, context, kind, name, tags)]
+
+
+# How an app of the official SDK is protected: its token verifier, and the hosts and origins it accepts.
+
+
+class Protection:
+    """The protection of one app."""
+
+    def __init__(
+        self,
+        auth: AuthSettings | None,
+        verifier: OfficialTokenVerifier | None,
+        security: TransportSecuritySettings | None,
+    ) -> None:
+        """Create the protection.
+
+        Args:
+            auth: The settings of the protected resource; None without authentication.
+            verifier: Verifies access tokens; None without authentication.
+            security: The Host and Origin headers to accept; None for the default.
+        """
+        self.auth = auth
+        self.verifier = verifier
+        self.security = security
+
+    @classmethod
+    def from_settings(cls, name: str, settings: dict[str, Any]) -> Self:
+        """Remove the keywords of the protection from those of a constructor.
+
+        Raises LocalError for `auth` without a verifier, and for a verifier without `auth`.
+        """
+        auth, verifier = settings.pop("auth", None), settings.pop("token_verifier", None)
+        if hasattr(auth, "verify_token"):
+            raise LocalError(
+                f"{name}: auth={type(auth).__name__}(…) verifies tokens only; write token_verifier=… for it, and"
+                " auth=AuthSettings(issuer_url=…)"
+            )
+        if (auth is None) != (verifier is None):
+            missing = "token_verifier" if verifier is None else "auth"
+            raise LocalError(f"{name}: {missing} is missing; pass both auth=AuthSettings(…) and token_verifier=…")
+        return cls(auth, verifier, settings.pop("transport_security", None))
+
+    @property
+    def middleware(self) -> Callable[..., Any]:
+        """The middleware that `get_access_token` needs."""
+        return with_user
+
+    def keywords(self, settings: ServerSettings) -> dict[str, Any]:
+        """Return the keywords of `asgi` for a server with these settings."""
+        keywords: dict[str, Any] = {} if self.security is None else self.security.keywords()
+        if self.auth is not None and self.verifier is not None:
+            keywords["auth"] = self._resource(settings)
+        return keywords
+
+    def _resource(self, settings: ServerSettings) -> ResourceServer:
+        assert self.auth is not None and self.verifier is not None, "checked by the constructor"
+        return protected_resource(self.auth, self.verifier, f"http://{settings.host}:{settings.port}{settings.path}")
+
+
+if TYPE_CHECKING:
+    from mcp_runtime.transports.http_server.app import MCPASGIApp
+
+    from .keywords import (
+        OfficialASGIKeywords,
+        OfficialMethods,
+        OfficialPromptKeywords,
+        OfficialResourceKeywords,
+        OfficialToolKeywords,
+    )
+else:
+    OfficialMethods = object
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+# An App always refuses a name that is in use, so these ask for less than it does.
+_STRICTER_HERE: Final = frozenset(
+    "warn_on_duplicate_tools warn_on_duplicate_resources warn_on_duplicate_prompts".split()
+)
+
+
+# Private attributes of the official SDK that programs use.
+_PRIVATE: Final = frozenset("_tool_manager _resource_manager _prompt_manager".split())
+
+
+class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
+    """An App that converts arguments, and shows the text of every exception, as the official SDK does."""
+
+    server_class: ClassVar[Any]
+    settings: Any
+    """How the app is served."""
+    middleware: OfficialMiddleware
+    """Functions of a request context and `call_next`; called with a function, it adds a middleware of `App`."""
+    _checks: Any = None
+    positional: ClassVar[tuple[str, ...]]
+    """The parameters of the constructor that may be given by position, in their order."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        """Create a server; the keywords are those of the official SDK and those of `App`.
+
+        Raises TypeError for an unknown keyword, and LocalError for one without a counterpart.
+        """
+        named = dict(zip(self.positional, arguments, strict=False))
+        if repeated := named.keys() & settings.keys():
+            raise TypeError(f"{type(self).__name__}() got {', '.join(repeated)} by position and by keyword")
+        settings = {name: value for name, value in (named | settings).items() if name not in _STRICTER_HERE}
+        self._masks_errors = bool(settings.pop("mask_error_details", False))
+        tools, middleware = settings.pop("tools", None) or (), settings.pop("middleware", None) or ()
+        providers, transforms = settings.pop("providers", None) or (), settings.pop("transforms", None) or ()
+        self._bus: Any = settings.pop("subscriptions", None) or None
+        protection = Protection.from_settings(type(self).__name__, settings)
+        settings = _renamed(translated(settings))
+        if "cache_hints" in settings:
+            settings["cache_hints"] = named_by_handler(settings["cache_hints"], self.server_class.revision)
+        settings.setdefault("name", type(self).__name__)
+        if not settings.get("version"):
+            settings["version"] = "0"
+        super().__init__(**{"coerce": True, **settings})
+        parent: Any = super()
+        self.middleware = OfficialMiddleware(parent.middleware)
+        self._protection = protection
+        if protection.verifier is not None:
+            self.middleware(protection.middleware)
+        for tool in tools:
+            self.add_tool(tool)
+        for function in middleware:
+            if isinstance(function, Middleware):
+                parent.add_middleware(function)
+            else:
+                self.middleware.append(function)
+        for provider in providers:
+            parent.add_provider(provider)
+        for transform in transforms:
+            parent.add_transform(transform)
+
+    @functools.cached_property
+    def server(self) -> Any:
+        """The server of this app. Its capabilities are fixed when it is first accessed."""
+        parent: Any = super()
+        server = parent.server
+        if self._bus is not None:
+            server.parts.bus = BridgedSubscriptions(self._bus, server.revision)
+        return server
+
+    @property
+    def _lowlevel_server(self) -> ServedApp:
+        return ServedApp(self)
+
+    _mcp_server = _lowlevel_server  # The name in the last 1.x.
+
+    if not TYPE_CHECKING:  # Checkers report attributes that do not exist.
+
+        def __getattr__(self, name: str) -> Any:
+            remedy = "; docs/migration.md has the lines to write instead" if name in _PRIVATE else ""
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{remedy}")
+
+    def add_tool(
+        self, function: Any = None, name: str | None = None, *, fn: Any = None, **settings: Unpack[OfficialToolKeywords]
+    ) -> None:
+        """Add a tool, also at run time; `fn` is the name of the function's parameter in the official SDK."""
+        if fn is not None:
+            function = fn
+        if isinstance(function, Tool):
+            name = name or function.name
+            function, own = function.registered()
+            settings = {**own, **settings}  # type: ignore[typeddict-item]
+        name = name or getattr(function, "__name__", None)
+        self._add_checks("tool", name, settings)
+        parent: Any = super()
+        own = plain(settings)
+        parent.add_tool(function if self._masks_errors else _with_error_text(function, name), name, **own)
+
+    def add_prompt(self, function: Any, name: str | None = None, **settings: Unpack[OfficialPromptKeywords]) -> None:
+        """Add a prompt, also at run time. Without a description and a docstring its description is an empty text."""
+        if settings.get("description") is None and not getattr(function, "__doc__", None):
+            settings["description"] = ""
+        parent: Any = super()
+        parent.add_prompt(function, name, **plain(settings))
+
+    def asgi(self, **settings: Unpack[OfficialASGIKeywords]) -> MCPASGIApp:
+        """Return an ASGI application that serves this app."""
+        parent: Any = super()
+        served: MCPASGIApp = parent.asgi(**self._http_keywords(dict(settings)))
+        return served
+
+    def _http_application(self, revisions: Any, keywords: dict[str, Any], middleware: Any = ()) -> Any:
+        parent: Any = super()
+        return parent._http_application(revisions, self._http_keywords(keywords), middleware)
+
+    def _http_keywords(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        return {**self._protection.keywords(self.settings), **translated(with_host_protection(keywords))}
+
+    def _run_settings(self, transport: str, keywords: dict[str, Any]) -> dict[str, Any]:
+        parent: Any = super()
+        if transport == "stdio":
+            settings: dict[str, Any] = parent._run_settings(transport, keywords)
+            return settings
+        return dict(parent._run_settings(transport, self._http_keywords(keywords)))
+
+    def resource(self, uri: Any, **settings: Unpack[OfficialResourceKeywords]) -> Callable[[FunctionT], FunctionT]:
+        """Return a decorator that adds a function as a resource or as a resource template."""
+        parent: Any = super()
+        keywords = _with_view("resource", plain(settings))
+        self._add_checks("resource", str(uri), keywords)
+        decorator: Callable[[FunctionT], FunctionT] = parent.resource(str(uri), **keywords)
+        return decorator
+
+    def _tool_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+        """Add a function as a tool; `auth` are checks that a request must pass, such as `require_scopes("read")`."""
+        parent: Any = super()
+        settings = _with_view("tool", settings)
+        if "auth" not in settings:
+            return parent.tool(function, name=name, **settings)
+        return self._decorated(self.add_tool, function, name, settings)
+
+    def _prompt_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+        """Add a function as a prompt; `auth` are checks that a request must pass."""
+        parent: Any = super()
+        if "auth" not in settings:
+            return parent.prompt(function, name=name, **settings)
+
+        def add(function: Any, name: str | None = None, **settings: Any) -> None:
+            self._add_checks("prompt", name or function.__name__, settings)
+            parent.add_prompt(function, name, **settings)
+
+        return self._decorated(add, function, name, settings)
+
+    if not TYPE_CHECKING:  # For type checkers they are those of `App`.
+        tool, prompt = _tool_with_checks, _prompt_with_checks
+
+    def _decorated(self, add: Any, function: Any, name: str | None, settings: dict[str, Any]) -> Any:
+        """Add a function and return it; without one, return the decorator that does so."""
+        if isinstance(function, str):
+            function, name = None, function
+
+        def decorate(function: Any) -> Any:
+            add(function, name, **settings)
+            return function
+
+        return decorate if function is None else decorate(function)
+
+    def _add_checks(self, kind: str, name: str | None, settings: Any) -> None:
+        auth = settings.pop("auth", None)
+        if auth is None or name is None:
+            return
+        if self._checks is None:
+
+            self._checks = ComponentChecks()
+            parent: Any = super()
+            parent.add_middleware(self._checks)
+        self._checks.add(kind, name, version_of(settings), auth)
+
+
+def _renamed(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of a constructor with those of FastMCP under the names that they have here."""
+    settings = dict(settings)
+    if "list_page_size" in settings:
+        settings["page_size"] = settings.pop("list_page_size")
+    if "strict_input_validation" in settings:
+        settings["coerce"] = not settings.pop("strict_input_validation")
+    return settings
+
+
+def _with_view(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
+    if "app" not in settings:
+        return settings
+    return with_view(kind, settings)
+
+
+class OfficialMiddleware:
+    """The middleware of an `MCPServer`: functions of a request context and `call_next`, outermost first.
+
+    Called with a function, it adds a middleware of `App`.
+    """
+
+    def __init__(self, add: Callable[[Any], Any]) -> None:
+        """Create the list of an app, whose own decorator is `add`."""
+        self._add = add
+
+    @overload
+    def __call__(self, function: FunctionT, /) -> FunctionT: ...
+    @overload
+    def __call__(self) -> Callable[[FunctionT], FunctionT]: ...
+    def __call__(self, function: Any = None) -> Any:
+        """Add a middleware of `App`; without a function, return the decorator that does so."""
+        return self._add(function)
+
+    def append(self, function: Callable[[Any, Callable[[Any], Any]], Any]) -> None:
+        """Add a middleware inside of the ones before."""
+
+        async def handle(name: str, ctx: Any, params: Any, call_next: Callable[[Any, Any], Any]) -> Any:
+            async def proceed(context: Any) -> Any:
+                return await call_next(ctx, params)
+
+            return await function(OfficialRequestContext(ctx), proceed)
+
+        self._add(handle)
+
+    def extend(self, functions: Iterable[Any]) -> None:
+        """Add several middlewares, outermost first."""
+        for function in functions:
+            self.append(function)
+
+
+class ServedApp:
+    """The low-level server of an app: what serves it over two streams."""
+
+    def __init__(self, app: Any) -> None:
+        """Create the view of an app."""
+        self._app = app
+
+    @property
+    def name(self) -> str:
+        """The name of the app."""
+        return str(self._app.name)
+
+    def create_initialization_options(self, *arguments: Any, **keywords: Any) -> Any:
+        """Return what `run` accepts: the app declares what it has by itself."""
+        return None
+
+    async def run(
+        self, read_stream: Any, write_stream: Any, initialization_options: Any = None, **accepted: Any
+    ) -> None:
+        """Serve the connection of two streams until it is closed."""
+        await serve_stream(self._app.server, read_stream, write_stream)
+
+
+class RoleMessage:
+    """A message of a prompt, by its role: creates a `UserMessage` or an `AssistantMessage`."""
+
+    def __new__(cls, content: Any, role: str = "user") -> Any:
+        """Return the message. Raises LocalError for another role than "user" and "assistant"."""
+        kinds = {"user": UserMessage, "assistant": AssistantMessage}
+        if role not in kinds:
+            raise LocalError(f"Message: role {role!r}: the roles are 'user' and 'assistant'")
+        return kinds[role](content)
+
+
+def _with_error_text(function: Any, name: str | None) -> Any:
+    """Return a function whose exceptions become the text of an error result, as in the official SDK."""
+    if not callable(function):
+        return function
+
+    def failed(error: Exception) -> ToolError:
+        return ToolError(f"Error executing tool {name}: {error}")
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def call_async(*arguments: Any, **keywords: Any) -> Any:
+            try:
+                return _with_read_files(await function(*arguments, **keywords))
+            except JSONRPCError:
+                raise
+            except Exception as error:
+                raise failed(error) from error
+
+        return call_async
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return _with_read_files(function(*arguments, **keywords))
+        except JSONRPCError:
+            raise
+        except Exception as error:
+            raise failed(error) from error
+
+    return call
+
+
+def _with_read_files(value: Any) -> Any:
+    """Return a value of a tool with the files of its images and sounds read, so that their errors are the tool's."""
+    if isinstance(value, (Image, Audio)):
+        if value.path is None:
+            return value
+        return type(value)(Path(value.path).read_bytes(), format=value.mime_type)
+    if is_list(value):
+        return [_with_read_files(item) for item in value]
+    return value

@@ -1,0 +1,394 @@
+"""The data of OAuth as the official SDK has them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from pydantic import AnyHttpUrl, AnyUrl, BaseModel, ConfigDict, Field
+from typing_extensions import TypeVar
+
+from mcp_runtime.errors import LocalError
+from mcp_runtime.session.interfaces import AuthenticatedUser
+
+if TYPE_CHECKING:
+    from mcp_products.auth.resource_server.protection import ResourceServer
+
+JWT_BEARER_GRANT_TYPE: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+
+class ClientRegistrationOptions(BaseModel):
+    """Whether clients may register themselves, and their scopes."""
+
+    enabled: bool = False
+    client_secret_expiry_seconds: int | None = None
+    valid_scopes: list[str] | None = None
+    default_scopes: list[str] | None = None
+
+
+class RevocationOptions(BaseModel):
+    """Whether clients may revoke tokens."""
+
+    enabled: bool = False
+
+
+class AuthSettings(BaseModel):
+    """How a server is protected: `resource_server_url` is its own URL, `issuer_url` its authorization server."""
+
+    model_config = ConfigDict(url_preserve_empty_path=True)
+
+    issuer_url: AnyHttpUrl
+    service_documentation_url: AnyHttpUrl | None = None
+    client_registration_options: ClientRegistrationOptions | None = None
+    revocation_options: RevocationOptions | None = None
+    required_scopes: list[str] | None = None
+    identity_assertion_enabled: bool = False
+    resource_server_url: AnyHttpUrl | None = None
+    validate_token_resource: bool | None = None
+
+
+class OfficialAccessToken(BaseModel):
+    """A verified access token, as a `TokenVerifier` returns it."""
+
+    token: str
+    client_id: str
+    scopes: list[str]
+    expires_at: int | None = None
+    resource: str | None = None
+    subject: str | None = None
+    claims: dict[str, Any] | None = None
+
+
+class AuthorizationParams(BaseModel):
+    """The parameters of an authorization request."""
+
+    state: str | None
+    scopes: list[str] | None
+    code_challenge: str
+    redirect_uri: AnyUrl
+    redirect_uri_provided_explicitly: bool
+    resource: str | None = None
+
+
+class StoredAuthorizationCode(BaseModel):
+    """`AuthorizationCode` of the official SDK: an authorization code, and what it was issued for."""
+
+    code: str
+    scopes: list[str]
+    expires_at: float
+    client_id: str
+    code_challenge: str
+    redirect_uri: AnyUrl
+    redirect_uri_provided_explicitly: bool
+    resource: str | None = None
+    subject: str | None = None
+
+
+class StoredRefreshToken(BaseModel):
+    """`RefreshToken` of the official SDK: a refresh token, and what it was issued for."""
+
+    token: str
+    client_id: str
+    scopes: list[str]
+    expires_at: int | None = None
+    resource: str | None = None
+    subject: str | None = None
+
+
+class IdentityAssertionParams(BaseModel):
+    """The parameters of a token request with an identity assertion."""
+
+    assertion: str
+    scopes: list[str] | None = None
+    resource: str | None = None
+
+
+class OfficialOAuthToken(BaseModel):
+    """`OAuthToken` of the official SDK: a token response (https://www.rfc-editor.org/rfc/rfc6749#section-5.1)."""
+
+    access_token: str
+    token_type: str = "Bearer"
+    expires_in: int | None = None
+    scope: str | None = None
+    refresh_token: str | None = None
+
+
+class OAuthClientMetadata(BaseModel):
+    """The metadata of a client (https://www.rfc-editor.org/rfc/rfc7591#section-2)."""
+
+    redirect_uris: list[AnyUrl] | None = Field(..., min_length=1)
+    token_endpoint_auth_method: str | None = None
+    grant_types: list[str] = ["authorization_code", "refresh_token"]
+    response_types: list[str] = ["code"]
+    scope: str | None = None
+    client_name: str | None = None
+    client_uri: AnyHttpUrl | None = None
+    logo_uri: AnyHttpUrl | None = None
+    contacts: list[str] | None = None
+    tos_uri: AnyHttpUrl | None = None
+    policy_uri: AnyHttpUrl | None = None
+    jwks_uri: AnyHttpUrl | None = None
+    jwks: Any | None = None
+    software_id: str | None = None
+    software_version: str | None = None
+
+
+class OAuthClientInformationFull(OAuthClientMetadata):
+    """A registered client (https://www.rfc-editor.org/rfc/rfc7591#section-3.2.1)."""
+
+    client_id: str | None = None
+    client_secret: str | None = None
+    client_id_issued_at: int | None = None
+    client_secret_expires_at: int | None = None
+    issuer: str | None = None
+
+
+class OAuthMetadata(BaseModel, extra="allow"):
+    """The metadata of an authorization server (https://www.rfc-editor.org/rfc/rfc8414#section-2)."""
+
+    issuer: AnyHttpUrl
+    authorization_endpoint: AnyHttpUrl | None = None
+    token_endpoint: AnyHttpUrl
+    registration_endpoint: AnyHttpUrl | None = None
+    scopes_supported: list[str] | None = None
+    response_types_supported: list[str] = ["code"]
+    grant_types_supported: list[str] | None = None
+    code_challenge_methods_supported: list[str] | None = None
+
+
+class AuthorizationCodeResult(BaseModel):
+    """The parameters with which the authorization server has redirected the user."""
+
+    code: str
+    state: str | None = None
+    iss: str | None = None
+
+
+# `OAuthAuthorizationServerProvider` of the official SDK: the storage and the rules of an authorization server.
+
+CodeT = TypeVar("CodeT", bound=StoredAuthorizationCode, default=StoredAuthorizationCode)
+RefreshT = TypeVar("RefreshT", bound=StoredRefreshToken, default=StoredRefreshToken)
+AccessT = TypeVar("AccessT", bound=OfficialAccessToken, default=OfficialAccessToken)
+
+
+@dataclass(frozen=True)
+class RegistrationError(Exception):
+    """An error of the registration endpoint."""
+
+    error: str
+    error_description: str | None = None
+
+
+@dataclass(frozen=True)
+class AuthorizeError(Exception):
+    """An error of the authorization endpoint."""
+
+    error: str
+    error_description: str | None = None
+
+
+@dataclass(frozen=True)
+class TokenError(Exception):
+    """An error of the token endpoint."""
+
+    error: str
+    error_description: str | None = None
+
+
+class OAuthAuthorizationServerProvider(Generic[CodeT, RefreshT, AccessT]):
+    """The storage and the rules of an authorization server.
+
+    Its `load_access_token` verifies tokens, by `ProviderTokenVerifier`. The endpoints are those of
+    `mcp_generated.auth.AuthorizationServer`, which stores clients and tokens itself.
+    """
+
+    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
+        """Return a registered client."""
+        raise NotImplementedError
+
+    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
+        """Store a client."""
+        raise NotImplementedError
+
+    async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
+        """Return the URL to redirect the user to."""
+        raise NotImplementedError
+
+    async def load_authorization_code(self, client: OAuthClientInformationFull, authorization_code: str) -> Any:
+        """Return the data of an authorization code."""
+        raise NotImplementedError
+
+    async def exchange_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: CodeT
+    ) -> OfficialOAuthToken:
+        """Return the token for an authorization code."""
+        raise NotImplementedError
+
+    async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> Any:
+        """Return the data of a refresh token."""
+        raise NotImplementedError
+
+    async def exchange_refresh_token(
+        self, client: OAuthClientInformationFull, refresh_token: RefreshT, scopes: list[str]
+    ) -> OfficialOAuthToken:
+        """Return the token for a refresh token."""
+        raise NotImplementedError
+
+    async def exchange_identity_assertion(
+        self, client: OAuthClientInformationFull, params: IdentityAssertionParams
+    ) -> OfficialOAuthToken:
+        """Return the token for an identity assertion."""
+        raise NotImplementedError
+
+    async def load_access_token(self, token: str) -> AccessT | None:
+        """Return the data of an access token; None if it is not valid."""
+        raise NotImplementedError
+
+    async def revoke_token(self, token: Any) -> None:
+        """Revoke an access token or a refresh token."""
+        raise NotImplementedError
+
+
+class ProviderTokenVerifier:
+    """Verifies the tokens of a provider, in the same process."""
+
+    def __init__(self, provider: OAuthAuthorizationServerProvider[Any, Any, Any]) -> None:
+        """Create a verifier."""
+        self.provider = provider
+
+    async def verify_token(self, token: str) -> OfficialAccessToken | None:
+        """Return the data of an access token; None if it is not valid."""
+        access_token: OfficialAccessToken | None = await self.provider.load_access_token(token)
+        return access_token
+
+
+def construct_redirect_uri(redirect_uri_base: str, **params: str | None) -> str:
+    """Return a redirect URI with parameters added to its query; those that are None are left out."""
+    parts = urlsplit(redirect_uri_base)
+    added = [(name, value) for name, value in params.items() if value is not None]
+    return urlunsplit(parts._replace(query=urlencode([*parse_qsl(parts.query), *added])))
+
+
+def resource_url_from_server_url(url: Any) -> str:
+    """Return the resource indicator of a server's URL: scheme and host in lower case, without a fragment."""
+    parts = urlsplit(str(url))
+    return urlunsplit(parts._replace(scheme=parts.scheme.lower(), netloc=parts.netloc.lower(), fragment=""))
+
+
+def check_resource_allowed(requested_resource: str, configured_resource: str) -> bool:
+    """Return True if a resource is the configured one, or at a path below it at the same origin."""
+    requested, configured = urlsplit(requested_resource), urlsplit(configured_resource)
+    if (requested.scheme.lower(), requested.netloc.lower()) != (configured.scheme.lower(), configured.netloc.lower()):
+        return False
+    return f"{requested.path.rstrip('/')}/".startswith(f"{configured.path.rstrip('/')}/")
+
+
+# `StaticTokenVerifier` of FastMCP: access tokens that stand in the program, for development.
+
+
+class StaticTokenVerifier:
+    """Accepts the tokens of a dict; for development only."""
+
+    def __init__(self, tokens: Mapping[str, Mapping[str, Any]], required_scopes: list[str] | None = None) -> None:
+        """Create a verifier. Raises LocalError for a token without a `client_id`.
+
+        Args:
+            tokens: For each token its `client_id`, `sub`, `scopes` and `expires_at`, and other claims.
+            required_scopes: Scopes that all tokens need.
+        """
+        for token, claims in tokens.items():
+            if not claims.get("client_id"):
+                raise LocalError(f"StaticTokenVerifier(): the token {token[:4] + '…'!r} needs a client_id")
+        self.tokens = tokens
+        self.required_scopes = required_scopes or []
+
+    async def verify_token(self, token: str) -> OfficialAccessToken | None:
+        """Return the token's data; None if it is unknown or has not the scopes."""
+        claims = self.tokens.get(token)
+        if claims is None or not {*self.required_scopes} <= {*claims.get("scopes", ())}:
+            return None
+        return OfficialAccessToken(
+            token=token,
+            client_id=claims["client_id"],
+            scopes=list(claims.get("scopes", ())),
+            expires_at=claims.get("expires_at"),
+            subject=claims.get("sub"),
+            claims=dict(claims),
+        )
+
+
+# `TokenVerifier` of the official SDK, and the protected resource of a server that has one.
+
+
+class OfficialTokenVerifier(Protocol):
+    """Verifies access tokens."""
+
+    async def verify_token(self, token: str) -> OfficialAccessToken | None:
+        """Return the token's data; None if it is not valid, or not for this server."""
+        ...
+
+
+class TokenClaims(dict[str, Any]):
+    """The claims of a token, with the token as the verifier returned it."""
+
+    def __init__(self, access_token: OfficialAccessToken) -> None:
+        super().__init__(access_token.claims or {})
+        self.access_token = access_token
+
+
+class TokenVerifierAdapter:
+    """Verifies tokens with a verifier of the official SDK."""
+
+    def __init__(self, verifier: OfficialTokenVerifier, issuer: str, resource: str | None) -> None:
+        """Create an adapter.
+
+        Args:
+            verifier: The verifier.
+            issuer: Issuer identifier of the authorization server.
+            resource: The resource that a token has to be for; None if the verifier checks it.
+        """
+        self._verifier = verifier
+        self._issuer = issuer
+        self._resource = resource
+
+    async def verify(self, token: str) -> AuthenticatedUser | None:
+        """Return the user of a token; None if it is not valid, has expired, or is for another resource."""
+        access_token = await self._verifier.verify_token(token)
+        if access_token is None:
+            return None
+        if access_token.expires_at is not None and access_token.expires_at < time.time():
+            return None
+        if self._resource is not None and access_token.resource != self._resource:
+            return None
+        return AuthenticatedUser(
+            access_token.subject,
+            access_token.client_id,
+            frozenset(access_token.scopes),
+            self._issuer,
+            TokenClaims(access_token),
+            expires_at=access_token.expires_at,
+        )
+
+
+def protected_resource(settings: AuthSettings, verifier: OfficialTokenVerifier, url: str) -> ResourceServer:
+    """Return the protected resource of a server. Needs the extras `http` and `auth`.
+
+    `url` is the URL of the server if the settings have none.
+    """
+    from mcp_products.auth.resource_server.protection import ResourceServer
+
+    resource = url if settings.resource_server_url is None else str(settings.resource_server_url)
+    checked = resource if settings.validate_token_resource else None
+    issuer = str(settings.issuer_url)
+    adapter = TokenVerifierAdapter(verifier, issuer, checked)
+    return ResourceServer(resource, [issuer], verifier=adapter, scopes=settings.required_scopes or ())
+
+
+def access_token_of(user: AuthenticatedUser | None) -> OfficialAccessToken | None:
+    """Return the access token of a user, as its verifier returned it; None without one."""
+    if user is None:
+        return None
+    return user.claims.access_token if isinstance(user.claims, TokenClaims) else None

@@ -1,0 +1,281 @@
+"""The OAuth clients of the official SDK, on `mcp_generated.auth.OAuthClientProvider`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from pydantic import BaseModel
+
+from mcp_products.auth.client.grants import AuthorizationCode, ClientCredentials, JWTAssertion, TokenRequest
+from mcp_products.auth.client.provider import OAuthClientProvider
+from mcp_products.auth.client.storage import InMemoryTokenStorage, OAuthClientInformation, OAuthToken, StoredCredentials
+from mcp_products.auth.discovery import AuthorizationServerMetadata
+from mcp_products.auth.http import AuthHTTPClient
+from mcp_runtime.errors import LocalError
+
+from .auth import OAuthClientInformationFull, OAuthClientMetadata, OfficialOAuthToken
+
+Redirect = Callable[[str], Awaitable[None]]
+Callback = Callable[[], Awaitable[Any]]
+
+
+class OfficialTokenStorage(Protocol):
+    """A storage of the token and the registered client for one server."""
+
+    async def get_tokens(self) -> OfficialOAuthToken | None:
+        """Return the stored token."""
+        ...
+
+    async def set_tokens(self, tokens: OfficialOAuthToken) -> None:
+        """Store a token."""
+        ...
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """Return the registered client."""
+        ...
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Store the registered client."""
+        ...
+
+
+class StorageAdapter(InMemoryTokenStorage):
+    """Stores credentials in a storage of the official SDK, which has neither the issuer nor the time of expiry: while
+    the process runs, the memory has them."""
+
+    def __init__(self, storage: OfficialTokenStorage, metadata: OAuthClientMetadata) -> None:
+        super().__init__()
+        self._storage = storage
+        self._metadata = metadata
+        self._is_deleted = False
+
+    async def load(self, server: str) -> StoredCredentials | None:
+        """Return the credentials for a server, if there are any."""
+        if (credentials := await super().load(server)) is not None or self._is_deleted:
+            return credentials
+        client, token = await self._storage.get_client_info(), await self._storage.get_tokens()
+        if client is None or client.client_id is None or token is None:
+            return None
+        return StoredCredentials(client.issuer or "", client_information(client), _from_official(token))
+
+    async def save(self, server: str, credentials: StoredCredentials | None) -> None:
+        """Store the credentials for a server; None deletes them."""
+        await super().save(server, credentials)
+        self._is_deleted = credentials is None
+        if credentials is None:
+            return
+        client = credentials.client
+        fields: dict[str, Any] = self._metadata.model_dump() | {
+            "client_id": client.client_id,
+            "client_secret": client.client_secret,
+            "token_endpoint_auth_method": client.token_endpoint_auth_method,
+            "issuer": credentials.issuer,
+        }
+        await self._storage.set_client_info(OAuthClientInformationFull.model_construct(None, **fields))
+        if credentials.token is not None:
+            await self._storage.set_tokens(_to_official(credentials.token))
+
+
+@dataclass
+class StoredClientGrant(AuthorizationCode):
+    """The authorization code grant with the scope of the client's metadata, for a client that its storage may have."""
+
+    storage: OfficialTokenStorage | None = field(default=None, repr=False)
+    scopes: tuple[str, ...] = ()
+
+    async def client_for(
+        self, http: AuthHTTPClient, issuer: AuthorizationServerMetadata, previous: OAuthClientInformation | None
+    ) -> OAuthClientInformation:
+        """Return the client of the storage, if it is one of this authorization server; else register one."""
+        stored = None if self.storage is None else await self.storage.get_client_info()
+        if stored is not None and stored.client_id is not None and stored.issuer in (None, issuer.issuer):
+            return client_information(stored)
+        return await super().client_for(http, issuer, previous)
+
+    async def token_request_form(
+        self, http: AuthHTTPClient, request: TokenRequest, client: OAuthClientInformation
+    ) -> Mapping[str, str]:
+        """Return the parameters of the token request."""
+        return await super().token_request_form(http, _with_scopes(request, self.scopes), client)
+
+
+@dataclass
+class ScopedClientCredentials(ClientCredentials):
+    """The client credentials grant with scopes of its own."""
+
+    scopes: tuple[str, ...] = ()
+
+    async def token_request_form(
+        self, http: AuthHTTPClient, request: TokenRequest, client: OAuthClientInformation
+    ) -> Mapping[str, str]:
+        """Return the parameters of the token request."""
+        return await super().token_request_form(http, _with_scopes(request, self.scopes), client)
+
+
+class OfficialOAuthClientProvider(OAuthClientProvider):
+    """Authorizes the requests to one MCP server: a user logs in."""
+
+    def __init__(
+        self,
+        server_url: str,
+        client_metadata: OAuthClientMetadata,
+        storage: OfficialTokenStorage,
+        redirect_handler: Redirect | None = None,
+        callback_handler: Callback | None = None,
+        timeout: float = 300.0,
+        client_metadata_url: str | None = None,
+    ) -> None:
+        """Create the client of one MCP server.
+
+        Args:
+            server_url: URL of the MCP server.
+            client_metadata: How the client registers itself.
+            storage: Where the token and the client are stored.
+            redirect_handler: Called with the URL to open in a browser.
+            callback_handler: Returns the code and the state of the redirect, or an `AuthorizationCodeResult`.
+            timeout: Seconds the user has to log in.
+            client_metadata_url: The `https` URL of the client's metadata document.
+
+        Raises LocalError without a handler or a redirect URI.
+        """
+        if redirect_handler is None or callback_handler is None or not client_metadata.redirect_uris:
+            raise LocalError(
+                "OAuthClientProvider: a login needs redirect_handler=…, callback_handler=… and redirect_uris in"
+                " client_metadata; use ClientCredentialsOAuthProvider for a program without a user"
+            )
+        redirect_uri = str(client_metadata.redirect_uris[0])
+        grant = StoredClientGrant(
+            _login(redirect_handler, callback_handler, redirect_uri),
+            redirect_uri,
+            client_name=client_metadata.client_name or "MCP client",
+            client_metadata_url=client_metadata_url,
+            timeout=timeout,
+            storage=storage,
+            scopes=_scopes(client_metadata.scope),
+        )
+        super().__init__(server_url, grant, storage=StorageAdapter(storage, client_metadata))
+
+
+class ClientCredentialsOAuthProvider(OAuthClientProvider):
+    """Authorizes the requests to one MCP server: a program acts for itself, with a secret."""
+
+    def __init__(
+        self,
+        server_url: str,
+        storage: OfficialTokenStorage,
+        client_id: str,
+        client_secret: str,
+        token_endpoint_auth_method: str = "client_secret_basic",
+        scope: str | None = None,
+        issuer: str | None = None,
+        *,
+        scopes: str | None = None,
+    ) -> None:
+        """Create the client of one MCP server.
+
+        Args:
+            server_url: URL of the MCP server.
+            storage: Where the token is stored.
+            client_id: Client identifier.
+            client_secret: Client secret.
+            token_endpoint_auth_method: `client_secret_basic` or `client_secret_post`.
+            scope: Scopes to request if the server names none, with spaces between them.
+            issuer: Issuer identifier of the authorization server; by default the one that the server names.
+            scopes: The name of `scope` in 1.x.
+        """
+        client = OAuthClientInformation(client_id, client_secret, token_endpoint_auth_method, issuer=issuer)
+        metadata = OAuthClientMetadata(redirect_uris=None, grant_types=["client_credentials"])
+        super().__init__(
+            server_url,
+            ScopedClientCredentials(client, scopes=_scopes(scope or scopes)),
+            storage=StorageAdapter(storage, metadata),
+            issuers=() if issuer is None else (issuer,),
+        )
+
+
+class IdentityAssertionOAuthProvider(OAuthClientProvider):
+    """Authorizes the requests to one MCP server by an assertion of the user's identity provider (ID-JAG)."""
+
+    def __init__(
+        self,
+        server_url: str,
+        storage: OfficialTokenStorage,
+        client_id: str,
+        client_secret: str,
+        issuer: str,
+        assertion_provider: Callable[[str, str], Awaitable[str]],
+        scope: str | None = None,
+        *,
+        token_endpoint_auth_method: str = "client_secret_post",
+    ) -> None:
+        """Create the client of one MCP server.
+
+        Args:
+            server_url: URL of the MCP server.
+            storage: Where the token is stored.
+            client_id: Client identifier.
+            client_secret: Client secret.
+            issuer: Issuer identifier of the authorization server.
+            assertion_provider: Called with the issuer and the URL of the MCP server; returns the assertion.
+            scope: Scopes to request if the server names none, with spaces between them.
+            token_endpoint_auth_method: `client_secret_basic` or `client_secret_post`.
+        """
+
+        async def assertion(http: AuthHTTPClient, request: TokenRequest) -> str:
+            return await assertion_provider(request.issuer.issuer, request.resource or server_url)
+
+        client = OAuthClientInformation(client_id, client_secret, token_endpoint_auth_method, issuer=issuer)
+        metadata = OAuthClientMetadata(redirect_uris=None, scope=scope)
+        super().__init__(
+            server_url,
+            JWTAssertion(client, assertion),
+            storage=StorageAdapter(storage, metadata),
+            issuers=(issuer,),
+        )
+
+
+def client_information(client: OAuthClientInformationFull) -> OAuthClientInformation:
+    """Return a registered client of the official SDK as one of this package."""
+    return OAuthClientInformation(
+        client.client_id or "", client.client_secret, client.token_endpoint_auth_method, issuer=client.issuer
+    )
+
+
+def _login(
+    redirect_handler: Redirect, callback_handler: Callback, redirect_uri: str
+) -> Callable[[str], Awaitable[str]]:
+    async def login(url: str) -> str:
+        await redirect_handler(url)
+        result: Any = await callback_handler()
+        fields: dict[str, Any]
+        fields = result.model_dump() if isinstance(result, BaseModel) else {"code": result[0], "state": result[1]}
+        query = urlencode({name: value for name, value in fields.items() if value is not None})
+        return f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{query}"
+
+    return login
+
+
+def _scopes(scope: str | None) -> tuple[str, ...]:
+    return tuple((scope or "").split())
+
+
+def _with_scopes(request: TokenRequest, scopes: tuple[str, ...]) -> TokenRequest:
+    return request if request.scopes else replace(request, scopes=scopes)
+
+
+def _from_official(token: OfficialOAuthToken) -> OAuthToken:
+    return OAuthToken(token.access_token, scopes=_scopes(token.scope), refresh_token=token.refresh_token)
+
+
+def _to_official(token: OAuthToken) -> OfficialOAuthToken:
+    expires_in = None if token.expires_at is None else max(0, int(token.expires_at - time.time()))
+    return OfficialOAuthToken(
+        access_token=token.access_token,
+        expires_in=expires_in,
+        scope=" ".join(token.scopes) or None,
+        refresh_token=token.refresh_token,
+    )

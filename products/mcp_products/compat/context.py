@@ -1,0 +1,104 @@
+"""The request and the session of functions and handlers, with the errors of the official SDK."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any, ClassVar, Final, Generic, cast
+
+from mcp_products.app.context.request_context import RequestContext
+from mcp_products.app.context.request_views import ServerSession
+from mcp_products.app.context.state_attribute import FirstT, RequestT, StateT
+from mcp_runtime.server.context import ServerContext
+from mcp_runtime.session.interfaces import AuthenticatedUser
+
+from .auth import OfficialAccessToken, access_token_of
+from .forms.errors import received_errors
+from .forms.form import official
+
+CURRENT: Final[ContextVar[ServerContext]] = ContextVar("the context of the request that a low-level handler serves")
+
+
+class OfficialSession(ServerSession):
+    """The session of a client. Its requests raise McpError."""
+
+    async def send_progress_notification(
+        self,
+        progress_token: str | int,
+        progress: float,
+        total: float | None = None,
+        message: str | None = None,
+        related_request_id: str | None = None,
+    ) -> None:
+        """Send the progress of the request, if the client has requested it; the token is always the client's."""
+        await self._ctx.progress(progress, total, message)
+
+    async def _request(self, name: str, params: dict[str, Any]) -> Any:
+        with received_errors():
+            return official(await super()._request(name, params))
+
+
+class OfficialRequestContext(RequestContext[FirstT, StateT, RequestT], Generic[FirstT, StateT, RequestT]):
+    """The request that a low-level handler or a middleware serves."""
+
+    session_class: ClassVar[type[ServerSession]] = OfficialSession
+
+
+class OfficialContextMixin:
+    """The part of the context of an official app's functions that has the names and the errors of the other SDKs."""
+
+    @property
+    def fastmcp(self) -> Any:
+        """The app."""
+        return cast(Any, self).app
+
+    @property
+    def mcp_server(self) -> Any:
+        """The app."""
+        return cast(Any, self).app
+
+    @property
+    def lifespan_context(self) -> Any:
+        """The value that the lifespan yielded."""
+        return cast(Any, self).state
+
+    async def notify_tools_changed(self) -> None:
+        """Notify all clients that the list of tools has changed."""
+        await cast(Any, self).notify_tool_list_changed()
+
+    async def notify_resources_changed(self) -> None:
+        """Notify all clients that the list of resources has changed."""
+        await cast(Any, self).notify_resource_list_changed()
+
+    async def notify_prompts_changed(self) -> None:
+        """Notify all clients that the list of prompts has changed."""
+        await cast(Any, self).notify_prompt_list_changed()
+
+    @property
+    def session(self) -> ServerSession:
+        """The client's session. Its requests raise McpError."""
+        return OfficialSession(self)
+
+    @property
+    def request_context(self) -> Any:
+        """The request, as the official SDK shows it."""
+        return OfficialRequestContext(self)
+
+
+# `get_access_token` of the official SDK: the token of the request that the running function serves.
+
+_USER: Final[ContextVar[AuthenticatedUser | None]] = ContextVar("mcp_user", default=None)
+
+
+async def with_user(name: str, ctx: Any, params: Any, call_next: Any) -> Any:
+    """Serve a request whose user `get_access_token` returns: a middleware of an app."""
+    token = _USER.set(ctx.user)
+    try:
+        return await call_next(ctx, params)
+    finally:
+        _USER.reset(token)
+
+
+def get_access_token() -> OfficialAccessToken | None:
+    """Return the access token of the request that the running function serves; None without one."""
+    ctx = CURRENT.get(None)
+    return access_token_of(_USER.get() if ctx is None else ctx.user)

@@ -1,0 +1,259 @@
+"""The keywords of `FastMCP`, `MCPServer` and the low-level `Server`, for type checkers.
+
+They are those of `App` with the values of the official SDK besides, and the names of the official SDK and FastMCP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
+
+from mcp_products.app.http_application import HTTPApplication
+from mcp_products.app.middleware.authorization import AuthorizationCheck
+from mcp_products.app.middleware.hooks import Middleware
+from mcp_products.app.providers.provider import Provider
+from mcp_products.app.settings import (
+    AccessKeywords,
+    CommonKeywords,
+    LogLevel,
+    OnDuplicate,
+    ResourceSettings,
+    Settings,
+    ToolSettings,
+)
+from mcp_products.app.transforms.transform import Transform
+from mcp_runtime.bindings.arguments import StdioServerSettings
+from mcp_runtime.bindings.server import HTTPTransport
+from mcp_runtime.http.authentication import Protection
+from mcp_runtime.session.interfaces import RevisionChoice
+from mcp_runtime.stores import Store
+from mcp_runtime.transports.http_server.app import HTTPLimits, Owner
+from mcp_runtime.transports.http_server.events import EventStore
+
+from .auth import AuthSettings, OfficialTokenVerifier
+from .event_buses import EventBus
+from .fastmcp import AppConfig
+from .http import StreamEventStore, TransportSecuritySettings
+from .values import RequestStateSecurity
+
+Checks = AuthorizationCheck | Sequence[AuthorizationCheck]
+View = AppConfig | Mapping[str, Any] | bool
+
+
+class SharedHTTPKeywords(TypedDict, total=False):
+    """What both an HTTP application and a constructor take."""
+
+    debug: bool
+    log_level: LogLevel | None
+    host: str
+    port: int
+    mount_path: str
+    sse_path: str
+    message_path: str
+    streamable_http_path: str
+    json_response: bool | None
+    stateless_http: bool | None
+    max_request_body_size: int | None
+    session_idle_timeout: float | None
+    max_sessions: int | None
+    retry_interval: int | None
+    event_store: EventStore | StreamEventStore | None
+    store: str | Store
+    dependencies: Sequence[str]
+    transport_security: TransportSecuritySettings | None
+
+
+class OfficialServerKeywords(SharedHTTPKeywords, CommonKeywords, total=False):
+    """The keywords of a constructor besides those that describe the server to its users."""
+
+    cache_hints: Mapping[str, Any] | None
+    on_duplicate: OnDuplicate | None
+    dereference_schemas: bool | None
+    middleware: Sequence[Middleware | Callable[..., Awaitable[Any]]] | None
+    tools: Sequence[Any] | None
+    providers: Sequence[Provider] | None
+    transforms: Sequence[Transform] | None
+    mask_error_details: bool | None
+    strict_input_validation: bool | None
+    list_page_size: int | None
+    warn_on_duplicate_tools: bool
+    warn_on_duplicate_resources: bool
+    warn_on_duplicate_prompts: bool
+    auth: AuthSettings | None
+    token_verifier: OfficialTokenVerifier | None
+    request_state_security: RequestStateSecurity | None
+    subscriptions: EventBus | None
+
+
+class OfficialEndpointKeywords(AccessKeywords, total=False):
+    """The keywords of HTTP applications besides the path."""
+
+    owner: Owner | None
+    auth: Protection | None
+    event_store: EventStore | StreamEventStore | None
+    limits: HTTPLimits | None
+    legacy_sse: bool | None
+    routes: Sequence[Any] | None
+    json_response: bool | None
+    stateless_http: bool | None
+    store: str | Store
+    health_path: str | None
+    ready_path: str | None
+    transport_security: TransportSecuritySettings | None
+    host_origin_protection: bool | None
+    allowed_hosts: Sequence[str] | None
+    allowed_origins: Sequence[str] | None
+
+
+class OfficialASGIKeywords(OfficialEndpointKeywords, total=False):
+    """The keywords of `asgi`."""
+
+    path: str | None
+
+
+class OfficialHTTPKeywords(OfficialEndpointKeywords, SharedHTTPKeywords, total=False):
+    """The keywords of `http_app` besides those that it names itself."""
+
+
+class OfficialRunKeywords(OfficialHTTPKeywords, total=False):
+    """The keywords of `run("http")` and `streamable_http_app`."""
+
+    path: str | None
+    uvicorn: dict[str, Any] | None
+    server: Literal["uvicorn", "hypercorn", "granian"]
+    workers: int
+
+
+class LowLevelHTTPKeywords(AccessKeywords, total=False):
+    """The keywords of `Server.streamable_http_app` besides those that it names itself."""
+
+    path: str | None
+    owner: Owner
+    limits: HTTPLimits
+    legacy_sse: bool
+    routes: Sequence[Any]
+    store: str | Store
+    health_path: str | None
+    ready_path: str | None
+    debug: bool
+    mount_path: str
+    streamable_http_path: str
+    json_response: bool
+    stateless_http: bool
+    event_store: EventStore | StreamEventStore | None
+    retry_interval: int | None
+    max_request_body_size: int | None
+    session_idle_timeout: float | None
+    max_sessions: int | None
+    transport_security: TransportSecuritySettings | None
+
+
+class OfficialToolKeywords(ToolSettings, total=False):
+    """The keywords of a tool: those of `App.tool`, `auth`, its checks, and `app`, its view."""
+
+    auth: Checks | None
+    app: View | None
+
+
+class OfficialResourceKeywords(ResourceSettings, total=False):
+    """The keywords of a resource: those of `App.resource`, `auth`, its checks, and `app`, its view."""
+
+    auth: Checks | None
+    app: View | None
+
+
+class OfficialPromptKeywords(Settings, total=False):
+    """The keywords of a prompt: those of `App.prompt`, and `auth`, its checks."""
+
+    auth: Checks | None
+
+
+# The methods of `FastMCP` and `MCPServer` that take more than those of `App`, for type checkers.
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+class OfficialMethods:
+    """The methods whose keywords are those of `App` and those of the official SDK; `App` runs them."""
+
+    @overload
+    def tool(
+        self, function: FunctionT, /, *, name: str | None = None, **settings: Unpack[OfficialToolKeywords]
+    ) -> FunctionT: ...
+    @overload
+    def tool(
+        self, name: str | None, /, **settings: Unpack[OfficialToolKeywords]
+    ) -> Callable[[FunctionT], FunctionT]: ...
+    @overload
+    def tool(
+        self, *, name: str | None = None, **settings: Unpack[OfficialToolKeywords]
+    ) -> Callable[[FunctionT], FunctionT]: ...
+    def tool(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+        """Add a function as a tool, as `App.tool` does.
+
+        `auth` are checks that a request must pass, such as `require_scopes("read")`; `app` is the view of the tool.
+        """
+
+    @overload
+    def prompt(
+        self, function: FunctionT, /, *, name: str | None = None, **settings: Unpack[OfficialPromptKeywords]
+    ) -> FunctionT: ...
+    @overload
+    def prompt(
+        self, name: str | None, /, **settings: Unpack[OfficialPromptKeywords]
+    ) -> Callable[[FunctionT], FunctionT]: ...
+    @overload
+    def prompt(
+        self, *, name: str | None = None, **settings: Unpack[OfficialPromptKeywords]
+    ) -> Callable[[FunctionT], FunctionT]: ...
+    def prompt(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+        """Add a function as a prompt, as `App.prompt` does; `auth` are checks that a request must pass."""
+
+    @overload
+    def run(
+        self,
+        transport: Literal["stdio"] = "stdio",
+        *,
+        revisions: RevisionChoice = "all",
+        **settings: Unpack[StdioServerSettings],
+    ) -> None: ...
+    @overload
+    def run(self, transport: HTTPTransport, **settings: Unpack[OfficialRunKeywords]) -> None: ...
+    def run(self, transport: str = "stdio", **settings: Any) -> None:
+        """Serve until the client disconnects (stdio), or until the process gets SIGINT or SIGTERM."""
+
+    @overload
+    async def run_async(
+        self,
+        transport: Literal["stdio"] = "stdio",
+        *,
+        revisions: RevisionChoice = "all",
+        **settings: Unpack[StdioServerSettings],
+    ) -> None: ...
+    @overload
+    async def run_async(self, transport: HTTPTransport, **settings: Unpack[OfficialRunKeywords]) -> None: ...
+    async def run_async(self, transport: str = "stdio", **settings: Any) -> None:
+        """Serve as `run` does, in the running event loop."""
+
+    async def run_http_async(self, transport: HTTPTransport = "http", **settings: Unpack[OfficialRunKeywords]) -> None:
+        """Serve over HTTP in the running event loop."""
+
+    async def run_streamable_http_async(self, **settings: Unpack[OfficialRunKeywords]) -> None:
+        """Serve over Streamable HTTP in the running event loop."""
+
+    async def run_sse_async(self, **settings: Unpack[OfficialRunKeywords]) -> None:
+        """Serve over HTTP+SSE of 2024 besides Streamable HTTP in the running event loop."""
+
+    def streamable_http_app(self, **settings: Unpack[OfficialRunKeywords]) -> HTTPApplication:
+        """Return a Starlette application with the MCP endpoint and the custom routes. Needs the extra `http`."""
+        raise NotImplementedError
+
+    def http_app(
+        self,
+        path: str | None = None,
+        middleware: Sequence[Any] = (),
+        transport: HTTPTransport = "http",
+        **settings: Unpack[OfficialHTTPKeywords],
+    ) -> HTTPApplication:
+        """Return the application of `streamable_http_app`, with this path, wrapped in ASGI middleware."""
+        raise NotImplementedError

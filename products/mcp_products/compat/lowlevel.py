@@ -1,0 +1,569 @@
+"""`Server` of the official SDK's low level: a server made of one handler for each kind of request.
+
+Handlers are registered by decorators, as in the last 1.x, or passed to the constructor, as in 2.x.
+"""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, Unpack, cast
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel
+from pydantic_core import from_json, to_json
+from typing_extensions import TypeVar
+
+from mcp_products.app.settings import ServerSettings, take_settings
+from mcp_runtime._lazy import LazyModule
+from mcp_runtime.bindings.server import BaseServer
+from mcp_runtime.errors import InvalidMessageError, JSONRPCError, LocalError
+from mcp_runtime.json_schema.validator import compile_schema
+from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
+from mcp_runtime.protocol.revision import Request
+from mcp_runtime.server.context import ServerContext
+
+from .context import CURRENT, OfficialRequestContext
+from .forms.errors import McpError
+from .forms.form import FORM, written
+from .http import translated
+from .names import InitializationOptions, NotificationOptions
+from .transports import serve_stream
+from .values import named_by_handler
+
+if TYPE_CHECKING:
+    from mcp_products.app import http_application
+    from mcp_products.app.http_application import HTTPApplication
+    from mcp_runtime.bindings.arguments import ASGISettings
+    from mcp_runtime.session.interfaces import RevisionChoice
+    from mcp_runtime.transports.http_server.app import MCPASGIApp
+
+    from . import app as compat_app
+    from .keywords import LowLevelHTTPKeywords
+else:  # Imported when they are used.
+    http_application = LazyModule("mcp_products.app.http_application")
+    compat_app = LazyModule("mcp_products.compat.app")
+
+
+# The decorators of the official SDK's low-level server, up to the last 1.x.
+
+_BINARY: Final = (bytes, bytearray, memoryview)
+
+F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
+
+
+class Decorator(Protocol):
+    """Registers an async function, and returns it."""
+
+    def __call__(self, function: F, /) -> F: ...
+
+
+Handler = Callable[[Any, Any], Awaitable[Any]]
+
+
+class HandlerDecorators:
+    """The part of a low-level server that registers handlers by decorators."""
+
+    types: ClassVar[ModuleType]
+
+    def __init__(self) -> None:
+        """Create a server without handlers."""
+        self._handlers: dict[str, Handler] = {}
+        self._tools: dict[str, Any] = {}  # The tools of the last list, whose schemas validate arguments and results.
+
+    def list_tools(self) -> Decorator:
+        """Return a decorator that registers a function that returns the tools, or a `ListToolsResult`."""
+        return self._list_decorator("list_tools", "tools", lambda items: self.types.ListToolsResult(tools=items))
+
+    def list_resources(self) -> Decorator:
+        """Return a decorator that registers a function that returns the resources, or a `ListResourcesResult`."""
+        return self._list_decorator(
+            "list_resources", "resources", lambda items: self.types.ListResourcesResult(resources=items)
+        )
+
+    def list_resource_templates(self) -> Decorator:
+        """Return a decorator that registers a function that returns the resource templates."""
+        return self._list_decorator(
+            "list_resource_templates",
+            "resource_templates",
+            lambda items: self.types.ListResourceTemplatesResult(resourceTemplates=items),
+        )
+
+    def list_prompts(self) -> Decorator:
+        """Return a decorator that registers a function that returns the prompts, or a `ListPromptsResult`."""
+        return self._list_decorator(
+            "list_prompts", "prompts", lambda items: self.types.ListPromptsResult(prompts=items)
+        )
+
+    def get_prompt(self) -> Decorator:
+        """Return a decorator that registers a function of a name and arguments; it returns a `GetPromptResult`."""
+        return self._decorator("get_prompt", lambda function, params: function(params.name, params.arguments))
+
+    def read_resource(self) -> Decorator:
+        """Return a decorator that registers a function of a URI; it returns text, bytes or `ReadResourceContents`."""
+
+        async def read(function: Callable[..., Any], params: Any) -> Any:
+            contents = await function(HandlerURI(params.uri))
+            return self._resource_result(params.uri, contents)
+
+        return self._decorator("read_resource", read)
+
+    def call_tool(self, *, validate_input: bool = True) -> Decorator:
+        """Return a decorator that registers a function of a name and arguments.
+
+        It returns content blocks, a dict of structured content, both as a tuple, or a `CallToolResult`. Exceptions
+        become results with `isError` and their text. `validate_input` validates the arguments against the tool's
+        schema.
+        """
+
+        async def call(function: Callable[..., Any], params: Any) -> Any:
+            arguments: dict[str, Any] = params.arguments or {}
+            tool = await self._tool(params.name)
+            if validate_input and tool is not None and (error := _schema_error(tool["inputSchema"], arguments)):
+                return self._error_result(f"Input validation error: {error}")
+            try:
+                value = await function(params.name, arguments)
+                return self._tool_result(value, tool)
+            except JSONRPCError:
+                raise
+            except Exception as exception:
+                return self._error_result(str(exception))
+
+        return self._decorator("call_tool", call)
+
+    def completion(self) -> Decorator:
+        """Return a decorator that registers a function of a reference, an argument and a context."""
+
+        async def complete(function: Callable[..., Any], params: Any) -> Any:
+            t = self.types
+            completion = await function(params.ref, params.argument, params.context)
+            return t.CompleteResult(completion=t.Completion(values=[]) if completion is None else completion)
+
+        return self._decorator("complete", complete)
+
+    def set_logging_level(self) -> Decorator:
+        """Return a decorator that registers a function of the level that a client has set."""
+        return self._decorator("set_level", lambda function, params: self._emptied(function(params.level)))
+
+    def subscribe_resource(self) -> Decorator:
+        """Return a decorator that registers a function of the URI that a client has subscribed to."""
+        return self._decorator("subscribe", lambda function, params: self._emptied(function(HandlerURI(params.uri))))
+
+    def unsubscribe_resource(self) -> Decorator:
+        """Return a decorator that registers a function of the URI that a client has unsubscribed from."""
+        return self._decorator("unsubscribe", lambda function, params: self._emptied(function(HandlerURI(params.uri))))
+
+    def progress_notification(self) -> Decorator:
+        """Return a decorator that registers a function of a token, the progress, the total and a message."""
+        return self._decorator(
+            "on_progress",
+            lambda function, params: function(params.progress_token, params.progress, params.total, params.message),
+        )
+
+    async def _emptied(self, result: Awaitable[Any]) -> Any:
+        await result
+        return self.types.EmptyResult()
+
+    def _list_decorator(self, name: str, items: str, wrap: Callable[[list[Any]], Any]) -> Decorator:
+        async def list_items(function: Callable[..., Any], params: Any) -> Any:
+            result = await (function(_ListRequest(params)) if inspect.signature(function).parameters else function())
+            if not isinstance(result, BaseModel):
+                result = wrap(list(result))
+            if items == "tools":
+                self._tools = {tool.name: written(tool) for tool in getattr(result, items)}
+            return result
+
+        return self._decorator(name, list_items)
+
+    def _decorator(self, name: str, call: Callable[[Callable[..., Any], Any], Awaitable[Any]]) -> Decorator:
+        def register(function: F) -> F:
+            async def handle(ctx: Any, params: Any) -> Any:
+                try:
+                    return await call(function, params)
+                except (JSONRPCError, McpError):
+                    raise
+                except Exception as error:
+                    raise JSONRPCError(INTERNAL_ERROR, str(error)) from error
+
+            self._handlers[name] = handle
+            return function
+
+        return register
+
+    async def _tool(self, name: str) -> Any:
+        """Return the definition of a tool; None if the server does not list it."""
+        if name not in self._tools and (list_tools := self._handlers.get("list_tools")) is not None:
+            await list_tools(None, None)
+        return self._tools.get(name)
+
+    def _tool_result(self, value: Any, tool: Any) -> Any:
+        t = self.types
+        structured: Any = None
+        content: Any = value
+        if isinstance(value, BaseModel):
+            return value
+        if isinstance(content, tuple) and len(content := list(cast(tuple[Any, ...], value))) == 2:
+            content, structured = content
+        elif isinstance(value, Mapping):
+            structured = cast(Mapping[str, Any], value)
+            content = [t.TextContent(text=json.dumps(structured, indent=2))]
+        elif isinstance(value, str) or not isinstance(value, Iterable):
+            return self._error_result(f"Unexpected return type from tool: {type(content).__name__}")
+        if tool is not None and tool.get("outputSchema") is not None:
+            if structured is None:
+                return self._error_result(
+                    "Output validation error: outputSchema defined but no structured output returned"
+                )
+            if error := _schema_error(tool["outputSchema"], structured):
+                return self._error_result(f"Output validation error: {error}")
+        return t.CallToolResult(content=list(content), structuredContent=structured, isError=False)
+
+    def _error_result(self, message: str) -> Any:
+        return self.types.CallToolResult(content=[self.types.TextContent(text=message)], isError=True)
+
+    def _resource_result(self, uri: str, value: Any) -> Any:
+        t = self.types
+        if isinstance(value, BaseModel):
+            return value
+        contents: list[Any] = []
+        items: Iterable[Any] = [value] if isinstance(value, (str, *_BINARY)) else value
+        for item in items:
+            data = getattr(item, "content", item)
+            meta: dict[str, Any] = {} if getattr(item, "meta", None) is None else {"_meta": item.meta}
+            mime_type = getattr(item, "mime_type", None)
+            if isinstance(data, _BINARY):
+                blob = base64.b64encode(bytes(cast(Any, data))).decode()
+                mime_type = mime_type or "application/octet-stream"
+                contents.append(t.BlobResourceContents(uri=uri, blob=blob, mimeType=mime_type, **meta))
+            else:
+                mime_type = mime_type or "text/plain"
+                contents.append(t.TextResourceContents(uri=uri, text=data, mimeType=mime_type, **meta))
+        return t.ReadResourceResult(contents=contents)
+
+
+class _ListRequest:
+    """A request for a page of a list, for functions that take the request."""
+
+    def __init__(self, params: Any) -> None:
+        self.params = params
+
+
+class HandlerURI(str):
+    """A URI as handlers of the last 1.x get it: a text with the parts of a URL, equal to a URL of pydantic."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == str(other)
+
+    __hash__ = str.__hash__
+
+    @property
+    def scheme(self) -> str:
+        """The part before the colon."""
+        return urlsplit(str(self)).scheme
+
+    @property
+    def host(self) -> str | None:
+        """The part after the slashes."""
+        return urlsplit(str(self)).netloc or None
+
+    @property
+    def path(self) -> str | None:
+        """The part after the host."""
+        return urlsplit(str(self)).path or None
+
+    @property
+    def query(self) -> str | None:
+        """The part after the question mark."""
+        return urlsplit(str(self)).query or None
+
+
+def _schema_error(schema: Any, value: Any) -> str | None:
+    try:
+        return compile_schema(schema).first_error(dict(value))
+    except InvalidMessageError as error:
+        return str(error)
+
+
+StateT = TypeVar("StateT", default=Any)
+RequestDataT = TypeVar("RequestDataT", default=Any)
+
+# The handlers of the constructor's keywords.
+_KEYWORDS: Final = {
+    "on_list_tools": "list_tools",
+    "on_call_tool": "call_tool",
+    "on_list_resources": "list_resources",
+    "on_list_resource_templates": "list_resource_templates",
+    "on_read_resource": "read_resource",
+    "on_subscribe_resource": "subscribe",
+    "on_unsubscribe_resource": "unsubscribe",
+    "on_list_prompts": "list_prompts",
+    "on_get_prompt": "get_prompt",
+    "on_completion": "complete",
+    "on_set_logging_level": "set_level",
+    "on_roots_list_changed": "on_roots_list_changed",
+    "on_progress": "on_progress",
+}
+_LISTS: Final = {"tools": "list_tools", "resources": "list_resources", "prompts": "list_prompts"}
+
+
+class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
+    """A server made of one handler for each kind of request."""
+
+    newest: ClassVar[type[BaseServer]]
+    handshake: ClassVar[type[BaseServer]]
+    capabilities_type: ClassVar[type[BaseModel]]
+
+    def __init__(
+        self,
+        name: str,
+        version: str | None = None,
+        instructions: str | None = None,
+        website_url: str | None = None,
+        icons: list[Any] | None = None,
+        lifespan: Callable[[Any], AbstractAsyncContextManager[Any]] | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        cache_hints: Mapping[str, Any] | None = None,
+        **handlers: Callable[[Any, Any], Any] | None,
+    ) -> None:
+        """Create a server.
+
+        Args:
+            name: The name of the server.
+            version: The version of the server; by default "0".
+            instructions: Instructions for the model on how to use the server.
+            website_url: The website of the server.
+            icons: The icons of the server.
+            lifespan: Called with the server; the value that its async context manager yields is `lifespan_context`.
+            title: The title of the server.
+            description: The description of the server.
+            cache_hints: How long clients may cache results, by method: as `CacheHint(ttl_ms=60_000)`.
+            handlers: `on_list_tools`, `on_call_tool` and the like: async functions of a request context and params.
+
+        Raises TypeError for an unknown handler.
+        """
+        super().__init__()
+        self.middleware: list[Callable[[Any, Callable[[Any], Awaitable[Any]]], Awaitable[Any]]] = []
+        """Functions of a request context and `call_next`, the outermost first, for all requests that have handlers."""
+        self.name = name
+        self.version = version
+        self.instructions = instructions
+        self.website_url = website_url
+        self.icons = icons
+        self.title = title
+        self.description = description
+        self._lifespan = lifespan
+        self._cache_hints = dict(cache_hints or {})
+        for keyword, handler in handlers.items():
+            if keyword not in _KEYWORDS:
+                raise TypeError(f"Server() has no keyword argument {keyword!r}; handlers: {', '.join(_KEYWORDS)}")
+            if handler is not None:
+                self._handlers[_KEYWORDS[keyword]] = _with_request_context(handler)
+
+    @property
+    def request_context(self) -> OfficialRequestContext[Any, StateT, RequestDataT]:
+        """The request that the running handler serves. Raises LookupError outside of handlers."""
+        return OfficialRequestContext(CURRENT.get())
+
+    def get_capabilities(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Any:
+        """Return the capabilities of the registered handlers, as `ServerCapabilities`."""
+        changes = notification_options or NotificationOptions()
+        declared: dict[str, Any] = {
+            kind: {"listChanged": True} for kind in _LISTS if getattr(changes, f"{kind}_changed")
+        }
+        if experimental_capabilities:
+            declared["experimental"] = dict(experimental_capabilities)
+        server = self._create({"capabilities": declared})
+        return self.capabilities_type.model_validate(server.capabilities)
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """Return what the server declares about itself, for `run`."""
+        return InitializationOptions(
+            server_name=self.name,
+            server_version=self.version or "0",
+            capabilities=self.get_capabilities(notification_options, experimental_capabilities),
+            title=self.title,
+            description=self.description,
+            instructions=self.instructions,
+            website_url=self.website_url,
+            icons=self.icons,
+        )
+
+    async def run(
+        self,
+        read_stream: Any,
+        write_stream: Any,
+        initialization_options: InitializationOptions | None = None,
+        raise_exceptions: bool = False,
+        stateless: bool = False,
+    ) -> None:
+        """Serve the connection of two streams until it is closed, in every protocol version.
+
+        Args:
+            read_stream: A stream of `stdio_server`, or one of `SessionMessage`.
+            write_stream: The other stream.
+            initialization_options: What the server declares about itself; by default `create_initialization_options()`.
+            raise_exceptions: Accepted: an exception of a handler ends its request, not the server.
+            stateless: Accepted: the protocol version decides whether a connection has a state.
+
+        """
+        options = initialization_options or self.create_initialization_options()
+        await serve_stream(self._create(_declarations(options)), read_stream, write_stream)
+
+    def bind(self) -> BaseServer:
+        """Return a server object of this package with the registered handlers."""
+        return self._create(_declarations(self.create_initialization_options()))
+
+    def asgi(self, *, revisions: RevisionChoice = "all", **settings: Unpack[ASGISettings]) -> MCPASGIApp:
+        """Return an ASGI application that serves this server; the keywords are those of `Server.asgi`."""
+        return self.bind().asgi(revisions=revisions, **settings)
+
+    def streamable_http_app(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        auth: Any = None,
+        token_verifier: Any = None,
+        custom_starlette_routes: Sequence[Any] = (),
+        **settings: Unpack[LowLevelHTTPKeywords],
+    ) -> HTTPApplication:
+        """Return a Starlette application that serves this server. Needs the extra `http`.
+
+        Args:
+            host: Accepted: the address is that of the program that runs the application.
+            auth: The settings of the protected resource, `AuthSettings`; by default there is no authentication.
+            token_verifier: Verifies access tokens; it is needed with `auth`.
+            custom_starlette_routes: Routes to serve besides.
+            settings: `streamable_http_path`, `json_response`, `stateless_http`, `event_store`, `retry_interval`,
+                `transport_security`, `debug` and the limits of the official SDK, and the keywords of `asgi`.
+
+        Raises TypeError for an unknown keyword, and LocalError for `auth` without a verifier.
+        """
+        keywords = translated(dict(settings))
+        served = ServerSettings(**take_settings(keywords))
+        protection = compat_app.Protection.from_settings(
+            "streamable_http_app", {"auth": auth, "token_verifier": token_verifier}
+        )
+        merged: dict[str, Any] = {
+            "path": served.path,
+            **protection.keywords(served),
+            **served.asgi_settings(),
+            **keywords,
+        }
+        return http_application.HTTPApplication(self.asgi(**merged), custom_starlette_routes, (), served.debug)
+
+    def _create(self, options: Mapping[str, Any]) -> BaseServer:
+        base = self._server_class(self._handlers.keys())
+        members: dict[str, Any] = {
+            name: _method(_through(self.middleware, handler))
+            for name, handler in self._handlers.items()
+            if hasattr(base, name)
+        }
+        unknown = self._handlers.keys() - members.keys()
+        if unknown:
+            raise LocalError(f"Server: no protocol version has handlers of {', '.join(sorted(unknown))}")
+        if self._lifespan is not None:
+            lifespan = self._lifespan
+
+            def enter(server: BaseServer) -> AbstractAsyncContextManager[Any]:
+                return lifespan(self)
+
+            members["lifespan"] = enter
+        settings: dict[str, Any] = {
+            "name": self.name,
+            "version": self.version or "0",
+            "instructions": self.instructions,
+        }
+        if self._cache_hints:
+            settings["cache_hints"] = named_by_handler(self._cache_hints, base.revision)
+        server: BaseServer = type("ServedHandlers", (base,), members)(**settings | dict(options))
+        return server
+
+    def _server_class(self, names: Collection[str]) -> type[BaseServer]:
+        """Return the newest server class; that of the last handshake if only this one has one of the handlers."""
+        return self.newest if all(hasattr(self.newest, name) for name in names) else self.handshake
+
+
+def _method(handler: Callable[..., Any]) -> Callable[..., Any]:
+    async def handle(self: BaseServer, ctx: ServerContext, params: Any) -> Any:
+        token = CURRENT.set(ctx)
+        try:
+            return _result_of(ctx, await handler(ctx, params))
+        finally:
+            CURRENT.reset(token)
+
+    return handle
+
+
+def _result_of(ctx: ServerContext, result: Any) -> Any:
+    """Return a result in the server's own protocol version, if the handler has created it with types of another."""
+    row = ctx.received.row
+    if not isinstance(row, Request) or not isinstance(result, BaseModel) or isinstance(result, row.result_types):
+        return result
+    fields = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+    aliases = {field.alias for field in row.result.__pydantic_fields__.values()}
+    for name, attribute in (("ttlMs", "ttl_ms"), ("cacheScope", "cache_scope")):
+        if attribute not in result.model_fields_set:  # The hint of the server holds.
+            fields.pop(name, None)
+    newer = {"resultType", "ttlMs", "cacheScope"} - aliases  # Defaults of the newest revision's results.
+    return row.result(**{name: value for name, value in fields.items() if name not in newer})
+
+
+def _through(middleware: Sequence[Callable[..., Any]], handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a handler with the middleware around it that the server has at the time of the request."""
+
+    async def handle(ctx: ServerContext, params: Any) -> Any:
+        if not middleware:
+            return await handler(ctx, params)
+
+        async def proceed(position: int, _: Any) -> Any:
+            if position == len(middleware):
+                return await handler(ctx, params)
+            return await middleware[position](OfficialRequestContext(ctx), partial(proceed, position + 1))
+
+        return await proceed(0, None)
+
+    return handle
+
+
+def _with_request_context(handler: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    async def handle(ctx: ServerContext, params: Any) -> Any:
+        row = ctx.received.row
+        union = "ClientRequest" if isinstance(row, Request) else "ClientNotification"
+        message = FORM.read(union, row.method, None if params is None else written(params))
+        return await handler(OfficialRequestContext(ctx), params if message is None else message.params)
+
+    return handle
+
+
+def _declarations(options: InitializationOptions) -> dict[str, Any]:
+    fields: dict[str, Any] = from_json(to_json(options.capabilities, by_alias=True, exclude_none=True))
+    # In the official SDK handlers can send these messages whatever is declared.
+    fields.setdefault("logging", {})
+    for kind in _LISTS:
+        if fields.get(kind) is not None:
+            fields[kind]["listChanged"] = True
+    if fields.get("resources") is not None:
+        fields["resources"]["subscribe"] = True
+    return {
+        "name": options.server_name,
+        "version": options.server_version,
+        "instructions": options.instructions,
+        "capabilities": fields,
+    }

@@ -1,0 +1,1 @@
+"""Sessions and clients over streams of messages."""

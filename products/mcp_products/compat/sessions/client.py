@@ -1,0 +1,359 @@
+"""`Client` of 2.x: one object for a server, of whatever kind."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, Final, Generic, Self, Unpack, cast
+
+import anyio
+from typing_extensions import TypeVar
+
+from mcp_products.app.app import BaseApp
+from mcp_runtime.bindings.server import BaseServer
+
+from ..fastmcp import needs_proxy
+from ..forms.errors import McpError
+from ..forms.form import FORM
+from ..lowlevel import LowLevelServer
+from ..transports import StdioServerParameters, memory_client, stdio_client, streamable_http_client
+from .client_session import (
+    Callback,
+    ClientSession,
+    RequestContext,
+    Rounds,
+    SessionKeywords,
+    connected_session,
+    negotiate_auto,
+)
+from .peer import OnProgress
+
+_ROUNDS: Final = 10
+_PAUSE: Final = 0.05  # Seconds before a request without new input is sent again.
+_LONGEST_PAUSE: Final = 0.25
+
+ServerT = TypeVar("ServerT", default=Any)
+
+
+class InputRequiredRoundsExceededError(RuntimeError):
+    """A server has required input more often than the client allows."""
+
+    def __init__(self, max_rounds: int) -> None:
+        """Create the error."""
+        super().__init__(
+            f"the server required input more than {max_rounds} times; input_required_max_rounds= is the limit"
+        )
+        self.max_rounds = max_rounds
+
+
+def streams_to(target: Any) -> AbstractAsyncContextManager[Any]:
+    """Return the context manager that yields the streams of a server.
+
+    Args:
+        target: A server of this process, a URL, the parameters of a command, or a context manager that yields streams.
+
+    Raises TypeError for another value.
+    """
+    if isinstance(target, LowLevelServer):
+        return memory_client(target.bind())
+    if isinstance(target, BaseApp):
+        return memory_client(cast(Any, target).server)
+    if isinstance(target, BaseServer):
+        return memory_client(target)
+    if isinstance(target, StdioServerParameters):
+        return stdio_client(target)
+    if needs_proxy(target):
+        return memory_client(FORM.app_class.proxy(target).server)
+    if isinstance(target, str):
+        return streamable_http_client(target)
+    if hasattr(target, "__aenter__"):
+        return target  # type: ignore[no-any-return]
+    raise TypeError(
+        f"Client() needs a server, a URL, StdioServerParameters or a transport, not {type(target).__name__}"
+    )
+
+
+class Client(Generic[ServerT]):
+    """A client of a server: `async with` connects to it. Its methods are those of a session."""
+
+    def __init__(
+        self,
+        server: Any,
+        *,
+        raise_exceptions: bool = False,
+        read_timeout_seconds: float | None = None,
+        sampling_callback: Callback | None = None,
+        sampling_capabilities: Any = None,
+        list_roots_callback: Callback | None = None,
+        logging_callback: Callback | None = None,
+        log_level: str | None = None,
+        message_handler: Callback | None = None,
+        client_info: Any = None,
+        mode: str = "auto",
+        prior_discover: Any = None,
+        elicitation_callback: Callback | None = None,
+        input_required_max_rounds: int = _ROUNDS,
+        extensions: Sequence[Any] | None = None,
+        cache: Any = None,
+    ) -> None:
+        """Create a client; the keywords that are not described are those of `ClientSession`.
+
+        Args:
+            server: A server of this process, a URL, `StdioServerParameters`, or a context manager that yields streams.
+            raise_exceptions: Accepted: what a server raises comes as an McpError.
+            mode: "auto", "legacy" for a handshake, or a stateless protocol version.
+            prior_discover: A `DiscoverResult` to go on with, if `mode` is a protocol version.
+            input_required_max_rounds: How often a request may require input.
+            extensions: Objects with the `identifier` and the `settings()` of protocol extensions.
+            cache: Accepted: results are not cached.
+
+        Raises ValueError for another mode.
+        """
+        if mode not in ("auto", "legacy", *FORM.stateless):
+            raise ValueError(f"Client(): mode must be 'auto', 'legacy' or one of {FORM.stateless}, not {mode!r}")
+        if prior_discover is not None and mode in ("auto", "legacy"):
+            raise ValueError("Client(): prior_discover needs mode= with a protocol version")
+        self.server = server
+        self.mode = mode
+        self.prior_discover = prior_discover
+        self.input_required_max_rounds = input_required_max_rounds
+        self._settings: dict[str, Any] = {
+            "read_timeout_seconds": read_timeout_seconds,
+            "sampling_callback": sampling_callback,
+            "sampling_capabilities": sampling_capabilities,
+            "list_roots_callback": list_roots_callback,
+            "logging_callback": logging_callback,
+            "log_level": log_level,
+            "message_handler": message_handler,
+            "client_info": client_info,
+            "elicitation_callback": elicitation_callback,
+            "extensions": {item.identifier: item.settings() for item in extensions or ()} or None,
+        }
+        self._streams = streams_to(server)
+        self._session: ClientSession | None = None
+        self._stack: AsyncExitStack | None = None
+        self._was_entered = False
+
+    async def __aenter__(self) -> Self:
+        if self._was_entered:
+            raise RuntimeError("Client is already entered; cannot reenter")
+        self._was_entered = True
+        async with AsyncExitStack() as stack:
+            streams = await stack.enter_async_context(self._streams)
+            session = await stack.enter_async_context(ClientSession(streams[0], streams[1], **self._settings))
+            await self._negotiate(session)
+            self._session = session
+            self._stack = stack.pop_all()
+        return self
+
+    async def _negotiate(self, session: ClientSession) -> None:
+        if self.mode == "legacy" or FORM.is_v1:
+            await session.initialize()
+        elif self.mode == "auto":
+            await negotiate_auto(session)
+        else:
+            capabilities = FORM.types.ServerCapabilities()
+            session.adopt(
+                self.prior_discover
+                or FORM.types.DiscoverResult(
+                    supportedVersions=[self.mode],
+                    capabilities=capabilities,
+                    resultType="complete",
+                    ttlMs=0,
+                    cacheScope="public",
+                )
+            )
+
+    async def __aexit__(self, *exception: Any) -> None:
+        stack = self._stack
+        self._stack = None
+        self._session = None
+        if stack is not None:
+            await stack.__aexit__(*exception)
+
+    @property
+    def session(self) -> ClientSession:
+        """The session. Raises RuntimeError outside of the context."""
+        if self._session is None:
+            raise RuntimeError("Client must be used within an async context manager")
+        return self._session
+
+    @property
+    def protocol_version(self) -> str:
+        """The id of the negotiated protocol version."""
+        return self.session.protocol_version or ""
+
+    @property
+    def server_info(self) -> Any:
+        """The `Implementation` that describes the server; None if it does not say so."""
+        return self.session.server_info
+
+    @property
+    def server_capabilities(self) -> Any:
+        """The capabilities of the server."""
+        return self.session.server_capabilities
+
+    @property
+    def instructions(self) -> str | None:
+        """Instructions of the server for the model."""
+        return self.session.instructions
+
+    # ---- requests ---------------------------------------------------------------------------------------------------
+
+    async def _page(self, method: str, cursor: str | None, meta: Any, cache_mode: Any) -> Any:
+        params = None
+        if cursor is not None or meta is not None:
+            params = FORM.types.PaginatedRequestParams(cursor=cursor, _meta=meta)
+        return await getattr(self.session, method)(params=params)
+
+    async def list_tools(self, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None) -> Any:
+        """Return one page of the tools. Raises McpError, as all requests."""
+        return await self._page("list_tools", cursor, meta, cache_mode)
+
+    async def list_resources(self, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None) -> Any:
+        """Return one page of the resources."""
+        return await self._page("list_resources", cursor, meta, cache_mode)
+
+    async def list_resource_templates(
+        self, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None
+    ) -> Any:
+        """Return one page of the resource templates."""
+        return await self._page("list_resource_templates", cursor, meta, cache_mode)
+
+    async def list_prompts(self, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None) -> Any:
+        """Return one page of the prompts."""
+        return await self._page("list_prompts", cursor, meta, cache_mode)
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        read_timeout_seconds: float | None = None,
+        progress_callback: OnProgress | None = None,
+        *,
+        meta: Any = None,
+        **rounds: Unpack[Rounds],
+    ) -> Any:
+        """Call a tool, and return the result; input that the server requires comes from the callbacks."""
+
+        async def send(responses: Any, state: str | None) -> Any:
+            return await self.session.call_tool(
+                name,
+                arguments,
+                read_timeout_seconds,
+                progress_callback,
+                meta=meta,
+                input_responses=responses,
+                request_state=state,
+                allow_input_required=True,
+            )
+
+        return await self._with_input(send, meta, rounds)
+
+    async def read_resource(
+        self, uri: Any, *, meta: Any = None, cache_mode: Any = None, **rounds: Unpack[Rounds]
+    ) -> Any:
+        """Read a resource, and return the result."""
+
+        async def send(responses: Any, state: str | None) -> Any:
+            return await self.session.read_resource(
+                uri, meta=meta, input_responses=responses, request_state=state, allow_input_required=True
+            )
+
+        return await self._with_input(send, meta, rounds)
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, str] | None = None, *, meta: Any = None, **rounds: Unpack[Rounds]
+    ) -> Any:
+        """Get a prompt with its arguments filled in."""
+
+        async def send(responses: Any, state: str | None) -> Any:
+            return await self.session.get_prompt(
+                name, arguments, meta=meta, input_responses=responses, request_state=state, allow_input_required=True
+            )
+
+        return await self._with_input(send, meta, rounds)
+
+    async def _with_input(self, send: Callable[[Any, str | None], Awaitable[Any]], meta: Any, rounds: Rounds) -> Any:
+        """Send a request until its result is final, with the input that the callbacks give meanwhile."""
+        given: dict[str, Any] = {**rounds}
+        responses, state = given.pop("input_responses", None), given.pop("request_state", None)
+        if given:
+            raise TypeError(f"Client: there is no keyword argument {next(iter(given))!r}")
+        pause = _PAUSE
+        result = await send(responses, state)
+        for _ in range(self.input_required_max_rounds):
+            if FORM.is_v1 or not isinstance(result, FORM.types.InputRequiredResult):
+                return result
+            if result.input_requests:
+                answers: Any = await self._answers(result.input_requests, meta)
+                pause = _PAUSE
+            else:
+                answers = None
+                await anyio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+            result = await send(answers, result.request_state)
+        if isinstance(result, FORM.types.InputRequiredResult):
+            raise InputRequiredRoundsExceededError(self.input_required_max_rounds)
+        return result
+
+    async def _answers(self, requests: dict[str, Any], meta: Any) -> dict[str, Any]:
+        """Return the answers of the callbacks, which run at the same time. Raises McpError for a refusal."""
+        answers: dict[str, Any] = {}
+        refusals: list[Any] = []
+
+        async def answer(key: str, request: Any) -> None:
+            result = await self.session.dispatch_input_request(RequestContext(self.session, key, meta), request)
+            if isinstance(result, FORM.types.ErrorData):
+                refusals.append(result)
+                group.cancel_scope.cancel()
+            answers[key] = result
+
+        async with anyio.create_task_group() as group:
+            for key, request in requests.items():
+                group.start_soon(answer, key, request)
+        if refusals:
+            raise McpError(refusals[0])
+        return answers
+
+    async def complete(
+        self, ref: Any, argument: dict[str, str], context_arguments: dict[str, str] | None = None
+    ) -> Any:
+        """Return completions of an argument."""
+        return await self.session.complete(ref, argument, context_arguments)
+
+    async def send_ping(self, *, meta: Any = None) -> Any:
+        """Send a ping, in a protocol version that has one."""
+        return await self.session.send_ping(meta=meta)
+
+    async def set_logging_level(self, level: str, *, meta: Any = None) -> Any:
+        """Set the minimum level of log messages, in a protocol version with a handshake."""
+        return await self.session.set_logging_level(level, meta=meta)
+
+    async def subscribe_resource(self, uri: str, *, meta: Any = None) -> Any:
+        """Subscribe to changes of a resource."""
+        return await self.session.subscribe_resource(uri, meta=meta)
+
+    async def unsubscribe_resource(self, uri: str, *, meta: Any = None) -> Any:
+        """Unsubscribe from changes of a resource."""
+        return await self.session.unsubscribe_resource(uri, meta=meta)
+
+    async def send_roots_list_changed(self) -> None:
+        """Notify the server that the roots have changed."""
+        await self.session.send_roots_list_changed()
+
+    async def send_progress_notification(
+        self, progress_token: str | int, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Notify the server of the progress of a request of the server."""
+        await self.session.send_progress_notification(progress_token, progress, total, message)
+
+
+def create_connected_server_and_client_session(
+    server: Any, *, raise_exceptions: bool = False, **settings: Unpack[SessionKeywords]
+) -> AbstractAsyncContextManager[ClientSession]:
+    """Return a context manager that yields a session with a server of this process; for tests.
+
+    `settings` are the keywords of `ClientSession`; `raise_exceptions` is accepted.
+    """
+    return connected_session(streams_to(server), settings)

@@ -1,0 +1,1 @@
+"""Streams of messages between transports and sessions."""

@@ -1,0 +1,341 @@
+"""Transports of this package as the two streams of the official SDK, and its streams as a transport of this package."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any, Final
+
+import anyio
+from anyio.abc import TaskGroup
+from pydantic import ValidationError
+from pydantic_core import to_json
+
+from mcp_runtime.errors import ConnectionClosedError, HTTPStatusError, MCPError, RemoteJSONRPCError
+from mcp_runtime.protocol import jsonrpc
+from mcp_runtime.protocol.connection import Connection
+from mcp_runtime.protocol.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    ErrorMessage,
+    Id,
+    MalformedMessage,
+    Message,
+    NotificationMessage,
+    OutgoingMessage,
+    RequestMessage,
+    ResultMessage,
+)
+from mcp_runtime.protocol.models import is_object
+from mcp_runtime.protocol.revision import NAMED_VERSION
+from mcp_runtime.session.interfaces import Transport
+
+from ..forms.form import FORM, written
+from .message import MessageStream, ReadStream, SessionMessage, WriteStream
+
+_log: Final = logging.getLogger("mcp_runtime.compat.streams")
+_CLOSED: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError)
+
+
+# A transport of this package, for a session of the official SDK.
+
+
+@asynccontextmanager
+async def streams_of(connect: Callable[[], Awaitable[Transport]]) -> AsyncGenerator[MessageStream]:
+    """Yield the streams of a transport, which is closed with the context."""
+    transport = await connect()
+    to_session, incoming = anyio.create_memory_object_stream[Any](0)
+    outgoing, from_session = anyio.create_memory_object_stream[Any](0)
+
+    async def receive() -> None:
+        async with to_session:
+            try:
+                while (data := await transport.receive()) is not None:
+                    await to_session.send(_decoded(data))
+            except (ConnectionClosedError, *_CLOSED) as error:
+                _log.debug("%s", error)
+
+    async def send() -> None:
+        async with from_session:
+            async for item in from_session:
+                try:
+                    transport.send(to_json(written(item.message)))
+                    await transport.drain()
+                except ConnectionClosedError as error:
+                    return _log.debug("%s", error)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(receive)
+        group.start_soon(send)
+        try:
+            yield incoming, outgoing
+        finally:
+            await outgoing.aclose()
+            with anyio.CancelScope(shield=True):
+                await transport.close()
+            group.cancel_scope.cancel()
+            await incoming.aclose()
+
+
+def _decoded(data: bytes) -> Any:
+    """Return a received message, or the error of one that is none."""
+    message = jsonrpc.decode(data)
+    try:
+        return _received(message) if not isinstance(message, list) else ValueError("batches are not read")
+    except ValidationError as error:
+        return error
+
+
+def _received(message: Message) -> Any:
+    match message:
+        case RequestMessage(id, method, params):
+            raw: dict[str, Any] = {"id": id, "method": method, "params": params}
+        case NotificationMessage(method, params):
+            raw = {"method": method, "params": params}
+        case ResultMessage(id, result):
+            raw = {"id": id, "result": result}
+        case ErrorMessage(id, code, text, data):
+            raw = _error(id, code, text, data)
+        case MalformedMessage(code, text):
+            return ValueError(text)
+    if raw.get("params", ...) is None:
+        del raw["params"]
+    return SessionMessage(FORM.message({"jsonrpc": "2.0", **raw}))
+
+
+def _error(id: Id | None, code: int, message: str, data: Any = None) -> dict[str, Any]:
+    error = {"code": code, "message": message} | ({} if data is None else {"data": data})
+    return {"id": "" if id is None and FORM.is_v1 else id, "error": error}
+
+
+# The HTTP transport of this package, which sends each message by itself.
+
+
+class HTTPStreams:
+    """Passes the messages of two streams to an HTTP transport, and what it receives back."""
+
+    def __init__(self, transport: Any, read: Any, group: TaskGroup, keeps_revision: bool = False) -> None:
+        """Create the connection.
+
+        Args:
+            transport: An `HTTPClientTransport`.
+            read: The stream that gets what the server sends.
+            group: The tasks of the connection: a failure of HTTP is raised in one of them.
+            keeps_revision: Whether the first request is sent in the version that the transport has already.
+        """
+        self._transport = transport
+        self._read = read
+        self._group = group
+        self._keeps_revision = keeps_revision
+        self._opening: Id | None = None
+        self.connection = Connection([*FORM.revisions.values()][-1], "client", {})
+
+    # ---- what a sink of the transport has ---------------------------------------------------------------------------
+
+    def receive_message(self, message: Message | list[Message]) -> None:
+        """Pass what the server has sent to the session."""
+        for item in message if isinstance(message, list) else [message]:
+            if isinstance(item, ResultMessage) and item.id == self._opening:
+                self._negotiated(item.result)
+            try:
+                self._deliver(_received(item))
+            except ValidationError as error:
+                self._deliver(error)
+
+    def fail_request(self, id: Id, error: MCPError) -> None:
+        """Answer a request that gets no response with an error; a failure of HTTP itself ends the connection."""
+        _log.debug("%s", error)
+        failure = _http_failure(error, self._transport)
+        if failure is not None:
+            self._group.start_soon(_fail, failure)
+            return
+        if isinstance(error, RemoteJSONRPCError):
+            raw = _error(id, error.code, error.message, error.data)
+        elif isinstance(error, HTTPStatusError) and error.status == 404:
+            has_session = FORM.is_v1 or self._transport.session_id is not None
+            raw = _error(
+                id, *((INVALID_REQUEST, "Session terminated") if has_session else (METHOD_NOT_FOUND, "Not Found"))
+            )
+        else:
+            code = INTERNAL_ERROR if isinstance(error, HTTPStatusError) else FORM.types.CONNECTION_CLOSED
+            raw = _error(id, code, str(error))
+        self._deliver(SessionMessage(FORM.message({"jsonrpc": "2.0", **raw})))
+
+    def _deliver(self, item: Any) -> None:
+        try:
+            self._read.send_nowait(item)
+        except _CLOSED:
+            _log.debug("not read: the session has ended")
+
+    def end(self, data: bytes | None) -> None:
+        """End the stream that the session reads."""
+        self._read.close()
+
+    # ---- sending ----------------------------------------------------------------------------------------------------
+
+    async def send_all(self, messages: Any) -> None:
+        """Send the messages of the session until it ends."""
+        async for item in messages:
+            raw = written(item.message)
+            encoded = to_json(raw)
+            try:
+                await self.send(raw, encoded)
+            except MCPError as error:  # A notification, which has no response.
+                _log.debug("%s", error)
+
+    async def send(self, raw: dict[str, Any], encoded: bytes) -> None:
+        """Send one message. Raises MCPError for a notification that the server refuses."""
+        method, params = raw.get("method"), raw.get("params")
+        if method is None:
+            self._transport.send_message(OutgoingMessage(None, encoded))
+        elif "id" in raw:
+            self._choose_revision(raw["id"], method, params or {})
+            request = RequestMessage(raw["id"], method, params)
+            try:
+                self._transport.send_message(OutgoingMessage(request, encoded))
+            except ConnectionClosedError as error:
+                self.fail_request(raw["id"], error)
+        else:
+            self._transport.send_message(OutgoingMessage(NotificationMessage(method, params), encoded))
+            await self._transport.drain()
+
+    def _choose_revision(self, id: Id, method: str, params: dict[str, Any]) -> None:
+        """Send a request as the version requires that it names, or that it asks for."""
+        meta: dict[str, Any] = params.get("_meta") or {}
+        named: Any = meta.get(NAMED_VERSION, "")
+        if method == FORM.method("InitializeRequest"):
+            self._opening = id
+            named = params.get("protocolVersion")
+        if named in FORM.revisions and not self._keeps_revision:
+            self._transport.set_revision(FORM.revisions[named], FORM.revisions.values)
+
+    def _negotiated(self, result: Any) -> None:
+        self._opening = None
+        version: Any = result.get("protocolVersion") if is_object(result) else None
+        if version in FORM.revisions and not self._keeps_revision:
+            self._transport.set_revision(FORM.revisions[version], FORM.revisions.values)
+
+
+@asynccontextmanager
+async def http_streams(transport: Any, keeps_revision: bool = False) -> AsyncGenerator[MessageStream]:
+    """Yield the streams of an HTTP transport, which is closed with the context."""
+    to_session, incoming = anyio.create_memory_object_stream[Any](math.inf)
+    outgoing, from_session = anyio.create_memory_object_stream[Any](0)
+
+    async def send() -> None:
+        async with from_session:
+            await streams.send_all(from_session)
+
+    async with anyio.create_task_group() as group:
+        streams = HTTPStreams(transport, to_session, group, keeps_revision)
+        transport.set_sink(streams)
+        transport.set_receiver(streams.end)
+        group.start_soon(send)
+        try:
+            yield incoming, outgoing
+        finally:
+            await outgoing.aclose()
+            with anyio.CancelScope(shield=True):
+                await transport.close()
+            group.cancel_scope.cancel()
+            to_session.close()
+            await incoming.aclose()
+
+
+async def _fail(error: Exception) -> None:
+    raise error
+
+
+def _http_failure(error: MCPError, transport: Any) -> Any:
+    """Return the exception of the HTTP library for a failure that ends a connection of the official SDK, or
+    None.
+
+    A program of 1.x gets an error status as well, and the exceptions of httpx.
+    """
+    if FORM.is_v1 and isinstance(error, HTTPStatusError) and error.status != 404:
+        httpx = http_library()
+        request = httpx.Request("POST", transport.url)
+        return httpx.HTTPStatusError(
+            str(error), request=request, response=httpx.Response(error.status, request=request)
+        )
+    if not isinstance(error, ConnectionClosedError):
+        return None
+    cause: Any = error
+    while cause is not None and type(cause).__module__.partition(".")[0] not in ("httpx", "httpx2"):
+        cause = cause.__cause__ or cause.__context__
+    if not isinstance(cause, Exception):
+        return None
+    if isinstance(cause.__cause__, Exception) and type(cause.__cause__).__module__.startswith("httpx."):
+        return cause.__cause__  # That of the client of the program.
+    kind = getattr(http_library(), type(cause).__name__, None)
+    return cause if kind is None or isinstance(cause, kind) else kind(str(cause))
+
+
+def http_library() -> ModuleType:
+    """Return the HTTP library of the form: 1.x has httpx, and 2.x httpx2."""
+    return import_module("httpx" if FORM.is_v1 and find_spec("httpx") is not None else "httpx2")
+
+
+# Streams of the official SDK, for a server of this package.
+
+
+class StreamTransport:
+    """A transport over two streams of `SessionMessage`."""
+
+    close_reason = "the peer closed the connection"
+
+    def __init__(self, read: ReadStream, write: WriteStream) -> None:
+        """Create a transport; `run` has to send what it is given meanwhile."""
+        self._read = read
+        self._write = write
+        self._unsent: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._sending: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def send(self, message: bytes, more: bool = False) -> None:
+        """Queue a message. Raises ConnectionClosedError."""
+        if self._closed:
+            raise ConnectionClosedError(self.close_reason)
+        if self._sending is None:
+            self._sending = asyncio.create_task(self._send_all())
+        self._unsent.put_nowait(message)
+
+    async def _send_all(self) -> None:
+        while (data := await self._unsent.get()) is not None:
+            try:
+                await self._write.send(_decoded(data))
+            except _CLOSED:
+                self._closed = True
+
+    async def drain(self) -> None:
+        """Return at once: a queue has no limit."""
+
+    async def receive(self) -> bytes | None:
+        """Return the next message, or None at the end of the stream."""
+        while True:
+            try:
+                item = await self._read.receive()
+            except (anyio.EndOfStream, *_CLOSED):
+                return None
+            if not isinstance(item, Exception):
+                return to_json(written(item.message))
+            _log.debug("not read: %s", item)
+
+    async def close(self) -> None:
+        """Send what is queued, and close the stream that is written to."""
+        if self._closed and self._sending is None:
+            return
+        self._closed = True
+        if self._sending is not None:
+            self._unsent.put_nowait(None)
+            await asyncio.wait([self._sending], timeout=1)
+            self._sending.cancel()
+            self._sending = None
+        await self._write.aclose()

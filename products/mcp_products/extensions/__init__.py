@@ -1,0 +1,1 @@
+"""Protocol extensions that the runtime implements: tasks."""

@@ -1,0 +1,22 @@
+"""Handlers of sampling requests that call the models of a provider, for clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mcp_runtime._lazy import lazy_module
+
+if TYPE_CHECKING:
+    from .sampling import AnthropicSamplingHandler as AnthropicSamplingHandler
+    from .sampling import GoogleGenaiSamplingHandler as GoogleGenaiSamplingHandler
+    from .sampling import OpenAISamplingHandler as OpenAISamplingHandler
+
+__all__ = ["AnthropicSamplingHandler", "GoogleGenaiSamplingHandler", "OpenAISamplingHandler"]
+
+_MODULES = {
+    "AnthropicSamplingHandler": "sampling",
+    "GoogleGenaiSamplingHandler": "sampling",
+    "OpenAISamplingHandler": "sampling",
+}
+
+__getattr__, __dir__ = lazy_module(__name__, names=_MODULES)

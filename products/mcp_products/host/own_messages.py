@@ -1,0 +1,51 @@
+"""Messages that the protocol does not have: their names, their params and their results as values of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic_core import ValidationError, to_jsonable_python
+
+from mcp_runtime._lazy import load
+from mcp_runtime.endpoint.base import protocol_names
+from mcp_runtime.errors import InvalidResponseError, LocalError
+from mcp_runtime.protocol.models import format_validation_error, is_object
+from mcp_runtime.protocol.revision import Direction
+from mcp_runtime.usage.rules import shown
+
+
+def check_name(function: str, method: object, package: str, direction: Direction, line: Callable[[str], str]) -> None:
+    """Raise LocalError unless a method is a name with the prefix of a vendor, which the protocol does not have.
+
+    Args:
+        function: The function whose argument it is.
+        method: The method.
+        package: The generated package of the protocol.
+        direction: The direction of its messages.
+        line: Returns what to write instead, of the name of the handler of a method of the protocol.
+    """
+    if not isinstance(method, str) or "/" not in method.strip("/") or method != method.strip():
+        example = 'a method begins with the name of its vendor, such as "acme/search"'
+        raise LocalError(f"{function}(): {example}; {shown(method)} does not")
+    name = protocol_names(package, direction).get(method)
+    if name is not None:
+        raise LocalError(f"{function}(): {method!r} is a method of the protocol: {line(name)}")
+
+
+def json_of(function: str, params: object) -> dict[str, Any]:
+    """Return the params of an own message as JSON. Raises LocalError for something that is no object."""
+    value: Any = {} if params is None else to_jsonable_python(params, by_alias=True)
+    if not is_object(value):
+        raise LocalError(f"{function}(): params must be a dict or a model; {shown(params)} is not")
+    return value
+
+
+def read_result(method: str, fields: dict[str, Any], result: Any) -> Any:
+    """Return the result of an own request as a type; as a dict without one. Raises InvalidResponseError."""
+    if result is None:
+        return fields
+    try:
+        return load("pydantic").TypeAdapter(result).validate_python(fields)
+    except ValidationError as error:
+        raise InvalidResponseError(f"{method!r}: the result: {format_validation_error(error)}") from None

@@ -1,0 +1,358 @@
+"""One side of a JSON-RPC 2.0 connection over stdio: it sends requests, and its methods handle those of the other side.
+
+https://www.jsonrpc.org/specification
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from mcp_runtime._lazy import LazyModule
+from mcp_runtime.aio import forks
+from mcp_runtime.aio.tasks import end_process
+from mcp_runtime.errors import (
+    ConnectionClosedError,
+    InvalidMessageError,
+    InvalidResponseError,
+    JSONRPCError,
+    LocalError,
+    RemoteJSONRPCError,
+    RequestTimeoutError,
+)
+from mcp_runtime.protocol import jsonrpc
+from mcp_runtime.protocol.framing import MAX_MESSAGE_BYTES, OversizedMessage, SizeLimit
+from mcp_runtime.protocol.json_text import is_finite
+from mcp_runtime.protocol.jsonrpc import (
+    ErrorMessage,
+    MalformedMessage,
+    NotificationMessage,
+    RequestMessage,
+    ResultMessage,
+)
+from mcp_runtime.protocol.models import format_validation_error, is_list, is_object, validator
+from mcp_runtime.session.interfaces import closed_error
+from mcp_runtime.transports.stdio.child import OnLine
+from mcp_runtime.transports.stdio.lines import LineTransport
+
+from .framing import ContentLengthDecoder, with_header
+from .rows import NotificationRow, RequestRow, Row
+
+if TYPE_CHECKING:
+    from mcp_runtime.transports.stdio import client as stdio_client
+    from mcp_runtime.transports.stdio import server as stdio_server
+else:  # Imported when they are used.
+    stdio_client = LazyModule("mcp_runtime.transports.stdio.client")
+    stdio_server = LazyModule("mcp_runtime.transports.stdio.server")
+
+REQUEST_CANCELLED: Final = -32800  # LSP and ACP have this code for it.
+_MAX_RUNNING: Final = 1000  # Requests of the other side that are handled at the same time.
+_MAX_WAITING: Final = 10_000  # Messages of the other side that wait for the handler of a notification.
+_MAX_BYTES: Final = 64 * 1024 * 1024  # Bytes of the messages of the other side that wait or are handled.
+
+_log: Final = logging.getLogger("mcp_runtime.json_rpc.peer")
+
+
+class Peer:
+    """One side of a connection. Subclasses are generated: they send with methods, and handle with methods `on_…`.
+
+    The messages of the other side are handled in their order: a request runs beside those that follow it, and a
+    notification before them.
+    """
+
+    _framing: ClassVar[Literal["lines", "headers"]] = "lines"
+    _receives: ClassVar[Mapping[str, tuple[Row, str]]] = {}  # By method: its row, and the name of its handler.
+    _notified: ClassVar[Mapping[str, tuple[Row, str]]] = {}  # Notifications whose method is that of a request too.
+    _cancel: ClassVar[tuple[str, str] | None] = None  # The notification that cancels a request, and its property.
+
+    def __init__(self) -> None:
+        self._transport: LineTransport | None = None
+        self._forks = forks.count
+        self._decoder: ContentLengthDecoder | None = None
+        self._pending: dict[jsonrpc.Id, asyncio.Future[Any]] = {}
+        self._running: dict[jsonrpc.Id, asyncio.Task[None]] = {}
+        self._waiting: asyncio.Queue[tuple[RequestMessage | NotificationMessage, int]] = asyncio.Queue()
+        self._bytes = 0  # Of the messages that wait or are handled.
+        self._last_id = 0
+        self._close_reason = ""  # Why nothing is received any more.
+
+    @asynccontextmanager
+    async def start(
+        self,
+        *command: str,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        stderr: OnLine | None = None,
+        max_bytes: int = MAX_MESSAGE_BYTES,
+    ) -> AsyncGenerator[Self]:
+        """Start the other side as a child process, without a shell, and talk to it until the block ends.
+
+        Args:
+            command: The program and its arguments.
+            env: Variables to add to the few that the child inherits (`PATH`, `HOME`, …).
+            cwd: The working directory; None is that of this process.
+            stderr: Called with each line of the child's standard error; None writes it to that of this process.
+            max_bytes: Bytes of one message of the child. Default 8 MiB.
+
+        Raises ConnectionClosedError if it cannot be started.
+        """
+        if not command:
+            raise LocalError("start() needs a command; pass the program and its arguments")
+        limit = SizeLimit(max_bytes, "max_bytes= of start()")
+        async with self._connected(stdio_client.start_server(command, env, cwd, stderr, limit), limit):
+            yield self
+
+    def run(self, *, max_bytes: int = MAX_MESSAGE_BYTES) -> None:
+        """Serve the process that has started this one over standard input and output, until it ends the connection.
+
+        Args:
+            max_bytes: Bytes of one message of that process. Default 8 MiB.
+        """
+        limit = SizeLimit(max_bytes, "max_bytes= of run()")
+
+        async def serve(transport: Any) -> None:
+            async with self._connected(transport, limit) as reading:
+                await reading
+
+        stdio_server.run_server(serve, limit)
+
+    @asynccontextmanager
+    async def _connected(self, transport: LineTransport, limit: SizeLimit) -> AsyncGenerator[asyncio.Task[None]]:
+        """Receive messages until the block ends, and close the transport then."""
+        if self._transport is not None:
+            raise LocalError(f"{type(self).__name__} is connected already; create another one")
+        self._transport = transport
+        self._forks = forks.count
+        if self._framing == "headers":
+            self._decoder = ContentLengthDecoder(limit)
+            transport.use_decoder(self._decoder)
+        reading, handling = asyncio.create_task(self._read(transport)), asyncio.create_task(self._handle_all())
+        try:
+            yield reading
+        finally:
+            tasks = [handling, reading, *self._running.values()]
+            await transport.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._end(str(closed_error(transport)))
+
+    # ---- sending -----------------------------------------------------------------------------------------------------
+
+    async def _send_request(self, row: RequestRow, params: Any, timeout: float | None = None) -> Any:
+        """Send a request and return its result. Cancelling the call cancels the request, where the protocol can.
+
+        Raises RemoteJSONRPCError for an error of the other side, RequestTimeoutError after `timeout` seconds,
+        InvalidResponseError for a result of another type, and ConnectionClosedError.
+        """
+        self._last_id += 1
+        id = self._last_id
+        self._send(jsonrpc.request(id, row.method, _checked(row, params)))
+        response: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._pending[id] = response
+        try:
+            value = await asyncio.wait_for(response, timeout)
+        except (asyncio.CancelledError, TimeoutError) as error:
+            self._send_cancel(id)
+            if isinstance(error, TimeoutError):
+                raise RequestTimeoutError(f"{row.method}: no response within {timeout} s") from None
+            raise
+        finally:
+            self._pending.pop(id, None)
+        try:
+            return validator(row.result)(value)
+        except ValidationError as error:
+            text = f"the result of {row.method} is not valid: {format_validation_error(error)}"
+            raise InvalidResponseError(text) from None
+
+    async def _send_notification(self, row: NotificationRow, params: Any) -> None:
+        """Send a notification. Raises ConnectionClosedError."""
+        transport = self._send(jsonrpc.notification(row.method, _checked(row, params)))
+        await transport.drain()
+
+    def _send_cancel(self, id: jsonrpc.Id) -> None:
+        if self._cancel is not None:
+            method, name = self._cancel
+            with suppress(ConnectionClosedError):
+                self._send(jsonrpc.notification(method, {name: id}))
+
+    def _send(self, message: bytes) -> LineTransport:
+        if self._transport is None:
+            raise ConnectionClosedError(
+                f"{type(self).__name__} is not connected; send inside of `async with {type(self).__name__}().start(…)`"
+            )
+        if self._close_reason:
+            raise ConnectionClosedError(self._close_reason)
+        if self._forks != forks.count:
+            raise ConnectionClosedError(forks.OTHER_PROCESS)
+        self._transport.send(with_header(message) if self._framing == "headers" else message)
+        return self._transport
+
+    # ---- receiving ---------------------------------------------------------------------------------------------------
+
+    async def _read(self, transport: LineTransport) -> None:
+        """Receive messages until the end: responses settle requests, all else waits for its handler."""
+        reason = ""
+        try:
+            while not reason and (data := await transport.receive()) is not None:
+                if self._decoder is not None and self._decoder.broken:
+                    reason = "the other side sent a header without Content-Length"
+                elif self._waiting.qsize() >= _MAX_WAITING:
+                    reason = f"the other side sent more than {_MAX_WAITING} messages that wait for a handler"
+                elif self._bytes + len(data) > _MAX_BYTES:
+                    reason = f"the other side sent more than {_MAX_BYTES} bytes that wait for a handler"
+                else:
+                    self._receive(_decoded(data), len(data))
+        finally:
+            self._end(reason or str(closed_error(transport)))
+
+    def _receive(self, message: jsonrpc.Message | list[jsonrpc.Message], size: int) -> None:
+        if isinstance(message, RequestMessage | NotificationMessage):
+            self._bytes += size
+            self._waiting.put_nowait((message, size))
+        elif isinstance(message, ResultMessage):
+            if (response := self._pending.get(message.id)) is not None and not response.done():
+                response.set_result(message.result)
+        elif isinstance(message, ErrorMessage):
+            self._fail(message.id, RemoteJSONRPCError(message.code, message.message, message.data))
+        elif isinstance(message, MalformedMessage):
+            if message.is_response:
+                self._fail(message.id, InvalidResponseError(f"the response is not valid: {message.message}"))
+            else:
+                self._respond(jsonrpc.error(message.id, message.code, message.message, null_id=True))
+        else:
+            text = "batches are not supported; send single messages"
+            self._respond(jsonrpc.error(None, jsonrpc.INVALID_REQUEST, text, null_id=True))
+
+    def _fail(self, id: jsonrpc.Id | None, error: Exception) -> None:
+        response = None if id is None else self._pending.get(id)
+        if response is not None and not response.done():
+            response.set_exception(error)
+        elif response is None:
+            _log.warning("%s received an error that belongs to no request: %s", type(self).__name__, error)
+
+    def _end(self, reason: str) -> None:
+        """Fail the requests that have no response yet, and those to come."""
+        self._close_reason = self._close_reason or reason
+        for response in self._pending.values():
+            if not response.done():
+                response.set_exception(ConnectionClosedError(reason))
+
+    async def _handle_all(self) -> None:
+        """Handle the messages of the other side in their order."""
+        while True:
+            message, size = await self._waiting.get()
+            if isinstance(message, NotificationMessage):
+                await self._handle_notification(message)
+                self._bytes -= size
+            elif len(self._running) >= _MAX_RUNNING:
+                text = f"more than {_MAX_RUNNING} requests are handled"
+                self._bytes -= size
+                self._respond(jsonrpc.error(message.id, jsonrpc.INTERNAL_ERROR, text))
+            else:
+                task = asyncio.create_task(self._handle_request(message, size))
+                self._running[message.id] = task
+                await asyncio.sleep(0)  # It begins before the next message, which may cancel it.
+
+    async def _handle_notification(self, message: NotificationMessage) -> None:
+        params = message.params
+        if self._cancel is not None and message.method == self._cancel[0] and is_object(params):
+            task = self._running.get(params.get(self._cancel[1], ""))
+            if task is not None:
+                task.cancel()
+        found = self._notified.get(message.method, self._receives.get(message.method))
+        row, name = (None, "") if found is None else found
+        if not isinstance(row, NotificationRow):
+            _log.debug("%s ignores the notification %s", type(self).__name__, message.method)
+            return
+        try:
+            await self._call(name, row, params)
+        except Exception:
+            _log.exception("the handler of %s failed", message.method)
+
+    async def _handle_request(self, message: RequestMessage, size: int) -> None:
+        row, name = self._receives.get(message.method, (None, ""))
+        ends: BaseException | None = None
+        try:
+            if not isinstance(row, RequestRow):
+                raise JSONRPCError(jsonrpc.METHOD_NOT_FOUND, f"{message.method} is not a method of this side")
+            response = jsonrpc.result(message.id, await self._call(name, row, message.params))
+        except JSONRPCError as error:
+            response = jsonrpc.error(message.id, error.code, error.message, error.data)
+        except asyncio.CancelledError:
+            response = jsonrpc.error(message.id, REQUEST_CANCELLED, "the request was cancelled")
+        except BaseException as error:  # Nobody waits for a response, whatever a handler raises.
+            _log.exception("the handler of %s failed", message.method)
+            response = jsonrpc.error(message.id, jsonrpc.INTERNAL_ERROR, "internal error")
+            ends = error if isinstance(error, (SystemExit, KeyboardInterrupt)) else None
+        self._running.pop(message.id, None)
+        self._bytes -= size
+        self._respond(response)
+        if ends is not None:
+            end_process(ends)
+
+    async def _call(self, name: str, row: Row, params: Any) -> Any:
+        """Call a handler with validated params. Raises JSONRPCError for invalid ones."""
+        handler = getattr(self, name)
+        if row.params is None:
+            return await handler()
+        try:
+            read = validator(row.params)(_by_name(row, {} if params is None else params))
+        except ValidationError as error:
+            raise JSONRPCError(jsonrpc.INVALID_PARAMS, format_validation_error(error)) from None
+        return await handler(read)
+
+    def _respond(self, response: bytes) -> None:
+        with suppress(ConnectionClosedError):
+            self._send(response)
+
+    def _not_handled(self, method: str) -> JSONRPCError:
+        """Return the error for a request without a handler."""
+        return JSONRPCError(jsonrpc.METHOD_NOT_FOUND, f"{method} is not handled by this {type(self).__name__}")
+
+
+def _decoded(data: bytes) -> jsonrpc.Message | list[jsonrpc.Message]:
+    """Return a message, also one whose params are a list, which MCP does not have."""
+    message = jsonrpc.reject_oversized(data) if isinstance(data, OversizedMessage) else jsonrpc.decode(data)
+    if not isinstance(message, MalformedMessage) or message.is_too_large or message.code != jsonrpc.INVALID_REQUEST:
+        return message
+    value = from_json(data)  # It has been read once, so that it is JSON within the limits.
+    if not is_object(value) or not is_list(params := value.get("params")) or not is_finite(value):
+        return message
+    listed: Any = jsonrpc.read({**value, "params": {}})
+    if isinstance(listed, RequestMessage):
+        return RequestMessage(listed.id, listed.method, cast(Any, params))
+    return NotificationMessage(listed.method, cast(Any, params)) if isinstance(listed, NotificationMessage) else listed
+
+
+def _checked(row: Row, params: Any) -> Any:
+    """Return the params to send. Raises InvalidMessageError for those of another type."""
+    if params is None and row.params is None:
+        return None
+    if not isinstance(row.params, type) or isinstance(params, row.params):
+        return _by_position(row, params) if row.sends_list else params
+    name = row.params.__name__
+    raise InvalidMessageError(f"{row.method} needs params of the type {name}, not {type(params).__name__}; create one")
+
+
+def _by_position(row: Row, params: Any) -> list[Any]:
+    """Return params as a list. Those that are absent at its end are left out, and null stands for others."""
+    values: dict[str, Any] = params.model_dump(mode="json", by_alias=True)
+    last = max((number for number, name in enumerate(row.positions, 1) if name in values), default=0)
+    return [values.get(name) for name in row.positions[:last]]
+
+
+def _by_name(row: Row, params: Any) -> Any:
+    """Return params by name. Raises JSONRPCError for a list with more than the method has places for."""
+    if not is_list(params):
+        return params
+    if len(params) > len(row.positions):
+        places = f"at most {len(row.positions)} params by position" if row.positions else "params by name"
+        raise JSONRPCError(jsonrpc.INVALID_PARAMS, f"{row.method} takes {places}, and got a list of {len(params)}")
+    return dict(zip(row.positions, params, strict=False))

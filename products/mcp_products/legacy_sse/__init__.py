@@ -1,0 +1,1 @@
+"""The HTTP+SSE transport of 2024, for peers that know no other."""

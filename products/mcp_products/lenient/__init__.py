@@ -1,0 +1,1 @@
+"""Messages of which a part is wrong, without that part."""

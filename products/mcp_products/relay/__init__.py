@@ -1,0 +1,1 @@
+"""Any client to any server: a bridge, a gateway and `App.proxy`."""

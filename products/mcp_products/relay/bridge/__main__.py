@@ -1,0 +1,157 @@
+"""`python -m mcp_products.relay.bridge`: any client to any server. `mcp-generated bridge` becomes this process."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mcp_products.host.multi_client import read_entries
+from mcp_runtime._lazy import LazyModule
+from mcp_runtime.errors import LocalError, MCPError
+from mcp_runtime.http.asgi import parse_address
+from mcp_runtime.protocol.framing import SizeLimit
+from mcp_runtime.usage.rules import check_variables
+from mcp_runtime.usage.texts import plain
+
+from ..upstream.pool import MAX_CONNECTIONS
+from ..upstream.target import Target, target_of_entry
+from .service import Bridge
+from .state import BridgeSettings
+
+if TYPE_CHECKING:
+    from mcp_products.hosting import run as running
+    from mcp_runtime.session import serving
+    from mcp_runtime.transports.http_server import limits
+    from mcp_runtime.transports.stdio import server as stdio
+
+    from . import report
+else:  # Imported when they are used.
+    report = LazyModule("mcp_products.relay.bridge.report")
+    serving = LazyModule("mcp_runtime.session.serving")
+    stdio = LazyModule("mcp_runtime.transports.stdio.server")
+    running = LazyModule("mcp_products.hosting.run")
+    limits = LazyModule("mcp_runtime.transports.http_server.limits")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until the client closes the connection, or until SIGINT or SIGTERM, and return 0; 1 after an error."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    try:
+        check_variables()
+        target = _target(options)
+        if options.report:
+            return report.print_report(target, options.bindings, options.revision or ())
+        settings = BridgeSettings(
+            options.timeout,
+            options.shared,
+            options.idle,
+            options.http is None,
+            _count(options, "connections") or MAX_CONNECTIONS,
+            _count(options, "session_connections"),
+        )
+        _serve(Bridge(target, options.bindings, settings), options, target.max_bytes)
+    except KeyboardInterrupt:
+        return 130  # The exit code of shells for SIGINT.
+    except (MCPError, OSError, ImportError) as error:
+        print(f"error: {plain(' '.join(str(error).split()))}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m mcp_products.relay.bridge", description=__doc__)
+    parser.add_argument("--bindings", default="mcp_generated", help="the generated package with the revisions")
+    parser.add_argument("--http", metavar="HOST:PORT", help="serve over HTTP; by default over stdio")
+    parser.add_argument("--path", default="/mcp", help="the path of the endpoint")
+    parser.add_argument("--allow-host", action="append", dest="hosts", help="a value of the Host header to accept")
+    parser.add_argument("--allow-origin", action="append", dest="origins", help="an origin of web pages to accept")
+    parser.add_argument("--shared", type=int, default=0, help="connections that all sessions share; 0: none is shared")
+    parser.add_argument("--connections", type=int, help="connections of clients without sessions, with --http")
+    parser.add_argument("--session-connections", type=int, help="connections of sessions, with --http")
+    parser.add_argument("--idle", type=float, help="seconds after which an unused connection to the server ends")
+    parser.add_argument("--max-bytes", type=int, help="bytes of one message of either side; by default 8 MiB")
+    parser.add_argument("--timeout", type=float, help="seconds that one request may take")
+    parser.add_argument("--report", action="store_true", help="print what the revisions cannot represent, and exit")
+    parser.add_argument("--revision", action="append", help="with --report: a revision of clients")
+    parser.add_argument("--login", action="store_true", help="log in with a browser if the server requires it")
+    parser.add_argument("--tokens", type=Path, help="a file to store the tokens in")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a host's configuration file, with --server")
+    parser.add_argument("--server", metavar="NAME", help="the name of a server in the configuration file")
+    parser.add_argument(
+        "--header", action="append", default=[], metavar="NAME:VALUE", help="a header, with ${VARIABLES}"
+    )
+    parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="a variable of the command")
+    parser.add_argument("words", nargs="*", help="a URL, or the words of a command")
+    return parser
+
+
+def _count(options: argparse.Namespace, name: str) -> int | None:
+    """Return a number of connections of clients over HTTP; None if it is not set. Raises LocalError."""
+    number: int | None = getattr(options, name)
+    if number is not None and (number < 1 or options.http is None):
+        option = f"--{name.replace('_', '-')}"
+        raise LocalError(f"{option} is a number above 0, for clients over HTTP: pass --http too")
+    return number
+
+
+def _target(options: argparse.Namespace) -> Target:
+    """Return the target that the arguments name. Raises LocalError."""
+    words: list[str] = options.words
+    entry: dict[str, Any]
+    if options.config is not None or options.server is not None:
+        if words or options.config is None or options.server is None:
+            raise LocalError("pass --config FILE and --server NAME, and neither a URL nor a command")
+        entries = read_entries(options.config)
+        if options.server not in entries:
+            raise LocalError(f"{options.config} has no server {options.server!r}; its servers: {', '.join(entries)}")
+        entry = entries[options.server]
+    elif len(words) == 1 and words[0].startswith(("http://", "https://")):
+        entry = {"url": words[0]}
+    elif words:
+        entry = {"command": words[0], "args": words[1:]}
+    else:
+        raise LocalError("pass the URL of a server, or -- and the words of its command")
+    entry = {**entry, "headers": {**entry.get("headers", {}), **_named(options.header, ":", "--header")}}
+    if options.max_bytes is not None:
+        entry["max_bytes"] = options.max_bytes
+    entry["env"] = {**entry.get("env", {}), **_named(options.env, "=", "--env")}
+    target = target_of_entry(entry)
+    return replace(target, login=options.login, tokens=options.tokens) if target.url else target
+
+
+def _named(texts: Sequence[str], separator: str, option: str) -> dict[str, str]:
+    """Return the names and values of texts such as `Name: value`. Raises LocalError."""
+    parts = [text.partition(separator) for text in texts]
+    if wrong := next((text for text, (name, _, value) in zip(texts, parts, strict=True) if not (name and value)), None):
+        raise LocalError(f"{option}: {wrong.partition(separator)[0]!r} needs the form NAME{separator}VALUE")
+    return {name.strip(): value.strip() for name, _, value in parts}
+
+
+def _serve(bridge: Bridge, options: argparse.Namespace, max_bytes: int) -> None:
+    if options.http is None:
+        candidates = bridge.candidates()
+        limit = SizeLimit(max_bytes, "--max-bytes of the bridge")
+        stdio.run_server(lambda transport: serving.serve(candidates, transport), limit)
+        return
+
+    host, port = parse_address(options.http)
+    running.serve_with_uvicorn(
+        bridge.services(),
+        host=host,
+        port=port,
+        path=options.path,
+        hosts=options.hosts,
+        origins=options.origins,
+        limits=limits.HTTPLimits(max_body=max_bytes),
+        legacy_sse=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""`python -m mcp_products.relay.gateway`: many servers at one endpoint, for `mcp-generated gateway`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from mcp_runtime.errors import LocalError, MCPError
+from mcp_runtime.http.asgi import parse_address
+from mcp_runtime.usage.rules import check_variables
+from mcp_runtime.usage.texts import plain
+
+from .gateway import Gateway
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until the client closes the connection, or until SIGINT or SIGTERM, and return 0; 1 after an error."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    try:
+        check_variables()
+        if options.lock:
+            asyncio.run(Gateway.write_lock(options.file, options.bindings))
+            return 0
+        gateway = Gateway(options.file, package=options.bindings)
+        if not options.check:
+            gateway.run(**_serving(options))
+    except KeyboardInterrupt:
+        return 130  # The exit code of shells for SIGINT.
+    except (MCPError, OSError, ImportError) as error:
+        print(f"error: {plain(' '.join(str(error).split()))}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m mcp_products.relay.gateway", description=__doc__)
+    parser.add_argument("file", help="the TOML file with the settings")
+    parser.add_argument("--bindings", default="mcp_generated", help="the generated package with the revisions")
+    parser.add_argument("--http", metavar="HOST:PORT", help="serve over HTTP; by default over stdio")
+    parser.add_argument("--path", default="/mcp", help="the path of the endpoint")
+    parser.add_argument("--allow-host", action="append", dest="hosts", help="a value of the Host header to accept")
+    parser.add_argument("--allow-origin", action="append", dest="origins", help="an origin of web pages to accept")
+    parser.add_argument("--workers", type=int, default=1, help="processes that serve over HTTP")
+    parser.add_argument("--store", help="what workers share: sqlite:///FILE or redis://HOST")
+    parser.add_argument("--check", action="store_true", help="read the file, and exit")
+    parser.add_argument("--lock", action="store_true", help="write the lock of the definitions, and exit")
+    return parser
+
+
+def _serving(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the keywords of `Gateway.run`. Raises LocalError for options that need --http."""
+    if options.http is None:
+        if options.workers > 1 or options.store is not None:
+            raise LocalError("--workers and --store are those of a gateway over HTTP: pass --http HOST:PORT")
+        return {}
+    host, port = parse_address(options.http)
+    optional = {"hosts": options.hosts, "origins": options.origins, "store": options.store}
+    others = {name: value for name, value in optional.items() if value is not None}
+    if options.workers > 1:
+        others["workers"] = options.workers
+    return {"transport": "http", "host": host, "port": port, "path": options.path, **others}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

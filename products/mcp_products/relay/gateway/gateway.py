@@ -1,0 +1,278 @@
+"""A gateway: an app whose tools, resources and prompts are those of other servers, by the rules of a file."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
+
+from mcp_products.host.multi_client import client_of_entry, entry_text
+from mcp_runtime._lazy import LazyModule
+from mcp_runtime.errors import AuthorizationError, LocalError
+
+from ..proxy.connections import TargetConnections
+from ..upstream.places import SessionPlaces
+from ..upstream.target import ClientConnector
+from .page import RecentRecords
+from .provider import GatewayProvider
+from .rules import ID_FIELDS, AuditLog, DefinitionLock, write_lock
+from .settings import GatewaySettings, UpstreamSettings, read_settings
+from .upstream import GatedUpstream, UserConnections
+
+if TYPE_CHECKING:
+    from starlette import responses
+
+    from mcp_products.app.serving import AppHTTPSettings
+    from mcp_products.app.settings import NamedKeywords
+    from mcp_runtime.bindings.server import HTTPTransport
+    from mcp_runtime.session.interfaces import RevisionChoice
+else:  # Imported when they are used.
+    responses = LazyModule("starlette.responses")
+
+_log: Final = logging.getLogger("mcp_runtime.gateway")
+
+
+class Gateway:
+    """Many servers behind one endpoint. Clients see what the settings allow, of each server under a prefix.
+
+    Headers and tokens of clients are never passed to a server: its credentials stand in the settings.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | Mapping[str, Any],
+        *,
+        package: str = "mcp_generated",
+        **settings: Unpack[NamedKeywords],
+    ) -> None:
+        """Read the settings; servers are connected to when a client needs them.
+
+        Args:
+            source: The path of a TOML file, or a dict with the same tables.
+            package: The generated package with the protocol versions.
+            settings: The keywords of `App`, such as `auth`.
+
+        Raises LocalError for settings that cannot work, and TypeError for an unknown keyword.
+        """
+        self._source = source
+        self._settings = read_settings(source)
+        self._audit = AuditLog(self._settings.audit)
+        self._provider = GatewayProvider(self._opened, lambda uri: self.app.registry.has_resource(uri))
+        self._closing: set[asyncio.Task[None]] = set()
+        self._records = None if self._settings.page is None else RecentRecords()
+        self.app: Any = import_module(package).App(self._settings.name, **settings)
+        """The app, for routes and middleware of its own."""
+        self._provider.upstreams = self._upstreams(self._settings)
+        self.app.add_provider(self._provider)
+
+    def _lock(self, settings: GatewaySettings) -> DefinitionLock | None:
+        return None if settings.lock is None else DefinitionLock(settings.lock)
+
+    def _upstream(self, name: str, settings: UpstreamSettings, lock: DefinitionLock | None) -> GatedUpstream:
+        def make(auth: Any) -> TargetConnections:
+            keywords = {} if auth is None else {"auth": auth}
+            connector = ClientConnector(self.app.client_class(), settings.entry, "all", keywords)
+            connections = TargetConnections(name, connector, revision, settings.connections, places)
+            connections.opener.on_open = lambda opened: upstream.connected()
+            return connections
+
+        exchange, revision = None, self.app.server_class.revision
+        if settings.exchange is not None:
+            try:
+                from .token_exchange import TokenExchange
+            except ModuleNotFoundError as error:
+                raise LocalError(f"exchange needs {error.name}: pip install 'mcp-generated[auth,http]'") from None
+            exchange = TokenExchange(entry_text(settings.entry["url"], "url"), settings.exchange.with_variables())
+        places = SessionPlaces(settings.session_connections, repr(name), "session_connections")
+        users = UserConnections(name, make, exchange)
+        upstream = GatedUpstream(name, settings, users, revision, self._audit, lock)
+        upstream.on_return = self._lists_changed
+        return upstream
+
+    def _lists_changed(self) -> None:
+        for kind in ("tools", "resources", "prompts"):
+            self.app.registry.changed(kind)
+
+    def _upstreams(self, settings: GatewaySettings) -> dict[str, GatedUpstream]:
+        """Return the servers of some settings: those that are the same keep their connections."""
+        lock, upstreams = self._lock(settings), dict[str, GatedUpstream]()
+        for name, item in settings.upstreams.items():
+            present = self._provider.upstreams.get(name)
+            if present is not None and present.settings.target == item.target:
+                upstreams[name] = present
+                continue
+            try:
+                upstreams[name] = self._upstream(name, item, lock)
+            except (LocalError, AuthorizationError, TypeError) as error:
+                raise LocalError(f"[upstreams.{name}]: {error}") from None
+        for name, item in settings.upstreams.items():
+            upstreams[name].change(item, lock)
+            upstreams[name].records = self._records
+        return upstreams
+
+    # ---- serving -----------------------------------------------------------------------------------------------------
+
+    @overload
+    def run(self, transport: Literal["stdio"] = "stdio", *, revisions: RevisionChoice = "all") -> None: ...
+    @overload
+    def run(
+        self, transport: HTTPTransport, *, revisions: RevisionChoice = "all", **keywords: Unpack[AppHTTPSettings]
+    ) -> None: ...
+    def run(self, transport: str = "stdio", **keywords: Any) -> None:
+        """Serve until the client ends the connection, or until SIGINT or SIGTERM; SIGHUP reads the file again.
+
+        Args:
+            transport: "stdio" or "http".
+            keywords: Those of `App.run`, such as `port`.
+
+        Raises LocalError if the address cannot be used, or if an extra is missing.
+        """
+        if transport != "stdio":
+            self._add_routes()
+            probes = {"health_path": self._settings.live, "ready_path": self._settings.ready}
+            keywords = {**{name: path for name, path in probes.items() if path is not None}, **keywords}
+        self.app.run(transport, **keywords)
+
+    def _opened(self) -> None:
+        if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload_or_log)
+
+    def _reload_or_log(self) -> None:
+        try:
+            self.reload()
+        except LocalError as error:
+            _log.error("the settings are as before: %s", error)
+
+    def reload(self) -> None:
+        """Read the settings again, while clients are connected: their sessions go on.
+
+        A server whose command or URL is the same keeps its connections; the others get new ones at the next request.
+        Clients are notified that the lists may have changed. Raises LocalError for settings that cannot work; nothing
+        changes then. The name, the routes and the audit log stay as they are.
+        """
+        settings = read_settings(self._source)
+        upstreams = self._upstreams(settings)
+        ended = [item for item in self._provider.upstreams.values() if item not in upstreams.values()]
+        self._provider.upstreams = upstreams
+        self._settings = settings
+        for upstream in ended:
+            task = asyncio.ensure_future(upstream.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+        self._lists_changed()
+        _log.info("the settings were read again: %d servers", len(upstreams))
+
+    @staticmethod
+    async def write_lock(source: str | os.PathLike[str] | Mapping[str, Any], package: str = "mcp_generated") -> None:
+        """Connect to all servers of some settings, and write the definitions that clients may use to the lock.
+
+        Args:
+            source: The path of a TOML file, or a dict with the same tables.
+            package: The generated package with the protocol versions.
+
+        Raises LocalError if the settings name no lock, and MCPError if a server cannot be reached.
+        """
+        settings = read_settings(source)
+        if settings.lock is None:
+            raise LocalError('the settings have no lock: write lock = "tools.lock.json" into [gateway]')
+        client_class, servers = import_module(package).App.client_class(), dict[str, dict[str, list[Any]]]()
+        for name, item in settings.upstreams.items():
+            if item.exchange is not None:
+                raise LocalError(
+                    f"[upstreams.{name}] needs the token of a user, so that --lock cannot list what it has: write the"
+                    " lock with a file that has headers instead of exchange"
+                )
+            async with client_of_entry(client_class, item.entry, None, {"revisions": "all"}) as client:
+                servers[name] = {kind: await _definitions(client, kind, item) for kind in ID_FIELDS}
+        write_lock(settings.lock, servers)
+
+    # ---- health ------------------------------------------------------------------------------------------------------
+
+    def health(self) -> dict[str, Any]:
+        """Return the state of each server: "ok", or "failed" if it did not serve when it was used last.
+
+        The status is "degraded" if any has failed. What a gateway shows of the others does not depend on that one.
+        """
+        states = {name: "ok" if item.failure is None else "failed" for name, item in self._provider.upstreams.items()}
+        return {"status": "ok" if set(states.values()) <= {"ok"} else "degraded", "upstreams": states}
+
+    def metrics(self) -> str:
+        """Return the counts of each server in the text format of Prometheus."""
+        upstreams = self._provider.upstreams
+        counts = {name: item.counts for name, item in upstreams.items()}
+        alarms = list(self._alarms())
+        rows: dict[str, dict[str, float]] = {
+            "mcp_gateway_requests_total": {name: item.calls for name, item in counts.items()},
+            "mcp_gateway_failures_total": {name: item.failed for name, item in counts.items()},
+            "mcp_gateway_refusals_total": {name: item.refused for name, item in counts.items()},
+            "mcp_gateway_seconds_total": {name: round(item.seconds, 6) for name, item in counts.items()},
+            "mcp_gateway_upstream_up": {name: int(item.failure is None) for name, item in upstreams.items()},
+            "mcp_gateway_changed_definitions": {name: sum(alarm[0] == name for alarm in alarms) for name in counts},
+        }
+        lines: list[str] = []
+        for metric, values in rows.items():
+            lines.append(f"# TYPE {metric} {'counter' if metric.endswith('_total') else 'gauge'}")
+            lines += [f"{metric}{{upstream={_quoted(name)}}} {value}" for name, value in values.items()]
+        return "\n".join([*lines, ""])
+
+    def _alarms(self) -> dict[tuple[str, str, str], str]:
+        """Return what differs from the lock, by server, kind and id."""
+        lock = next((item.lock for item in self._provider.upstreams.values()), None)
+        return {} if lock is None else lock.alarms
+
+    def _add_routes(self) -> None:
+        settings = self._settings
+        if settings.page is not None:
+            self._add_page(settings.page)
+        if settings.health is None and settings.metrics is None:
+            return
+
+        async def health(request: Any) -> Any:
+            # 200 in any state: a probe must not end a gateway for its servers.
+            return responses.JSONResponse(self.health())
+
+        async def metrics(request: Any) -> Any:
+            return responses.PlainTextResponse(self.metrics())
+
+        for path, route in ((settings.health, health), (settings.metrics, metrics)):
+            if path is not None:
+                self.app.custom_route(path, ["GET"])(route)
+
+    def _add_page(self, path: str) -> None:
+        from .page import GatewayPage
+
+        assert self._records is not None, "a gateway with a page has records"
+        self._records.begin()
+        page = GatewayPage(self._page_state)
+        self.app.custom_route(path, ["GET"])(page.page)
+        self.app.custom_route(f"{path.rstrip('/')}/data", ["GET"])(page.data)
+
+    def _page_state(self) -> dict[str, Any]:
+        """Return what the page shows: no arguments, no results, no credentials."""
+        assert self._records is not None, "a gateway with a page has records"
+        return {
+            "name": self._settings.name,
+            "upstreams": [item.summary() for item in self._provider.upstreams.values()],
+            "alarms": [[*place, reason] for place, reason in self._alarms().items()],
+            **self._records.shown(),
+        }
+
+
+async def _definitions(client: Any, kind: str, settings: UpstreamSettings) -> list[Any]:
+    """Return the definitions of a server of which clients may use any; none of a kind that the server does not have."""
+    capability = "resources" if kind == "resource_templates" else kind
+    is_shown = {"prompts": settings.prompts, "resources": settings.resources}.get(capability, True)
+    if not is_shown or capability not in client.server.to_dict()["capabilities"]:
+        return []
+    items = [item async for item in getattr(client, f"iter_{kind}")()]
+    return [item for item in items if settings.allows(item.name)] if kind == "tools" else items
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,545 @@
+"""One server behind a gateway: what clients see of it, and the rules for each message about it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import aclosing, contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_products.app.components.named_things import ThingKind, things_named
+from mcp_products.app.components.uris import may_serve
+from mcp_products.app.context.request_details import received_request
+from mcp_products.relay.upstream.fair_pool import FairPlaces
+from mcp_runtime._lazy import LazyModule
+from mcp_runtime.aio.rates import RateLimit
+from mcp_runtime.errors import JSONRPCError
+from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, serialize
+from mcp_runtime.protocol.revision import Revision
+from mcp_runtime.protocol.uris import find_uri
+from mcp_runtime.server.context import ServerContext, share_key
+from mcp_runtime.server.limits import ClientRate
+from mcp_runtime.usage.texts import quoted, shortened
+
+from ..proxy.connections import TargetConnections
+from ..proxy.provider import TargetProvider
+from ..upstream.places import NoSessionPlaceError
+from ..upstream.translation import AnsweredError
+from .page import RecentRecords
+from .rules import ID_FIELDS, AuditLog, DefinitionLock, Listing, Listings
+from .settings import UpstreamSettings
+
+if TYPE_CHECKING:
+    from . import token_exchange
+    from .token_exchange import TokenExchange, UserToken
+else:  # Imported when they are used.
+    token_exchange = LazyModule("mcp_products.relay.gateway.token_exchange")
+
+
+# The connections to one server of a gateway: those of all users, or with a token exchange those of each user.
+
+_MAX_USERS: Final = 1000  # Tokens with connections of their own; those of the one that was silent longest are closed.
+
+
+class UserConnections:
+    """The connections to one server. With a token exchange, only tokens that allow the same have the same connections.
+
+    What a token allows is told by its claims; of tokens without claims, each has its own connections.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[Any], TargetConnections],
+        exchange: TokenExchange | None,
+    ) -> None:
+        """Create the connections; none is open.
+
+        Args:
+            name: The name of the server, for messages.
+            make: Returns connections with an authorization of httpx2 or None: with an exchange, those of one token.
+            exchange: Gets tokens for the users; None if the credentials of the settings are those of all users.
+        """
+        self._name = name
+        self._make = make
+        self._exchange = exchange
+        self._shared = make(None)
+        self._users: OrderedDict[str, tuple[UserToken, TargetConnections]] = OrderedDict()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def key(self, ctx: ServerContext) -> str:
+        """Return the key of the connections of a request: what its token allows; empty if all users have the same."""
+        token = None if self._exchange is None else self._token(ctx)
+        return "" if token is None else _key_of(ctx.user, token)
+
+    def _token(self, ctx: ServerContext) -> str | None:
+        """Return the access token of the user of a request; None if it has no user or no token."""
+        request = received_request(ctx)
+        return None if ctx.user is None or request is None else bearer_token(request.headers)
+
+    def may_serve(self, ctx: ServerContext) -> bool:
+        """Return True unless a request has no user, and the server needs one."""
+        return self._exchange is None or ctx.user is not None
+
+    def of(self, ctx: ServerContext) -> TargetConnections:
+        """Return the connections for a request. Raises JSONRPCError if it has no token to exchange."""
+        if self._exchange is None:
+            return self._shared
+
+        user, token = ctx.user, self._token(ctx)
+        if user is None or token is None:
+            raise JSONRPCError(INVALID_REQUEST, f"{self._name!r} needs the access token of a user")
+        key = _key_of(user, token)
+        entry = self._users.get(key)
+        if entry is None:
+            own = token_exchange.UserToken(self._exchange)
+            entry = self._users[key] = own, self._make(own)
+        self._users.move_to_end(key)
+        entry[0].use(token, user.expires_at)  # It was verified: only then a request has a user.
+        if len(self._users) > _MAX_USERS:
+            task = asyncio.ensure_future(self._users.popitem(last=False)[1][1].close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+        return entry[1]
+
+    def is_opening(self, ctx: ServerContext) -> bool:
+        """Return True while the connection for a request opens."""
+        return self.may_serve(ctx) and self.of(ctx).is_opening(ctx)
+
+    def unwatch(self) -> None:
+        """End the subscriptions to resources of all connections."""
+        for connections in (self._shared, *(own for _, own in self._users.values())):
+            connections.unwatch()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        connections = [self._shared, *(own for _, own in self._users.values())]
+        self._users.clear()
+        await asyncio.gather(*(item.close() for item in connections), *self._closing)
+
+
+def bearer_token(headers: Any) -> str | None:
+    """Return the access token of the headers of a request; None without one."""
+    scheme, _, token = (headers.get("authorization") or "").partition(" ")
+    return token.strip() if scheme.lower() in ("bearer", "dpop") and token.strip() else None
+
+
+def _key_of(user: Any, token: str) -> str:
+    rights: str = user.rights_key
+    return rights if user.claims else f"{rights} {sha256(token.encode()).hexdigest()}"
+
+
+_RELIST_SECONDS: Final = 1.0  # Seconds after a list in which an unknown name does not cause another one.
+_MAX_LISTS: Final = 16  # Lists of the server that are read at the same time.
+_MAX_FAILURE: Final = 500  # Characters of a failure that are kept.
+_MAX_SHOWN: Final = 500  # Names of a list on the page.
+_REQUESTS: Final = "requests"
+_LOCATED: Final = ("resource", "template")
+_LISTS: Final = {"tool": "tools", "prompt": "prompts", "resource": "resources", "template": "resource_templates"}
+
+
+class UpstreamCounts:
+    """How often a server was called: all calls, those that failed, those that a rule refused, and their seconds."""
+
+    def __init__(self) -> None:
+        """Create counts of zero."""
+        self.calls = self.failed = self.refused = 0
+        self.seconds = 0.0
+
+
+class GatedUpstream(TargetProvider):
+    """The tools, resources and prompts of one server, as a gateway shows them.
+
+    `may_use` is the one rule of access: each message that names a tool, a prompt, a resource or a template asks it.
+    """
+
+    forwards = False
+
+    def __init__(
+        self,
+        name: str,
+        settings: UpstreamSettings,
+        users: UserConnections,
+        revision: Revision,
+        audit: AuditLog,
+        lock: DefinitionLock | None,
+    ) -> None:
+        """Create the provider of a server, to which nothing is connected.
+
+        Args:
+            name: The name of the server in the settings.
+            settings: What clients may use.
+            users: The connections to the server.
+            revision: The protocol version of the gateway.
+            audit: Notes all calls.
+            lock: The approved definitions; None allows all.
+        """
+        super().__init__(name, revision)
+        self.counts = UpstreamCounts()
+        self.records: RecentRecords | None = None
+        """Notes the calls for the page of the gateway, if it has one."""
+        self.on_return: Callable[[], None] | None = None
+        """Called when a connection is open for which a list has not waited."""
+        self._failures: dict[str, str] = {}
+        self._is_awaited = False
+        self._list_places = FairPlaces(_MAX_LISTS)
+        self._audit = audit
+        self._users = users
+        self._listings = Listings()
+        self._cache: dict[str, tuple[float, list[Any]]] = {}
+        self.change(settings, lock)
+
+    def change(self, settings: UpstreamSettings, lock: DefinitionLock | None) -> None:
+        """Use other rules for the same server, from the next message on."""
+        self.settings = settings
+        self.lock = lock
+        self.limits = settings.limits
+        rate = settings.rate
+        limit = None if rate is None else RateLimit(rate, max(1, int(rate)))
+        self._rate = None if limit is None else ClientRate(f"gateway {self._name}", limit)
+        self._cache.clear()
+        self._listings.clear()
+        if not settings.resources:
+            self._users.unwatch()
+
+    @property
+    def failure(self) -> str | None:
+        """Why the server did not serve when it was used last; None if it did."""
+        return next(iter(self._failures.values()), None)
+
+    def connected(self) -> None:
+        """Note that a connection to the server is open now."""
+        if self._is_awaited and self.on_return is not None:
+            self.on_return()
+        self._is_awaited = False
+
+    def connections(self, ctx: ServerContext) -> TargetConnections:
+        """Return the connections for a request. Raises JSONRPCError if it has no token to exchange."""
+        return self._users.of(ctx)
+
+    async def close(self) -> None:
+        """Close all connections to the server."""
+        await self._users.close()
+
+    @contextmanager
+    def _noting_failure(self, what: str) -> Generator[None]:
+        """Note whether the server has served a list, or else a request: there, an error is an answer."""
+        try:
+            yield
+        except NoSessionPlaceError:
+            raise  # It is the client that has too many.
+        except JSONRPCError as error:
+            is_answer = isinstance(error, AnsweredError)
+            if is_answer and what == _REQUESTS:
+                self._failures.pop(what, None)
+            elif is_answer or error.code == INTERNAL_ERROR:
+                self._failures[what] = shortened(str(error), _MAX_FAILURE)
+            raise
+        self._failures.pop(what, None)
+
+    # ---- lists -------------------------------------------------------------------------------------------------------
+
+    async def _list(self, ctx: ServerContext, kind: str) -> list[Any]:
+        """Return the definitions of a kind that clients may use, and note which these are."""
+        if not self.settings.shows(kind):
+            return []
+        cached = self._cache.get(kind) if self.settings.cache else None
+        if cached is not None and cached[0] > time.monotonic():
+            items = cached[1]
+        else:
+            with self._noting_failure(f"list_{kind}"):
+                items = await self._read(ctx, kind)
+        if kind == "tools":
+            items = [tool for tool in items if self.settings.allows(tool.name)]
+        if self.lock is not None:
+            items = self.lock.accepted(self._name, kind, items)
+        ids = frozenset(getattr(item, ID_FIELDS[kind]) for item in items)
+        self._listings.put(ctx, self._users.key(ctx), kind, ids)
+        return items
+
+    async def _read(self, ctx: ServerContext, kind: str) -> list[Any]:
+        """Return a list of the server. Few are read at the same time, so that long ones take a bounded memory; clients
+        share these places, so that many sessions of one leave some to the others."""
+        client = share_key(ctx)
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                await self._list_places.take(client)
+        except TimeoutError:
+            self._is_awaited = self._users.is_opening(ctx)
+            raise self._late(self.limits.seconds) from None
+        try:
+            return await self._read_pages(ctx, kind)
+        finally:
+            self._list_places.give_back(client)
+
+    async def _read_pages(self, ctx: ServerContext, kind: str) -> list[Any]:
+        items: list[Any] = []
+        seconds = float("inf")
+        try:
+            async for page in self.pages(ctx, kind):
+                items += getattr(page, kind)
+                is_public = getattr(page, "cache_scope", None) == "public"
+                seconds = min(seconds, (page.ttl_ms or 0) / 1000 if is_public else 0.0)
+        except JSONRPCError:
+            self._is_awaited = self._users.is_opening(ctx)
+            raise
+        if self.settings.cache and 0 < seconds < float("inf"):
+            self._cache[kind] = time.monotonic() + seconds, items
+        return items
+
+    async def list_tools(self, ctx: ServerContext) -> Sequence[Any]:
+        """Return the tools that clients may use, with their changes."""
+        tools = await self._list(ctx, "tools")
+        shown = {self.settings.outside(tool.name): self._changed(tool) for tool in tools}
+        return [tool for name, tool in shown.items() if self.settings.inside(name) is not None]
+
+    def _changed(self, tool: Any) -> Any:
+        """Return a definition with its new name and description, and without the fixed arguments."""
+        change = self.settings.tools.get(tool.name)
+        if change is None:
+            return tool
+        fields: dict[str, Any] = tool.model_dump()
+        fields["name"] = self.settings.outside(tool.name)
+        if change.description is not None:
+            fields["description"] = change.description
+        schema: dict[str, Any] = {**fields["inputSchema"]}
+        fixed = change.arguments
+        if fixed and "properties" in schema:
+            schema["properties"] = {key: item for key, item in schema["properties"].items() if key not in fixed}
+        if fixed and "required" in schema:
+            schema["required"] = [key for key in schema["required"] if key not in fixed]
+        fields["inputSchema"] = schema
+        model: Any = tool.__class__
+        return model.model_validate(fields)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the state of the server for the page of the gateway, as JSON."""
+        lists: dict[str, set[str]] = {}
+        for kind, ids in self._listings.all():
+            lists.setdefault(kind, set()).update(ids)
+        failure = self.failure
+        return {
+            "name": self._name,
+            "state": "ok" if failure is None else "failed",
+            "failure": failure,
+            **{key: getattr(self.counts, key) for key in ("calls", "failed", "refused")},
+            "seconds": round(self.counts.seconds, 3),
+            "lists": {kind: [shortened(id) for id in sorted(ids)[:_MAX_SHOWN]] for kind, ids in lists.items()},
+        }
+
+    # ---- the rule of access ------------------------------------------------------------------------------------------
+
+    async def may_use(self, ctx: ServerContext, kind: ThingKind, id: str) -> bool:
+        """Return True if a client may use what a message names, by the settings, the lock and what the server lists.
+
+        A name is passed to the server only as the server lists it. A URI need not be in a list, except with a lock.
+        Raises JSONRPCError if the server cannot be asked.
+        """
+        if kind == "task" or not self.settings.shows(_LISTS[kind]) or (kind == "tool" and not self.settings.allows(id)):
+            return False
+        if self.lock is not None:
+            return await self._is_locked_now(ctx, kind, id)
+        return kind in _LOCATED or await self.lists(ctx, kind, id)
+
+    async def lists(self, ctx: ServerContext, kind: ThingKind, id: str) -> bool:
+        """Return True if the server lists a name or a URI, or a template that matches the URI.
+
+        The last list is asked first. If it does not have it, and is older than a second, the server is asked.
+        """
+        ids = (await self._listing(ctx, _LISTS[kind], id)).ids
+        if id in ids or (kind in _LOCATED and find_uri(id, ids) is not None):
+            return True
+        if kind != "resource":
+            return False
+        templates = await self._listing(ctx, "resource_templates", None)
+        return any(may_serve(template, id) for template in templates.ids)
+
+    async def _listing(self, ctx: ServerContext, kind: str, id: str | None) -> Listing:
+        """Return the last list of a kind; a new one if the last is old and does not have an id."""
+        user = self._users.key(ctx)
+        listing = self._listings.get(ctx, user, kind)
+        is_new = listing is not None and time.monotonic() - listing.time < _RELIST_SECONDS
+        if listing is None or not (is_new or id is None or id in listing.ids):
+            await self._list(ctx, kind)
+            listing = self._listings.get(ctx, user, kind)
+        assert listing is not None, "a list that was read is kept"
+        return listing
+
+    async def _is_locked_now(self, ctx: ServerContext, kind: ThingKind, id: str) -> bool:
+        """Return True if the server has a definition now, and the lock has the same.
+
+        The list is read for each request, until the definition was found: a lock of some seconds ago is none.
+        """
+        list_kind, field = _LISTS[kind], ID_FIELDS[_LISTS[kind]]
+
+        def is_meant(item: Any) -> bool:
+            own = getattr(item, field)
+            return own == id or (kind in _LOCATED and find_uri(id, [own]) is not None)
+
+        with self._noting_failure(f"list_{list_kind}"):
+            if await self._has_locked(ctx, list_kind, is_meant):
+                return True
+            if kind != "resource":
+                return False
+            return await self._has_locked(ctx, "resource_templates", lambda item: may_serve(item.uri_template, id))
+
+    async def _has_locked(self, ctx: ServerContext, kind: str, is_meant: Callable[[Any], bool]) -> bool:
+        assert self.lock is not None, "only a gateway with a lock asks"
+        async with aclosing(self.pages(ctx, kind)) as pages:
+            async for page in pages:
+                meant = [item for item in getattr(page, kind) if is_meant(item)]
+                if self.lock.accepted(self._name, kind, meant):
+                    return True
+        return False
+
+    # ---- requests ----------------------------------------------------------------------------------------------------
+
+    async def call_tool(self, ctx: ServerContext, params: Any) -> Any:
+        """Return the result of a tool, if the rules of the gateway allow the call. Raises JSONRPCError."""
+        return await self.use_tool(ctx, params, params.name)
+
+    async def get_prompt(self, ctx: ServerContext, params: Any) -> Any:
+        """Return a prompt of the server. Raises JSONRPCError if clients may not use it."""
+        return await self.use_prompt(ctx, params, params.name)
+
+    async def read_resource(self, ctx: ServerContext, params: Any) -> Any:
+        """Return the contents of a resource. Raises JSONRPCError if clients may not use it."""
+        return await self.use_resource(ctx, params, params.uri)
+
+    async def complete(self, ctx: ServerContext, params: Any) -> Any:
+        """Return the suggestions of the server for what clients may use; None for anything else."""
+        (thing,) = things_named("complete", params)
+        return await self.use_completion(ctx, params, thing.kind, thing.id)
+
+    async def use_tool(self, ctx: ServerContext, params: Any, shown: str) -> Any:
+        """Return the result of a tool, if the rules of the gateway allow the call. Raises JSONRPCError.
+
+        Args:
+            ctx: The context of the request.
+            params: Its params, with the name of the tool as clients have it, without the prefix.
+            shown: The name with the prefix.
+        """
+
+        async def call() -> Any:
+            tool = self.settings.inside(params.name)
+            if tool is None or not await self.may_use(ctx, "tool", tool):
+                raise _RefusedError(f"unknown tool: {quoted(shown)}")
+            change = self.settings.tools.get(tool)
+            arguments: dict[str, Any] = params.arguments or {}
+            if change is not None:
+                if fixed := next((key for key in change.arguments if key in arguments), None):
+                    raise _RefusedError(f"{quoted(shown)} has no argument {fixed!r}: the gateway sets it")
+                arguments = {**arguments, **change.arguments}
+            changed = params.model_copy(update={"name": tool, "arguments": arguments})
+            return await self._timed("call_tool", ctx, changed)
+
+        return await self._noted("tool", params.name, ctx, call)
+
+    async def use_prompt(self, ctx: ServerContext, params: Any, shown: str) -> Any:
+        """Return a prompt of the server. Raises JSONRPCError if clients may not use it."""
+
+        async def get() -> Any:
+            if not await self.may_use(ctx, "prompt", params.name):
+                raise _RefusedError(f"unknown prompt: {quoted(shown)}")
+            return await self._timed("get_prompt", ctx, params)
+
+        return await self._noted("prompt", params.name, ctx, get)
+
+    async def use_resource(self, ctx: ServerContext, params: Any, shown: str) -> Any:
+        """Return the contents of a resource. Raises JSONRPCError if clients may not use it."""
+
+        async def read() -> Any:
+            if not await self.may_use(ctx, "resource", params.uri):
+                raise _RefusedError(f"resource not found: {quoted(shown)}")
+            return await self._timed("read_resource", ctx, params)
+
+        return await self._noted("resource", params.uri, ctx, read)
+
+    async def use_completion(self, ctx: ServerContext, params: Any, kind: ThingKind, id: str) -> Any:
+        """Return the suggestions of the server for what clients may use; None for anything else."""
+
+        async def complete() -> Any:
+            if not await self.may_use(ctx, kind, id):
+                return None
+            return await self._timed("complete", ctx, params)
+
+        return await self._noted("completion", id, ctx, complete)
+
+    async def watch(self, ctx: ServerContext, uri: str, shown: str) -> None:
+        """Let a client know when a resource changes. Raises JSONRPCError if clients may not use it."""
+
+        async def subscribe() -> None:
+            if not await self.may_use(ctx, "resource", uri):
+                raise _RefusedError(f"resource not found: {quoted(shown)}")
+            try:
+                async with asyncio.timeout(self.limits.seconds):
+                    await self._users.of(ctx).subscribe(ctx, uri, shown)
+            except TimeoutError:
+                raise self._late(self.limits.seconds) from None
+
+        await self._noted("subscription", uri, ctx, subscribe)
+
+    async def unwatch(self, ctx: ServerContext, shown: str) -> None:
+        """Let a client know of no changes of a resource any more."""
+        if self._users.may_serve(ctx):
+            await self._users.of(ctx).unsubscribe(ctx, shown)
+
+    async def pass_on(self, name: str, ctx: ServerContext, params: Any) -> None:
+        """Pass a log level or a change of roots to the server, if the request may use it. Raises JSONRPCError."""
+        if self._users.may_serve(ctx):
+            try:
+                async with asyncio.timeout(self.limits.seconds):
+                    await super().pass_on(name, ctx, params)
+            except TimeoutError:
+                raise self._late(self.limits.seconds) from None
+
+    async def _timed(self, name: str, ctx: ServerContext, params: Any) -> Any:
+        """Return the result of a request. Raises JSONRPCError after the time of the settings, without that to start."""
+        try:
+            with self._noting_failure(_REQUESTS):
+                return await self.forward(name, ctx, params, self.settings.timeout)
+        except TimeoutError:
+            assert self.settings.timeout is not None, "only a time that was set has passed"
+            raise self._late(self.settings.timeout) from None
+
+    def _late(self, seconds: float) -> JSONRPCError:
+        return JSONRPCError(INTERNAL_ERROR, f"{self._name!r} has not answered within {seconds:g} s")
+
+    async def _noted(self, kind: str, name: str, ctx: ServerContext, request: Callable[[], Awaitable[Any]]) -> Any:
+        """Return the result of a request within the rate of its client; count it, and write it to the audit log."""
+        began, outcome, size = time.monotonic(), "failed", None
+        self.counts.calls += 1
+        records = self.records
+        number = 0 if records is None else records.call_began({"upstream": self._name, "kind": kind, "name": name})
+        try:
+            if self._rate is not None and (wait := await self._rate.wait(ctx)):
+                raise _RefusedError(f"too many requests to {self._name!r}", {"retryAfter": round(wait, 3)})
+            result = await request()
+            outcome = "error" if getattr(result, "is_error", None) else "done"
+            size = None if records is None or result is None else len(serialize(result))
+            return result
+        except _RefusedError as error:
+            outcome = "refused"
+            self.counts.refused += 1
+            raise JSONRPCError(error.code, error.message, error.data) from None
+        except asyncio.CancelledError:
+            outcome = "cancelled"
+            raise
+        finally:
+            seconds = time.monotonic() - began
+            self.counts.seconds += seconds
+            self.counts.failed += outcome == "failed"
+            if records is not None:
+                records.call_ended(number, outcome=outcome, seconds=seconds, size=size)
+            user = "" if ctx.user is None else ctx.user.key
+            self._audit.write(upstream=self._name, kind=kind, name=name, user=user, outcome=outcome, seconds=seconds)
+
+
+class _RefusedError(JSONRPCError):
+    """A rule of the gateway refuses a request."""
+
+    def __init__(self, message: str, data: Any = None) -> None:
+        super().__init__(INVALID_PARAMS, message, data)

@@ -1,0 +1,109 @@
+"""The client in front of a proxy: send it requests, log messages and change notifications, whatever version it uses."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from mcp_runtime.endpoint.context import LEVELS
+from mcp_runtime.endpoint.requests import send_notification, send_request
+from mcp_runtime.errors import JSONRPCError, MCPError, RemoteJSONRPCError
+from mcp_runtime.protocol.connection import NotificationReceived
+from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
+from mcp_runtime.protocol.models import is_object
+from mcp_runtime.protocol.revision import LOG_LEVEL, InputRequest, Notification
+from mcp_runtime.server.context import ServerContext
+from mcp_runtime.server.service import ServerDispatcher
+from mcp_runtime.session.interfaces import channel_of_connection
+from mcp_runtime.session.requests import RequestOptions
+from mcp_runtime.versions.adapters import ServerAdapter
+from mcp_runtime.versions.messages import ConvertingChannel
+
+_log: Final = logging.getLogger("mcp_runtime.relay.proxy.client_side")
+
+_NO_TIMEOUT: Final = RequestOptions(timeout=None)  # A user may take long to answer.
+INPUT_CAPABILITIES: Final = ("elicitation", "sampling", "roots")
+_FORWARDED_CAPABILITIES: Final = (*INPUT_CAPABILITIES, "experimental")
+
+
+def client_capabilities(ctx: ServerContext) -> dict[str, Any]:
+    """Return the capabilities of the client that a proxy passes to its target."""
+    return {name: value for name, value in ctx.capabilities.items() if name in _FORWARDED_CAPABILITIES}
+
+
+def session_capabilities(ctx: ServerContext) -> dict[str, Any]:
+    """Return the capabilities to declare to the target for all requests of a session.
+
+    Those of roots are in the client's protocol version: only versions with a handshake have changes of roots.
+    """
+    capabilities = client_capabilities(ctx)
+    declared = channel_of_connection(ctx.channel).connection.remote_capabilities
+    return {**capabilities, "roots": declared["roots"]} if is_object(declared.get("roots")) else capabilities
+
+
+def log_level(ctx: ServerContext) -> str | None:
+    """Return the minimum level of log messages for the client; None if it gets none."""
+    level: str | None = ctx.meta.get(LOG_LEVEL) or ctx.connection_state.log_level
+    return level
+
+
+async def send_input_request(ctx: ServerContext, row: InputRequest[Any], params: Any) -> BaseModel:
+    """Send a request of the target to the client, and return its result.
+
+    Raises JSONRPCError with the code and the data of the client's error.
+    """
+    try:
+        result: BaseModel = await send_request(ctx, row, params, _NO_TIMEOUT)
+    except JSONRPCError:
+        raise
+    except RemoteJSONRPCError as error:
+        raise JSONRPCError(error.code, error.message, error.data) from error
+    except MCPError as error:
+        raise JSONRPCError(INTERNAL_ERROR, str(error)) from error
+    return result
+
+
+async def send_log(ctx: ServerContext, row: Notification, params: dict[str, Any]) -> None:
+    """Send a log message of the target to the client, if its minimum level allows that."""
+    minimum, level = log_level(ctx), params.get("level")
+    if minimum is None or level not in LEVELS or LEVELS.index(level) < LEVELS.index(minimum):
+        return
+    try:
+        await send_notification(ctx, row, params)
+    except MCPError as error:
+        _log.debug("%r was not sent to a client: %s", row.method, error)
+
+
+# ---- the session of a client -----------------------------------------------------------------------------------------
+
+
+def session_context(dispatcher: ServerDispatcher) -> ServerContext | None:
+    """Return a context that sends messages over the session; None if the client gets messages in requests only."""
+    server, channel = dispatcher.server, dispatcher.session_channel
+    if dispatcher.is_stateless or channel is None:
+        return None
+    if isinstance(server, ServerAdapter):
+        channel = ConvertingChannel(server.converter, channel)
+    message = NotificationReceived(channel.connection.revision.lifecycle.cancelled, None)
+    return dispatcher.origin.context(dispatcher, channel, message)
+
+
+async def notify_change(dispatcher: ServerDispatcher, name: str, params: Mapping[str, Any]) -> None:
+    """Notify the client of a change, by the name of its row, if it has subscribed to it, and its version has it.
+
+    Without sessions all clients that have subscribed get it.
+    """
+    rows = dispatcher.server.revision.table("server_to_client").values()
+    row = next((row for row in rows if row.name == name), None)
+    if not isinstance(row, Notification):
+        return
+    try:
+        if dispatcher.is_stateless:
+            await dispatcher.origin.parts.announce(row, params, None)
+        elif dispatcher.wants(row, params):
+            await dispatcher.notify(row, params)
+    except MCPError as error:
+        _log.debug("%r was not sent to a client: %s", row.method, error)

@@ -1,0 +1,243 @@
+"""The target of a proxy as its provider sees it: requests and results are models, read once, here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from mcp_runtime.bindings.client import BaseClient
+from mcp_runtime.endpoint.checks import is_within_resource
+from mcp_runtime.endpoint.requests import send_request
+from mcp_runtime.errors import ConnectionClosedError, JSONRPCError, MCPError, RemoteJSONRPCError
+from mcp_runtime.protocol.connection import Connection
+from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST
+from mcp_runtime.protocol.lifecycle import is_declared, parse_capability_path
+from mcp_runtime.protocol.models import format_validation_error
+from mcp_runtime.protocol.revision import LOG_LEVEL, META, Notification, Request, Revision
+from mcp_runtime.protocol.uris import uri_key
+from mcp_runtime.server.service import NO_CACHE
+from mcp_runtime.session.instruments import report_left_out
+from mcp_runtime.session.interfaces import channel_of_connection
+from mcp_runtime.session.requests import Progress, RequestOptions
+
+from ..upstream.connection import UpstreamConnection
+from ..upstream.raw import FROM_CLIENT
+from ..upstream.subscriptions import WantedResources
+from ..upstream.translation import AnsweredError
+from .calls import ForwardedCall
+from .client_side import client_capabilities, log_level
+
+_CAPABILITIES: Final = f"{META}clientCapabilities"
+_OWN_META: Final = (META, "progressToken")
+
+
+class RelayedTarget:
+    """The target at the other end of an upstream connection."""
+
+    def __init__(self, connection: UpstreamConnection, revision: Revision, name: str) -> None:
+        """Create the target of an open connection, for an app of this protocol version."""
+        self.connection = connection
+        self._name = name
+        self._reader = Connection(revision, "client", {})
+        self._reader.report_left_out = report_left_out
+
+    @property
+    def is_stateless(self) -> bool:
+        """True if the target uses a stateless protocol version."""
+        return self.connection.translation.up_is_stateless
+
+    async def forward(self, row: Request[Any], params: Any, call: ForwardedCall) -> Any:
+        """Return the target's result of a request. Raises JSONRPCError."""
+        connection, ctx = self.connection, call.ctx
+        translation, upstream = connection.translation, connection.upstream
+        if row.capability and not is_declared(connection.capabilities, parse_capability_path(row.capability)[1]):
+            return empty_result(row, self._name)
+        translation.require(FROM_CLIENT, row.method)
+        fields: dict[str, Any] = params.model_dump()
+        meta: dict[str, Any] = fields.get("_meta") or {}
+        own = {key: value for key, value in meta.items() if not key.startswith(META)}
+        level = log_level(ctx) if "logging" in connection.capabilities else None
+        if self.is_stateless:
+            own |= {**upstream.request_meta, _CAPABILITIES: client_capabilities(ctx)}
+            own |= {} if level is None else {LOG_LEVEL: level}
+        else:
+            await connection.level.use(level)
+        sent = {**fields, "_meta": own} if own else {key: value for key, value in fields.items() if key != "_meta"}
+        provided = {"client_capabilities": upstream.client_capabilities}
+        converted = translation.params(FROM_CLIENT, row.method, sent, provided)
+        result = translation.result(FROM_CLIENT, row.method, await connection.send(call, converted))
+        try:
+            return self._reader.read_result(row, result, fields)
+        except ValidationError as error:
+            reason = f"{row.method!r}: invalid response: {format_validation_error(error)}"
+            raise JSONRPCError(INTERNAL_ERROR, f"{upstream.names.failed}: {reason}") from error
+
+    async def set_level(self, level: str) -> None:
+        """Set the minimum level of log messages."""
+        await self.connection.level.set(level)
+
+    async def roots_changed(self) -> None:
+        """Notify the target that the roots of the client have changed."""
+        rows = self.connection.translation.up.table(FROM_CLIENT).values()
+        row = next((row for row in rows if row.name == "on_roots_list_changed"), None)
+        if isinstance(row, Notification):
+            await self.connection.notify_upstream(row.method, {})
+
+
+class ConnectedTarget:
+    """A client that its program has connected: it has its own handlers, cache and subscriptions, and all share it."""
+
+    is_stateless = True
+    """Its requests interrupt no call: the client answers them itself."""
+
+    def __init__(self, client: BaseClient, name: str) -> None:
+        """Create the target of an open client."""
+        self.client = client
+        self._name = name
+
+    @property
+    def is_open(self) -> bool:
+        """True while the client is connected."""
+        session = self.client.parts.session
+        channel: Any = None if session is None else channel_of_connection(session)
+        return channel is not None and not channel.ended
+
+    async def forward(self, row: Request[Any], params: Any, call: ForwardedCall) -> Any:
+        """Return the target's result of a request. Raises JSONRPCError."""
+        capabilities = self.client.server.model_dump().get("capabilities", {})
+        if row.capability and not is_declared(capabilities, parse_capability_path(row.capability)[1]):
+            return empty_result(row, self._name)
+        fields: dict[str, Any] = params.model_dump()
+        meta: dict[str, Any] = fields.get("_meta") or {}
+        fields["_meta"] = {name: value for name, value in meta.items() if not name.startswith(_OWN_META)}
+
+        async def on_progress(progress: Progress) -> None:
+            await call.ctx.progress(progress.progress, progress.total, progress.message)
+
+        options = RequestOptions(timeout=None, on_progress=on_progress if "progressToken" in meta else None)
+        try:
+            return await send_request(self.client, row, fields, options)
+        except MCPError as error:
+            raise failure(self._name, error) from error
+
+
+def failure(proxy: str, error: MCPError) -> JSONRPCError:
+    """Return the error of a request for that of a connected client."""
+    if isinstance(error, RemoteJSONRPCError):
+        return AnsweredError(error.code, error.message, error.data)
+    reason = error.reason if isinstance(error, ConnectionClosedError) else str(error)
+    return JSONRPCError(INTERNAL_ERROR, f"the target of the proxy {proxy!r}: {reason}")
+
+
+TargetConnection = RelayedTarget | ConnectedTarget
+
+
+def empty_result(row: Request[Any], proxy: str) -> Any:
+    """Return a result without items for a target that does not have this kind. Raises JSONRPCError for other
+    requests."""
+    name = row.name.partition("list_")[2]
+    if name:
+        wire_name = "resourceTemplates" if name == "resource_templates" else name
+        return row.read_result({**NO_CACHE, wire_name: []})
+    if row.name == "complete":
+        return row.read_result({"resultType": NO_CACHE["resultType"], "completion": {"values": []}})
+    kind = row.capability.rpartition(".")[2]
+    raise JSONRPCError(INVALID_REQUEST, f"the target of the proxy {proxy!r} has no {kind}")
+
+
+# ---- subscriptions ---------------------------------------------------------------------------------------------------
+
+
+class Watches:
+    """The resources of a target that the clients of one session, or all without one, have subscribed to.
+
+    The target has its own URIs; clients have them with the prefixes of the proxy.
+    """
+
+    def __init__(self, add: Callable[[str], Any], remove: Callable[[str], Any]) -> None:
+        """Create watches of nothing; `add` and `remove` subscribe at the target, by its URIs."""
+        self._add = add
+        self._remove = remove
+        self._inside: dict[str, tuple[str, str, int]] = (
+            {}
+        )  # Of each URI of clients: it, that of the target, the number.
+
+    async def add(self, inside: str, outside: str) -> None:
+        """Watch a resource once more. Raises JSONRPCError if the target refuses that."""
+        await self._add(inside)
+        key = uri_key(outside)
+        _, _, number = self._inside.get(key, (outside, inside, 0))
+        self._inside[key] = outside, inside, number + 1
+
+    async def remove(self, outside: str) -> None:
+        """Watch a resource once less."""
+        key = uri_key(outside)
+        if (entry := self._inside.pop(key, None)) is None:
+            return
+        if entry[2] > 1:
+            self._inside[key] = (*entry[:2], entry[2] - 1)
+        await self._remove(entry[1])
+
+    def clear(self) -> None:
+        """Watch nothing any more."""
+        self._inside.clear()
+
+    def outside_of(self, changed: str) -> list[str]:
+        """Return the URIs that clients have for what has changed: a watched resource, or a part of one."""
+        return [
+            _changed_outside(changed, inside, outside)
+            for outside, inside, _ in self._inside.values()
+            if is_within_resource(changed, inside)
+        ]
+
+
+def _changed_outside(changed: str, uri: str, outside: str) -> str:
+    """Return the URI that a client has for what has changed: the resource, or a part of it, which has its own URI."""
+    if changed.startswith(uri):
+        return outside + changed.removeprefix(uri)
+    changed_key, key = uri_key(changed), uri_key(uri)
+    return outside + changed_key.removeprefix(key) if changed_key.startswith(key) else changed
+
+
+class ListenedResources:
+    """The subscriptions of a client that its program has connected."""
+
+    def __init__(self, client: BaseClient, name: str, changed: Callable[[str], Any]) -> None:
+        """Create subscriptions to nothing; `changed` is called with the URI of what has changed."""
+        self._client: Any = client
+        self._name = name
+        self._changed = changed
+        self._open: dict[str, asyncio.Task[None]] = {}
+        self.resources = WantedResources(self._begin, self._end)
+
+    async def close(self) -> None:
+        """End all subscriptions."""
+        await self.resources.close()
+        for uri in list(self._open):
+            await self._end(uri)
+
+    async def _begin(self, uri: str) -> None:
+        try:
+            subscription = await self._client.listen(resource_updated=[uri]).__aenter__()
+        except MCPError as error:
+            raise failure(self._name, error) from error
+        self._open[uri_key(uri)] = asyncio.create_task(self._pass_changes(subscription))
+        if not subscription.acknowledged.get("resource_updated"):
+            await self._end(uri)
+            message = f"the target of the proxy {self._name!r} does not allow to subscribe to {uri!r}"
+            raise JSONRPCError(INVALID_REQUEST, message)
+
+    async def _end(self, uri: str) -> None:
+        if (task := self._open.pop(uri_key(uri), None)) is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _pass_changes(self, subscription: Any) -> None:
+        try:
+            async for change in subscription:
+                await self._changed(change.params.uri)
+        finally:
+            await subscription.close()

@@ -1,0 +1,70 @@
+"""The store that a URL names: what `store=` takes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib.util import find_spec
+from typing import Any, Final, cast
+
+from mcp_runtime._lazy import load
+from mcp_runtime.errors import LocalError
+from mcp_runtime.stores import Store
+from mcp_runtime.usage.rules import shown
+
+_METHODS: Final = ("get", "put", "touch", "delete", "count", "append", "read", "last", "drop", "publish", "subscribe")
+_SOCKET_SECONDS: Final = 3.0  # Seconds for Redis to answer, unless the URL has `socket_timeout`.
+_EXAMPLES: Final = '"memory", "sqlite:///path" or "redis://host"'
+
+
+def open_store(function: str, store: Any) -> Store | None:
+    """Return the store that `store=` of a function names; None for "memory", what one process has itself.
+
+    It connects with its first command.
+
+    Args:
+        function: The name of the function, for messages.
+        store: "memory", the URL of a SQLite file or of a Redis, or a Store.
+
+    Raises LocalError for anything else, and if the package is not installed that the store needs.
+    """
+    if not isinstance(store, str):
+        if all(callable(getattr(store, name, None)) for name in _METHODS):
+            result: Store = store
+            return result
+        raise LocalError(f"{function}(): store must be {_EXAMPLES}, or a Store; {shown(store)} is not")
+    scheme, _, rest = store.partition("://")
+    if store == "memory":
+        return None
+    if scheme == "sqlite" and re.fullmatch(r"/[^?#]+", rest):
+        from .sqlite import SQLiteStore
+
+        return SQLiteStore(rest.removeprefix("/"))
+    if scheme == "sqlite":
+        raise LocalError(f'{function}(): store={shown(store)} names no file; write store="sqlite:///folder/store.db"')
+    if scheme == "unix" and sys.platform == "win32":
+        raise LocalError(f'{function}(): store="unix://…" needs Unix sockets; on Windows, write store="redis://host"')
+    if scheme in ("redis", "rediss", "unix") and rest:
+        return _redis_store(function, store)
+    if scheme in ("valkey", "valkeys"):
+        redis = f"redis{scheme.removeprefix('valkey')}"
+        raise LocalError(f'{function}(): Valkey has the protocol of Redis: write store="{redis}://…", not {scheme}://')
+    # A URL may have a password, so that only its scheme is shown.
+    raise LocalError(f"{function}(): store={shown(scheme)} is unknown; write store={_EXAMPLES}")
+
+
+def _redis_store(function: str, url: str) -> Store:
+    if find_spec("redis") is None:
+        raise LocalError(f"{function}(): a store in Redis needs redis-py: pip install 'mcp-generated[redis]'")
+    import redis.asyncio
+    from redis.asyncio.retry import Retry
+    from redis.backoff import NoBackoff
+
+    store_class = load(f"{__package__}.redis").RedisStore
+    client_class: Any = redis.asyncio.Redis
+    try:
+        # redis-py would repeat commands of which it does not know whether they were run.
+        client = client_class.from_url(url, retry=Retry(NoBackoff(), 0), socket_timeout=_SOCKET_SECONDS)
+        return cast("Store", store_class(client))
+    except ValueError as error:
+        raise LocalError(f"{function}(): store= is no URL that redis-py reads: {error}") from None

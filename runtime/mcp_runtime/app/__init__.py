@@ -1,1 +1,0 @@
-"""The decorator API: servers made from functions with type hints."""

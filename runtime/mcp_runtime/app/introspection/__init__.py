@@ -1,1 +1,0 @@
-"""Introspection of functions: docstrings, and type hints that pydantic can read."""

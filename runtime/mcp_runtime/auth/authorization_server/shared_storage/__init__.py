@@ -1,1 +1,0 @@
-"""The storage of an authorization server in the store that several workers share."""

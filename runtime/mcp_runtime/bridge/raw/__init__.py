@@ -1,1 +1,0 @@
-"""JSON-RPC messages that pass as they are: connections and sessions that validate only the lifecycle."""

@@ -1,1 +1,0 @@
-"""The client before a bridge: sessions and stateless requests, and how they use an upstream."""

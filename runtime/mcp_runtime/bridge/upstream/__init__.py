@@ -1,1 +1,0 @@
-"""The server behind a bridge: how it is reached, opened, shared and restarted."""

@@ -1,1 +1,0 @@
-"""Resources of a server by name: find one, and fill in its URI template."""

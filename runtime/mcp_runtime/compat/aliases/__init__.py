@@ -1,1 +1,0 @@
-"""The names of `mcp_generated.compat` whose classes have another name, for type checkers."""

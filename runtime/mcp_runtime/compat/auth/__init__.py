@@ -1,1 +1,0 @@
-"""The names of the official SDK for OAuth: adapters of `mcp_generated.auth`."""

@@ -1,1 +1,0 @@
-"""Names of FastMCP that are no names of the official SDK."""

@@ -1,1 +1,0 @@
-"""Values and helpers of the official SDK that are no part of a server or a client."""

@@ -1,1 +1,0 @@
-"""Protocol extensions that the runtime implements: tasks and skills."""

@@ -1,0 +1,141 @@
+"""The descriptions of properties, and the JSON Schema of models: read when somebody asks for them, because no message
+needs them.
+
+The descriptions stand in generated modules as strings below the fields, where editors find them.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, get_origin
+
+from pydantic import BaseModel
+
+from .models import OPTIONAL_ANY, is_list, is_object
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
+_Schema = dict[str, Any]
+
+# Bounds of a union, which pydantic leaves under the names that they have in Python.
+_BOUNDS: Final = {
+    **{"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum", "lt": "exclusiveMaximum"},
+    **{"min_length": "minLength", "max_length": "maxLength"},
+}
+
+
+@cache
+def described_fields(cls: type[BaseModel]) -> Mapping[str, FieldInfo]:
+    """Return the fields of a model by attribute, with their descriptions."""
+    fields = cls.__pydantic_fields__
+    for base in reversed(cls.__mro__):
+        for name, text in _sentences(inspect.getmodule(base)).get(base.__qualname__, {}).items():
+            if name in fields and fields[name].description is None:
+                fields[name].description = text
+    return fields
+
+
+@cache
+def _sentences(module: ModuleType | None) -> Mapping[str, Mapping[str, str]]:
+    """Return the sentences below the fields of each class of a module; none where its source is not at hand."""
+    spec = None if module is None else module.__spec__
+    get_source = getattr(spec.loader if spec is not None else None, "get_source", None)  # A loader may have none.
+    try:
+        text = get_source(spec.name) if spec is not None and get_source is not None else None
+    except (ImportError, OSError):
+        text = None
+    if text is None:
+        return {}
+    tree = ast.parse(text)
+    return {node.name: _sentences_of(node) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _sentences_of(node: ast.ClassDef) -> Mapping[str, str]:
+    sentences: dict[str, str] = {}
+    for statement, below in zip(node.body, node.body[1:], strict=False):
+        match statement, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                sentences[name] = " ".join(text.split())
+            case _:
+                pass
+    return sentences
+
+
+def exported_schema(cls: type[BaseModel], schema: _Schema) -> _Schema:
+    """Return the JSON Schema of a model as the specification has it: with descriptions, and without null for optional
+    properties, which may be absent."""
+    properties = schema.get("properties")
+    if not is_object(properties):
+        return schema
+    for name, field in described_fields(cls).items():
+        key = name if name in properties else field.alias or name
+        if is_object(written := properties.get(key)):
+            properties[key] = _property(written, field)
+    return schema
+
+
+def _property(written: _Schema, field: FieldInfo) -> _Schema:
+    if field.exclude_if is not None or OPTIONAL_ANY in field.metadata:  # None means that it is absent.
+        written = {key: value for key, value in written.items() if key != "default"}
+        arms = written.get("anyOf")
+        rest = [arm for arm in arms if arm != {"type": "null"}] if is_list(arms) else []
+        if rest:
+            del written["anyOf"]
+            written = {**rest[0], **written} if len(rest) == 1 else {"anyOf": rest, **written}
+    written = _with_bounds(written)
+    return {"description": field.description, **written} if field.description else written
+
+
+def _with_bounds(written: _Schema) -> _Schema:
+    return {_BOUNDS.get(key, key): value for key, value in written.items()}
+
+
+# What to write instead, if a message is used like a list, a dict or the results of other packages.
+
+
+def list_field(cls: type[BaseModel]) -> str:
+    """Return the field with the items of a result that has pages; an empty text for other messages."""
+    fields = cls.__pydantic_fields__
+    if "next_cursor" not in fields:
+        return ""
+    return next((name for name, field in fields.items() if get_origin(field.annotation) is list), "")
+
+
+def iteration_remedy(cls: type[BaseModel]) -> str:
+    """Return the message for the iteration of a result with pages."""
+    name = list_field(cls)
+    return (
+        f"{cls.__name__} is one page, not a list: iterate over its attribute {name!r}, or with `async for` over "
+        f"iter_{name}() of the client, which yields those of all pages"
+    )
+
+
+def item_remedy(cls: type[BaseModel], key: object, attributes: Mapping[str, str]) -> str:
+    """Return the message for `message[key]`."""
+    if isinstance(key, str):
+        name = attributes.get(key, key)
+        remedy = f"write .{name}" if name in cls.__pydantic_fields__ else "to_dict() has its JSON"
+    else:
+        name = list_field(cls) or ("content" if "content" in cls.__pydantic_fields__ else "")
+        remedy = f"its attribute {name!r} is a list" if name else "to_dict() has its JSON"
+    return f"{cls.__name__} has attributes, not items: {remedy}"
+
+
+def attribute_remedy(cls: type[BaseModel], name: str) -> str:
+    """Return the message for an attribute that results of other packages have; an empty text for other names."""
+    fields = cls.__pydantic_fields__
+    if not {"content", "is_error"} <= fields.keys():
+        return ""
+    if name == "data":  # FastMCP's name of its value.
+        remedy = "structured_content has the value" if "structured_content" in fields else "content has the blocks"
+    elif name == "text":
+        remedy = "content is a list of blocks, and those of the type 'text' have it: content[0].text"
+    else:
+        return ""
+    return f"{cls.__name__} has no attribute {name!r}: {remedy}"

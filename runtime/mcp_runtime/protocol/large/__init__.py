@@ -1,1 +1,0 @@
-"""Large messages: what of them is validated in pieces."""

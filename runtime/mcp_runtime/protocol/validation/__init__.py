@@ -1,1 +1,0 @@
-"""Errors of validation, for the messages that name them."""

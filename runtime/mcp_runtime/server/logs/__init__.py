@@ -1,1 +1,0 @@
-"""Log records of a program that go to clients."""

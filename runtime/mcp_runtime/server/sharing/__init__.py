@@ -1,1 +1,0 @@
-"""What the workers of one server share of its sessions."""

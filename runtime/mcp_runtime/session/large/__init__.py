@@ -1,1 +1,0 @@
-"""Large messages of a session."""

@@ -1,1 +1,0 @@
-"""ASGI servers other than uvicorn, for `run("http", server=…)`."""

@@ -1,0 +1,174 @@
+"""The candidates of a negotiation: a server or a client in each protocol version, created on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from .._lazy import load
+from ..endpoint.base import Endpoint
+from ..errors import LocalError
+from ..protocol.connection import NotificationReceived, RequestReceived
+from ..protocol.lifecycle import Capabilities
+from ..protocol.records import records
+from ..protocol.revision import Handshake, Notification, Revision
+from ..server.context import ConnectionState, ServerContext
+from ..server.core import ServerCore
+from ..session.interfaces import Candidate, Channel, RevisionChoice
+from ..session.serving import LazyCandidate, ready_candidate
+from .messages import ConvertingChannel, MessageConverter, convert_handlers
+
+if TYPE_CHECKING:
+    from ..client.core import ClientCore
+
+EndpointT = TypeVar("EndpointT", bound=Endpoint)
+_HANDSHAKE: Final = Handshake.__name__.lower()
+
+
+def server_candidates(server: ServerCore, revisions: RevisionChoice = "all") -> list[Candidate[ServerCore]]:
+    """Return a server for each of these protocol versions, oldest first.
+
+    Args:
+        server: The server to adapt.
+        revisions: The protocol versions: "all", or their ids.
+
+    Raises LocalError for an unknown id.
+    """
+
+    def adapt(revision: Revision) -> ServerCore:
+
+        return server_adapter_class(revision)(server)
+
+    return _candidates(server, revisions, adapt)
+
+
+def client_candidates(client: ClientCore, revisions: RevisionChoice = "all") -> list[Candidate[ClientCore]]:
+    """Return a client for each of these protocol versions, oldest first.
+
+    Args:
+        client: The client to adapt.
+        revisions: The protocol versions: "all", or their ids.
+
+    Raises LocalError for an unknown id.
+    """
+
+    def adapt(revision: Revision) -> ClientCore:
+        from .client_adapter import client_adapter_class
+
+        return client_adapter_class(revision)(client)
+
+    return _candidates(client, revisions, adapt)
+
+
+def _candidates(
+    endpoint: EndpointT, revisions: RevisionChoice, adapt: Callable[[Revision], EndpointT]
+) -> list[Candidate[EndpointT]]:
+    own = endpoint.revision
+    package = import_module(own.package)
+    modules: dict[str, str] = package.REVISIONS
+    if own.id not in modules and revisions == "all":
+        return [ready_candidate(own, endpoint)]  # The protocol of an extension, which has no other versions.
+    convertible = {id for older, newer, _ in package.CONVERSIONS for id in (older, newer)} | {own.id}
+    requested = [id for id in modules if id in convertible] if revisions == "all" else list(revisions)
+    for id in requested:
+        if id not in modules or id not in convertible:
+            raise LocalError(f"there is no protocol version {id!r} besides {own.id}; there are {', '.join(modules)}")
+
+    def lazy_candidate(id: str) -> LazyCandidate[EndpointT]:
+        def create() -> EndpointT:
+            return adapt(load(f"{own.package}.{modules[id]}.methods").REVISION)
+
+        return LazyCandidate(id, package.LIFECYCLES[id] == _HANDSHAKE, create)
+
+    candidates: list[Candidate[EndpointT]] = []
+    for id in modules:
+        if id in requested:
+            candidates.append(ready_candidate(own, endpoint) if id == own.id else lazy_candidate(id))
+    return candidates
+
+
+# Adapt a server that was written for one protocol version to another.
+
+
+class ServerAdapter(ServerCore):
+    """A server object in another protocol version than its own."""
+
+    _capabilities: Capabilities | None = None
+
+    def __init__(self, server: ServerCore) -> None:
+        """Adapt this server to the protocol version of the class."""
+        self._server = server
+        read_params, tasks = server.parts.read_params, server.parts.tasks
+        self.converter = MessageConverter(server.revision, self.revision, self._receives, read_params)
+        self._requested_tasks = None if tasks is None else tasks.of_clients(self.converter)
+        super().__init__(name=server.name, version=server.version, instructions=server.instructions)
+        self.info = server.info
+        self.lifespan = server.lifespan  # type: ignore[method-assign]
+        self.parts.origin = server
+        self.parts.read_params = records().read_as_record
+        self.parts.own_change = self.converter.convert_outgoing
+        server.parts.bus.subscribe(self)
+
+    def connected(self) -> None:
+        """Note that a client gets to know the capabilities of the server."""
+        self._server.connected()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The capabilities of the server in this version. It may get others until its first connection."""
+        if (capabilities := self._capabilities) is None:
+            capabilities = self._declared_capabilities(None, "")
+            self._capabilities = capabilities if self._server.has_connected else None
+        return capabilities
+
+    @capabilities.setter
+    def capabilities(self, capabilities: Capabilities) -> None:
+        self._capabilities = None
+
+    def subscribed_uris(self, rows: Iterable[Notification]) -> Iterable[str]:
+        """Return the URIs that the subscribers of this adapter want."""
+        own = [row for row in self.revision.rows if isinstance(row, Notification)]
+        return self.parts.bus.subscribed_uris(own)
+
+    def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
+        """Return True: the subscribers of this adapter decide for themselves."""
+        return True
+
+    async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
+        """Convert a change notification, and send it to the clients of this protocol version."""
+        converted = self.parts.own_change(row, params)
+        if converted is not None:
+            await self.parts.bus.publish(*converted)
+
+    def own_context(
+        self, connection: ConnectionState, channel: Channel, message: RequestReceived | NotificationReceived
+    ) -> ServerContext:
+        """Return the context of a message that the protocol does not have, in the version of the server."""
+        own = self.converter.own_message(message, channel.connection.remote_capabilities)
+        return self._server.context(connection, ConvertingChannel(self.converter, channel, message), own)
+
+    def _overridden_handlers(self) -> Any:
+        def make_context(
+            channel: ConvertingChannel, message: RequestReceived | NotificationReceived, wire_context: ServerContext
+        ) -> ServerContext:
+            state = wire_context.connection_state
+            context = self._server.context(state, channel, message)
+            context.multi_round_trip = wire_context.multi_round_trip
+            context.task_request = wire_context.task_request
+            return context
+
+        converted = convert_handlers(self.converter, self._server.parts.handlers, make_context)
+        return converted if self._requested_tasks is None else self._requested_tasks.handlers(converted)
+
+    def _declared_capabilities(self, message: Any, name: str) -> Any:
+        capabilities = self.converter.wire_capabilities(self._server.capabilities)
+        requested = self._requested_tasks
+        return capabilities if requested is None else {**capabilities, "tasks": requested.capability()}
+
+
+@cache
+def server_adapter_class(revision: Revision) -> Callable[[ServerCore], ServerCore]:
+    """Return the class that adapts servers to this protocol version."""
+    return type("ServerAdapter", (ServerAdapter,), {"revision": revision, "context": ServerContext})

@@ -1,0 +1,151 @@
+"""The packages `mcp`, `mcp_types` and `fastmcp` of products/names: wheels, modules, and programs that import them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.project import ROOT
+
+for needed in ("anyio", "build", "hatchling"):
+    pytest.importorskip(needed, reason=f"{needed} is not installed")
+
+NAMES = ROOT / "products" / "names"
+FORMS = ("v1", "v2")
+SERVER = """
+from mcp.server.{module} import {name}, Context
+from mcp.types import TextContent, ToolAnnotations
+
+app = {name}("shop")
+
+@app.tool(annotations=ToolAnnotations({hint}=True))
+def add(a: int, b: int) -> list[TextContent]:
+    return [TextContent(type="text", text=str(a + b))]
+
+if __name__ == "__main__":
+    app.run()
+"""
+PROGRAMS = {
+    "v1": """
+import asyncio, sys
+from mcp import ClientSession, McpError, StdioServerParameters, stdio_client, types
+
+async def main():
+    parameters = StdioServerParameters(command=sys.executable, args=["server.py"], env={"PYTHONPATH": sys.argv[1]})
+    async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
+        await session.initialize()
+        [tool] = (await session.list_tools()).tools
+        assert isinstance(tool, types.Tool) and tool.inputSchema["type"] == "object" and tool.annotations.readOnlyHint
+        result = await session.call_tool("add", {"a": 1, "b": 2})
+        assert (result.content[0].text, result.isError, result.structuredContent) == ("3", False, None)
+        try:
+            await session.read_resource("none://here")
+        except McpError as error:
+            print(error.error.code)
+
+asyncio.run(main())
+""",
+    "v2": """
+import asyncio, sys
+from fastmcp import Client as Fast
+from mcp import Client, MCPError, StdioServerParameters
+import mcp_types
+
+async def main():
+    parameters = StdioServerParameters(command=sys.executable, args=["server.py"], env={"PYTHONPATH": sys.argv[1]})
+    async with Client(parameters) as client:
+        [tool] = (await client.list_tools()).tools
+        assert isinstance(tool, mcp_types.Tool) and tool.input_schema["type"] == "object"
+        result = await client.call_tool("add", {"a": 1, "b": 2})
+        assert (result.content[0].text, result.is_error) == ("3", False)
+    from server import app
+    async with Fast(app) as client:
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).content[0].text == "3"
+        try:
+            await client.read_resource("none://here")
+        except MCPError as error:
+            print(error.error.code)
+
+asyncio.run(main())
+""",
+}
+
+
+def hook() -> Any:
+    spec = util.spec_from_file_location("names_hook", NAMES / "hatch_build.py")
+    assert spec is not None and spec.loader is not None
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def written(folder: Path, form: str) -> str:
+    """Write the packages of a form into a folder, and return the PYTHONPATH of a program that imports them."""
+    hook().write(folder / "names", form)
+    return ":".join([str(folder / "names"), *sys.path])
+
+
+def run(folder: Path, path: str, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *words]
+    return subprocess.run(
+        command, cwd=folder, env={"PYTHONPATH": path, "PATH": "/usr/bin"}, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_wheel_has_the_packages_and_says_what_it_is(form: str, tmp_path: Path) -> None:
+    words = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(NAMES / form)]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [wheel] = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    packages = {name.partition("/")[0] for name in names if ".dist-info" not in name}
+    assert packages == ({"mcp"} if form == "v1" else {"mcp", "mcp_types", "fastmcp"})
+    assert "+generated." in wheel.name and "mcp/py.typed" in names
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_module_can_be_imported(form: str, tmp_path: Path) -> None:
+    path = written(tmp_path, form)
+    modules = [
+        item.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for item in hook().write(tmp_path, form)
+    ]
+    lines = [f"import {name}" for name in modules if not name.endswith(("py.typed", "__main__"))]
+    code = "\n".join(
+        [*lines, "import mcp", "print(mcp.__doc__)", "assert 'Client' in vars(mcp) or 'McpError' in vars(mcp)"]
+    )
+    done = run(tmp_path, path, "-c", code)
+    assert "not the original package" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_program_of_the_original_runs_with_a_server_that_it_starts(form: str, tmp_path: Path) -> None:
+    path = written(tmp_path, form)
+    own = {"module": "fastmcp", "name": "FastMCP", "hint": "readOnlyHint"}
+    newer = {"module": "mcpserver", "name": "MCPServer", "hint": "read_only_hint"}
+    (tmp_path / "server.py").write_text(SERVER.format(**(own if form == "v1" else newer)))
+    (tmp_path / "program.py").write_text(PROGRAMS[form])
+    done = run(tmp_path, path, "program.py", path)
+    assert done.stdout.strip() == "-32601", done.stdout + done.stderr
+
+
+def test_names_without_a_counterpart_say_so_where_they_are_used(tmp_path: Path) -> None:
+    path = written(tmp_path, "v2")
+    code = "from mcp.client.extension import ResultClaim\nclass Own(ResultClaim): ...\nOwn()"
+    done = run(tmp_path, path, "-c", code)
+    assert "NotImplementedError: mcp.client.extension.ResultClaim has no counterpart" in done.stderr
+    assert run(tmp_path, path, "-c", "from mcp.client.streamable_http import streamablehttp_client").returncode == 1
+
+
+def test_the_packages_refuse_originals_besides_them(tmp_path: Path) -> None:
+    path = written(tmp_path, "v2")
+    original = tmp_path / "names" / "mcp_types-2.3.0.dist-info"
+    original.mkdir()
+    (original / "METADATA").write_text("Metadata-Version: 2.1\nName: mcp-types\nVersion: 2.3.0\n")
+    done = run(tmp_path, path, "-c", "import mcp")
+    assert "ImportError: mcp: mcp-types 2.3.0 is installed besides" in done.stderr

@@ -1,0 +1,219 @@
+"""Sessions over streams of messages, and `Client` of 2.x, as programs and frameworks use them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from mcp_generated.compat import (
+    Client,
+    ClientSession,
+    Context,
+    MCPError,
+    McpError,
+    MCPServer,
+    Server,
+    StdioServerParameters,
+    create_connected_server_and_client_session,
+    stdio_client,
+    types,
+)
+from mcp_products.compat.components import FunctionResource, Tool
+from mcp_products.compat.sessions.client import InputRequiredRoundsExceededError
+from mcp_products.compat.streams.bridges import http_library
+from mcp_products.compat.streams.message import SessionMessage, create_client_server_memory_streams
+
+
+def shop() -> MCPServer:
+    mcp = MCPServer("shop", instructions="Sell.")
+
+    @mcp.tool()
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @mcp.tool()
+    def block() -> types.CallToolResult:
+        return types.CallToolResult(content=[types.TextContent(text="done")], structured_content={"x": 1})
+
+    return mcp
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy", "2026-07-28"])
+async def test_a_client_of_2_x_connects_in_each_mode(mode: str) -> None:
+    async with Client(shop(), mode=mode, client_info=types.Implementation(name="me", version="1")) as client:
+        [first, _] = (await client.list_tools()).tools
+        assert first.input_schema["properties"]["a"] == {"type": "integer"} and first.output_schema is not None
+        result = await client.call_tool("add", {"a": 1, "b": 2}, meta={"k": 1})
+        assert (result.structured_content, result.is_error, result.content[0].text) == ({"result": 3}, False, "3")
+        assert (await client.session.call_tool("block")).structured_content == {"x": 1}
+        expected = "2025-11-25" if mode == "legacy" else "2026-07-28"
+        assert client.protocol_version == expected
+        if mode != "2026-07-28":  # That asks the server nothing before the first request.
+            assert client.server_capabilities.tools is not None and client.instructions == "Sell."
+            assert client.server_info.name == "shop"
+
+
+def test_a_mode_that_is_none_and_a_target_that_is_none_are_refused() -> None:
+    with pytest.raises(ValueError, match="'auto', 'legacy'"):
+        Client(shop(), mode="newest")
+    with pytest.raises(TypeError, match="StdioServerParameters"):
+        Client(5)
+
+
+async def test_a_client_of_2_x_starts_a_command(tmp_path: Any) -> None:
+    program = tmp_path / "server.py"
+    program.write_text("from mcp_generated.compat import MCPServer\nMCPServer('one').run()\n")
+    parameters = StdioServerParameters(
+        command=sys.executable, args=[str(program)], env={"PYTHONPATH": ":".join(sys.path)}
+    )
+    async with Client(parameters) as client:
+        assert client.server_info.name == "one"
+    async with Client(stdio_client(parameters)) as client:
+        assert client.server_info.name == "one"
+    with pytest.raises(OSError):
+        async with stdio_client(StdioServerParameters(command="no-such-command-here")):
+            pass
+
+
+@pytest.mark.parametrize("caught", [McpError, MCPError])
+async def test_errors_of_a_session_are_those_of_the_sdk(caught: type[Exception]) -> None:
+    async with create_connected_server_and_client_session(shop()) as session:
+        with pytest.raises(caught) as error:
+            await session.get_prompt("none")
+    assert error.value.error.code == error.value.code != 0  # type: ignore[attr-defined]
+    assert isinstance(error.value.error, types.ErrorData)  # type: ignore[attr-defined]
+
+
+async def test_the_message_handler_gets_notifications_and_errors_of_the_transport() -> None:
+    seen: list[Any] = []
+    arrived = asyncio.Event()
+
+    async def handle(message: Any) -> None:
+        seen.append(message)
+        if len(seen) == 2:
+            arrived.set()
+
+    async with create_client_server_memory_streams() as (client, server):
+        async with ClientSession(*client, message_handler=handle):
+            notification = types.JSONRPCNotification(jsonrpc="2.0", method="notifications/tools/list_changed")
+            await server[1].send(SessionMessage(notification))
+            await server[1].send(ValueError("cut off"))  # type: ignore[arg-type]
+            await asyncio.wait_for(arrived.wait(), 10)
+    assert isinstance(seen[0], types.ToolListChangedNotification) and isinstance(seen[1], ValueError)
+
+
+@asynccontextmanager
+async def served(server: Any) -> AsyncGenerator[Any]:
+    async with create_client_server_memory_streams() as (client, end), anyio.create_task_group() as group:
+        group.start_soon(server.run, *end, server.create_initialization_options())
+        yield client
+        await client[1].aclose()
+
+
+async def test_a_low_level_server_runs_over_streams_of_messages() -> None:
+    seen: list[Any] = []
+
+    async def call(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        seen.append(params)
+        return types.CallToolResult(content=[types.TextContent(text=str(params.arguments))])
+
+    async with served(Server("low", on_call_tool=call)) as streams, ClientSession(*streams) as session:
+        await session.initialize()
+        result = await session.call_tool("x", {"a": 1})
+    assert result.content[0].text == "{'a': 1}" and isinstance(seen[0], types.CallToolRequestParams)
+
+
+async def test_a_program_sends_requests_of_its_own_and_reads_raw_messages() -> None:
+    async with served(Server("low")) as (read, write):
+        request = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
+        await write.send(SessionMessage(types.jsonrpc_message_adapter.validate_python(request)))
+        answer = (await read.receive()).message
+    assert isinstance(answer, types.JSONRPCResponse) and answer.id == 7
+    async with served(Server("low")) as streams, ClientSession(*streams) as session:
+        await session.initialize()
+        assert isinstance(await session.send_request(types.PingRequest(), types.EmptyResult), types.EmptyResult)
+
+
+async def test_a_request_that_gets_no_response_in_time_is_cancelled() -> None:
+    async with create_client_server_memory_streams() as (client, server):
+        async with ClientSession(*client) as session:
+            with anyio.fail_after(10):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(_expect_timeout, session)
+                    first = (await server[0].receive()).message  # type: ignore[union-attr]
+                    second = (await server[0].receive()).message  # type: ignore[union-attr]
+    assert first.method == "tools/list" and second.params == {"requestId": first.id}
+
+
+async def _expect_timeout(session: Any) -> None:
+    with pytest.raises(McpError, match="Timed out") as error:
+        await session.send_request(types.ListToolsRequest(), types.ListToolsResult, 0.05)
+    assert error.value.code == types.REQUEST_TIMEOUT
+
+
+async def test_structured_content_that_contradicts_its_schema_is_refused() -> None:
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+        return types.ListToolsResult(
+            tools=[types.Tool(name="t", input_schema={"type": "object"}, output_schema=schema)]
+        )
+
+    async def call(ctx: Any, params: Any) -> types.CallToolResult:
+        return types.CallToolResult(content=[], structured_content={"n": "one"})
+
+    server: Any = Server("low", on_list_tools=list_tools, on_call_tool=call)
+    async with create_connected_server_and_client_session(server) as session:
+        with pytest.raises(RuntimeError, match="Invalid structured content returned by tool t"):
+            await session.call_tool("t", {})
+
+
+async def test_input_that_a_server_requires_comes_from_the_callbacks() -> None:
+    mcp = MCPServer("shop")
+
+    @mcp.tool()
+    async def roots(ctx: Context) -> str:
+        return str((await ctx.session.list_roots()).roots[0].uri)
+
+    async def answer(context: Any) -> Any:
+        return types.ListRootsResult(roots=[types.Root(uri="file:///tmp")])
+
+    async def refuse(context: Any) -> Any:
+        return types.ErrorData(code=-5, message="no roots")
+
+    for mode in ("auto", "legacy"):
+        async with Client(mcp, mode=mode, list_roots_callback=answer) as client:
+            assert (await client.call_tool("roots")).content[0].text == "file:///tmp"
+    async with Client(mcp, list_roots_callback=refuse) as client:
+        with pytest.raises(MCPError, match="no roots"):
+            await client.call_tool("roots")
+    async with Client(mcp, list_roots_callback=answer, input_required_max_rounds=0) as client:
+        with pytest.raises(InputRequiredRoundsExceededError):
+            await client.call_tool("roots")
+
+
+async def test_tools_and_resources_are_made_of_functions() -> None:
+    def half(value: int, ctx: Any = None) -> float:
+        """Return the half."""
+        return value / 2
+
+    tool = Tool.from_function(half, context_kwarg="ctx")
+    assert tool.parameters["properties"]["value"]["type"] == "integer" and "ctx" not in tool.parameters["properties"]
+    assert await tool.run({"value": 3}) == 1.5
+    mcp = MCPServer("shop", tools=[tool])
+    mcp.add_resource(FunctionResource.from_function(lambda: "text", uri="demo://a", name="a"))
+    async with Client(mcp) as client:
+        assert (await client.call_tool("half", {"value": 3})).content[0].text == "1.5"
+        assert (await client.read_resource("demo://a")).contents[0].text == "text"
+    with pytest.raises(ValueError, match="lambda"):
+        Tool.from_function(lambda: 1)
+
+
+def test_the_http_library_of_2_x_is_httpx2() -> None:
+    assert http_library() is httpx2

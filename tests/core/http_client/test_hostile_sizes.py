@@ -1,0 +1,59 @@
+"""Large answers of a hostile server: a client refuses them for little more than they cost to read, and goes on."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from support.http.raw_server import Got, Raw, Write, reply, result, serving, text
+
+from mcp_generated import InvalidResponseError, v2025_11_25
+
+SIZE = 200_000
+ATTEMPTS = 3  # A machine that has other work to do is slower; no attempt is faster than the code.
+NAMED = '{"name":"x","inputSchema":{"type":"object","properties":{"a":1}}}'
+ITEMS = {
+    "tools/list": ("tools", ["1", "{}", "[]", "null", '""', '{"name":1}', '{"name":"x","inputSchema":1}', NAMED]),
+    "tools/call": ("content", ["1", "{}", "[]", '{"type":1}', '{"type":"text"}', '{"type":"resource","resource":{}}']),
+}
+CASES = [(method, name, item) for method, (name, items) in ITEMS.items() for item in items]
+
+
+def many(got: Got, name: str, item: str) -> bytes:
+    """A result whose list has so many items that it is as long as SIZE."""
+    items = ",".join([item] * (SIZE // (len(item) + 1)))
+    return result(got, {name: "HERE"}).replace(b'"HERE"', f"[{items}]".encode())
+
+
+@pytest.mark.parametrize(("method", "name", "item"), CASES)
+async def test_a_large_wrong_answer_costs_no_more_than_a_microsecond_a_byte(method: str, name: str, item: str) -> None:
+    async def hostile(got: Got, write: Write) -> None:
+        await write(reply(many(got, name, item)))
+
+    raw = Raw({method: hostile})
+    async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
+        raw.answers.clear()
+        assert text(await client.call_tool(name="x")) == "usual"  # What is loaded once is no part of the cost.
+        costs: list[float] = []
+        while len(costs) < ATTEMPTS and min(costs, default=1) >= 1:
+            raw.answers[method] = hostile
+            began = time.process_time()
+            with pytest.raises(InvalidResponseError) as raised:
+                await (client.list_tools() if method == "tools/list" else client.call_tool(name="x"))
+            costs.append((time.process_time() - began) * 1e6 / SIZE)
+            assert f"{name}[500]" in str(raised.value) and len(str(raised.value)) < 500
+            raw.answers.clear()
+            assert text(await client.call_tool(name="x")) == "usual"
+    assert min(costs) < 1
+
+
+async def test_an_answer_of_too_many_values_fails_its_call() -> None:
+    async def hostile(got: Got, write: Write) -> None:
+        await write(reply(result(got, {"content": "HERE"}).replace(b'"HERE"', b"[" + b"1," * 1_000_000 + b"1]")))
+
+    raw = Raw({"tools/call": hostile})
+    async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
+        with pytest.raises(InvalidResponseError, match="at most 750000 values"):
+            await client.call_tool(name="x")
+        raw.answers.clear()
+        assert text(await client.call_tool(name="x")) == "usual"

@@ -1,0 +1,245 @@
+"""The connections of a bridge to an upstream over HTTP/1.1: responses of any form, and those that attack."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+from support.feature_cells.bridge.raw_clients import RawClient, running
+
+from mcp_generated.v2025_11_25 import methods
+from mcp_products.relay.bridge.service import Bridge
+from mcp_products.relay.upstream.http import UpstreamHTTPConnection
+from mcp_products.relay.upstream.target import Target
+from mcp_runtime.errors import ConnectionClosedError, InvalidResponseError
+from mcp_runtime.transports.http_client.connection import HTTPOptions
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+OK = HEAD + b"Content-Length: 2\r\n\r\n{}"
+Answer = Callable[[asyncio.StreamWriter, int], Awaitable[None]]
+
+
+class RawHTTPServer:
+    """A server that answers each request with the bytes of a list, the last of them again and again."""
+
+    def __init__(self, answers: list[bytes]) -> None:
+        self.answers = answers
+        self.heads = list[str]()
+        self.connections = self.highest = 0
+        self.open = 0
+        self.url = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection."""
+        self.connections += 1
+        self.open += 1
+        self.highest = max(self.highest, self.open)
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                length = int(head.lower().partition("content-length:")[2].partition("\r\n")[0] or 0)
+                body = await reader.readexactly(length)
+                self.heads.append(head)
+                answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+                if answer == b"echo":
+                    answer = OK.replace(b"2\r\n\r\n{}", b"%d\r\n\r\n%b" % (len(body), body))
+                writer.write(answer.removesuffix(b"END"))
+                await writer.drain()
+                if answer.endswith(b"END"):
+                    break
+        self.open -= 1
+        writer.close()
+
+
+@asynccontextmanager
+async def raw_server(*answers: bytes) -> AsyncGenerator[RawHTTPServer]:
+    """Yield a server with these answers."""
+    server = RawHTTPServer(list(answers))
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/mcp?a=1"
+    async with listening:
+        yield server
+
+
+@asynccontextmanager
+async def connected(server: RawHTTPServer, **options: Any) -> AsyncGenerator[UpstreamHTTPConnection]:
+    """Yield connections to a server."""
+    connection = UpstreamHTTPConnection(server.url, HTTPOptions(**options))
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def body(
+    connection: UpstreamHTTPConnection, headers: Mapping[str, str] | None = None, content: bytes = b"{}"
+) -> bytes:
+    """Return the body of the response to a POST."""
+    async with asyncio.timeout(20):
+        return await connection.read(await connection.send("POST", headers or {}, content))
+
+
+FORMS = {
+    "a length": OK,
+    "chunks": HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\nX-Trailer: 1\r\n\r\n",
+    "until the end": HEAD + b"\r\n{}END",
+    "HTTP/1.0": OK.replace(b"HTTP/1.1", b"HTTP/1.0") + b"END",
+    "an interim response": b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + OK,
+    "one that closes": OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n") + b"END",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_responses_of_all_forms_are_read(form: str) -> None:
+    async with raw_server(FORMS[form]) as server, connected(server) as connection:
+        assert [await body(connection) for _ in range(3)] == [b"{}"] * 3
+        keeps = form in ("a length", "chunks", "an interim response")
+        assert server.connections == (1 if keeps else 3)
+        assert server.heads[0].startswith("POST /mcp?a=1 HTTP/1.1\r\nhost: 127.0.0.1:")
+
+
+async def test_connections_are_used_again_and_as_many_as_requests_run() -> None:
+    async with raw_server(b"echo") as server, connected(server) as connection:
+        for _ in range(3):
+            contents = [b"[%d]" % number for number in range(100)]
+            assert await asyncio.gather(*(body(connection, None, content) for content in contents)) == contents
+        assert server.connections == server.highest == 100
+
+
+SMUGGLED = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n"stolen"'
+WRONG = {
+    "no HTTP": (b"SSH-2.0-OpenSSH\r\nEND", ConnectionClosedError),
+    "a head without an end": (b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 100_000, ConnectionClosedError),
+    "many headers": (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 20_000, ConnectionClosedError),
+    "a body that is cut off": (HEAD + b"Content-Length: 9\r\n\r\n{}END", ConnectionClosedError),
+    "chunks that are cut off": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{}END", ConnectionClosedError),
+    "two lengths": (HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", ConnectionClosedError),
+    "a length and chunks": (HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", ConnectionClosedError),
+    "a negative length": (HEAD + b"Content-Length: -2\r\n\r\n{}", ConnectionClosedError),
+    "another protocol": (
+        b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n{}END",
+        ConnectionClosedError,
+    ),
+    "no bytes": (b"END", ConnectionClosedError),
+    "a content coding": (OK.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n"), InvalidResponseError),
+    "a body above the limit": (HEAD + b"Content-Length: 99999\r\n\r\n" + b"x" * 99_999, InvalidResponseError),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+async def test_a_response_that_cannot_be_read_fails_its_request_and_not_the_next(kind: str) -> None:
+    answer, error = WRONG[kind]
+    async with raw_server(answer, OK) as server, connected(server, max_bytes=50_000) as connection:
+        with pytest.raises(error):
+            await body(connection)
+        assert await body(connection) == b"{}"
+        assert server.connections == (1 if error is InvalidResponseError else 2), "its framing is not known"
+
+
+@pytest.mark.parametrize("smuggled", [SMUGGLED, SMUGGLED[:20], b"\r\nx"])
+async def test_bytes_after_a_response_are_not_the_response_to_another_request(smuggled: bytes) -> None:
+    async with raw_server(OK + smuggled, OK) as server, connected(server) as connection:
+        assert await body(connection) == b"{}"
+        assert await body(connection) == b"{}" and server.connections == 2, "the connection was used again"
+
+
+async def test_a_header_with_a_line_end_is_not_sent() -> None:
+    async with raw_server(OK) as server, connected(server) as connection:
+        for value in ("a\r\nX-Injected: 1", "a\nX: 1", "a\rX: 1", "a\0", "\u0141"):
+            with pytest.raises(ConnectionClosedError) as error:
+                await body(connection, {"mcp-name": value})
+            assert "Injected" not in str(error.value)
+        assert server.heads == []
+
+
+async def test_a_cookie_of_the_server_is_sent_with_later_requests() -> None:
+    cookie = OK.replace(b"\r\n\r\n", b"\r\nSet-Cookie: node=7; Path=/\r\n\r\n")
+    async with raw_server(cookie, OK) as server, connected(server) as connection:
+        for _ in range(3):
+            assert await body(connection) == b"{}"
+        assert ["cookie: node=7" in head.lower() for head in server.heads] == [False, True, True]
+
+
+async def test_a_redirect_within_the_origin_is_followed_with_its_body() -> None:
+    redirect = b"HTTP/1.1 307 Moved\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"
+    async with raw_server(redirect, b"echo") as server, connected(server) as connection:
+        assert await body(connection, None, b"[1]") == b"[1]"
+        assert [head.split()[1] for head in server.heads] == ["/mcp?a=1", "/other"]
+
+
+async def test_a_cancelled_request_closes_its_connection() -> None:
+    async with raw_server(b"", OK) as server, connected(server) as connection:
+        waiting = asyncio.ensure_future(body(connection))
+        while not server.heads:
+            await asyncio.sleep(0.01)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert await body(connection) == b"{}" and server.connections == 2
+
+
+async def test_a_server_that_is_not_there_or_silent_is_an_error_in_time() -> None:
+    async with raw_server(b"") as server, connected(server, timeout=0.1) as connection:
+        with pytest.raises(ConnectionClosedError, match="ReadTimeout"):
+            await connection.send("POST", {}, b"{}", wait_for_response=False)
+        url = server.url
+    absent = UpstreamHTTPConnection(url, HTTPOptions())
+    with pytest.raises(ConnectionClosedError, match="ConnectError"):
+        await absent.send("POST", {}, b"{}")
+    await absent.close()
+
+
+async def test_a_body_that_nobody_reads_fills_no_memory() -> None:
+    size = 64 << 20
+    answer = HEAD + b"Content-Length: %d\r\n\r\n" % size + b"x" * size
+    async with raw_server(answer) as server, connected(server) as connection:
+        response: Any = await connection.send("POST", {}, b"{}")
+        parts = response.aiter_raw()
+        first = len(await anext(parts))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert first + response._unread < 4 << 20
+        await parts.aclose()
+        await response.aclose()
+
+
+# ---- results ---------------------------------------------------------------------------------------------------------
+
+INFO = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "raw", "version": "1"}}
+RESULTS = {
+    "as bytes": (b'{"jsonrpc":"2.0","id":%d,"result":{"a": 1.50}}', b'{"a": 1.50}'),
+    "with spaces": (b'{"jsonrpc": "2.0", "id": %d, "result": {"a": 1.50}}', b'{"a": 1.50}'),
+    "id last": (b'{"result":{"a": 1.50},"jsonrpc":"2.0","id":%d}', b'{"a": 1.50}'),
+    "over several lines": (b'{\n "jsonrpc":"2.0",\n "id":%d,\n "result":{\n"a": 1.50}}', b'{"a":1.5}'),
+    "with a line end in the result": (b'{"jsonrpc":"2.0","id":%d,"result":{"a":\r\n1.50}}', b'{"a":1.5}'),
+}
+
+
+def http(content: bytes, kind: bytes = b"application/json") -> bytes:
+    """Return a response with a body."""
+    return b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b" % (kind, len(content), content)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["body", "stream"])
+@pytest.mark.parametrize("form", RESULTS)
+async def test_results_pass_as_bytes_unless_they_would_break_a_line(form: str, stream: bool) -> None:
+    line, expected = RESULTS[form]
+    content = line % 2
+    if stream:
+        content = b"".join(b"data: %b\n" % part for part in content.splitlines()) + b"\n"
+    kind = b"text/event-stream" if stream else b"application/json"
+    opening = json.dumps({"jsonrpc": "2.0", "id": 1, "result": INFO}).encode()
+    no_stream = b"HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n"
+    accepted = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
+    async with raw_server(http(opening), accepted, no_stream, http(content, kind)) as server:
+        async with running(Bridge(Target(url=server.url), "mcp_generated")) as connect:
+            client: RawClient = await connect()
+            await client.initialize(methods.REVISION.id)
+            async with asyncio.timeout(20):
+                while len(server.heads) < 3:
+                    await asyncio.sleep(0.01)
+            answer = await client.request("acme/x")
+        assert answer.endswith(b'"result":%b}' % expected) and b"\n" not in answer and b"\r" not in answer

@@ -1,0 +1,68 @@
+"""What `store=` takes, and how it is refused where it is written."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcp_products.workers.stores import urls as store_urls
+from mcp_products.workers.stores.urls import open_store
+from mcp_runtime.errors import LocalError
+
+
+def test_memory_is_what_a_process_has_itself() -> None:
+    assert open_store("asgi", "memory") is None
+
+
+@pytest.mark.parametrize(
+    ("store", "expected"),
+    [
+        ("", '"memory", "sqlite:///path" or "redis://host"'),
+        ("mongodb://user:secret@host", "'mongodb' is unknown"),
+        ("sqlite://", 'write store="sqlite:///folder/store.db"'),
+        ("sqlite:///", 'write store="sqlite:///folder/store.db"'),
+        ("sqlite://file.db", 'write store="sqlite:///folder/store.db"'),
+        ("redis://", "'redis' is unknown"),
+        ("valkey://secret@host", 'write store="redis://…"'),
+        ("Memory", "'Memory' is unknown"),
+        (7, "or a Store; 7 is not"),
+        (object, "or a Store"),
+    ],
+)
+def test_anything_else_is_refused_with_what_to_write(store: object, expected: str) -> None:
+    with pytest.raises(LocalError) as caught:
+        open_store("asgi", store)
+    assert expected in str(caught.value) and str(caught.value).startswith("asgi(): ")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_redis_without_its_package_is_refused_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_urls, "find_spec", lambda name: None)
+    with pytest.raises(LocalError, match=r"run\(\): .*pip install 'mcp-generated\[redis\]'"):
+        open_store("run", "redis://localhost")
+
+
+async def test_a_file_is_created_for_its_owner_only(tmp_path: Path) -> None:
+    store = open_store("asgi", f"sqlite:///{tmp_path}/store.db")
+    assert store is not None and not list(tmp_path.iterdir()), "it was opened before its first command"
+    await store.put("a", b"1", 60)
+    await store.close()
+    if sys.platform != "win32":
+        assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
+
+
+async def test_another_file_is_not_changed(tmp_path: Path) -> None:
+    import sqlite3
+
+    file = sqlite3.connect(tmp_path / "other.db")
+    file.execute("CREATE TABLE mine (a)")
+    file.commit()
+    file.close()
+    store = open_store("asgi", f"sqlite:///{tmp_path}/other.db")
+    assert store is not None
+    with pytest.raises(LocalError, match="is no store of this version"):
+        await store.get("a")
+    await store.close()

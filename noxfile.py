@@ -133,6 +133,7 @@ def plain(session: nox.Session) -> None:
         "tests/hosting",
         "tests/workers",
         "tests/lenient",
+        "tests/versions",
         "tests/telemetry",
         "tests/platforms",
         "tests/fast",

@@ -9,9 +9,9 @@ import time
 from typing import Any
 
 from mcp_generated import REVISIONS, v2025_11_25, v2026_07_28
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.bindings.server import serve
 from mcp_runtime.transports.memory import MemoryTransport, linked_transports
-from mcp_runtime.versions.adapters import server_candidates
 
 CALLS, ROUNDS = 2000, 7
 

@@ -60,11 +60,14 @@ if TYPE_CHECKING:
     from mcp_products.host.tools import ApprovedTools as ApprovedTools
     from mcp_products.host.tools import CompletionSession as CompletionSession
     from mcp_products.host.tools import FileRoots as FileRoots
+    from mcp_products.json_schema.validator import compile_schema as compile_schema
     from mcp_products.openapi.apps import MCPType as MCPType
     from mcp_products.openapi.apps import RouteMap as RouteMap
     from mcp_products.relay.gateway.gateway import Gateway as Gateway
     from mcp_products.telemetry.client_logs import ClientLogHandler as ClientLogHandler
     from mcp_products.telemetry.json_logs import JSONLogFormatter as JSONLogFormatter
+    from mcp_products.versions.conversion import Chain
+    from mcp_products.versions.conversion.operations import ConversionReport as ConversionReport
     from mcp_runtime.aio.rates import RateLimit as RateLimit
     from mcp_runtime.bindings.client import negotiate as negotiate
     from mcp_runtime.bindings.server import asgi_app as asgi_app
@@ -92,7 +95,6 @@ if TYPE_CHECKING:
     from mcp_runtime.errors import UnwritableValueError as UnwritableValueError
     from mcp_runtime.errors import printable as printable
     from mcp_runtime.http.client_rules import is_https_url as is_https_url
-    from mcp_runtime.json_schema.validator import compile_schema as compile_schema
     from mcp_runtime.protocol.model_methods import ToolHints as ToolHints
     from mcp_runtime.protocol.model_methods import to_anthropic as to_anthropic
     from mcp_runtime.protocol.model_methods import to_gemini as to_gemini
@@ -104,8 +106,6 @@ if TYPE_CHECKING:
     from mcp_runtime.session.requests import Progress as Progress
     from mcp_runtime.session.requests import RequestOptions as RequestOptions
     from mcp_runtime.transports.http_client.connection import HTTPOptions as HTTPOptions
-    from mcp_runtime.versions.conversion import Chain
-    from mcp_runtime.versions.conversion.operations import ConversionReport as ConversionReport
 
     from .app import App as App
     from .app import Context as Context
@@ -256,7 +256,7 @@ CONVERSIONS: Final[tuple[tuple[str, str, str], ...]] = (
 
 def converter(source: str, target: str) -> Chain:
     """Return the converter of messages of the revision `source` to the revision `target`; it reports lost information."""
-    from mcp_runtime.versions.conversion import chain_of
+    from mcp_products.versions.conversion import chain_of
 
     return chain_of(__name__, source, target)
 
@@ -267,6 +267,7 @@ _register(
         "error_output": "mcp_products.platforms.error_output",
         "fast": "mcp_products.fast",
         "foreign_loop": "mcp_products.platforms.trio_client",
+        "forms": "mcp_products.json_schema.forms",
         "hosting": "mcp_products.hosting.run",
         "legacy_sse_client": "mcp_products.legacy_sse.client",
         "legacy_sse_server": "mcp_products.legacy_sse.server",
@@ -278,6 +279,7 @@ _register(
         "task_polling": "mcp_products.extensions.tasks.polling",
         "result_cache": "mcp_products.host.cache",
         "telemetry": "mcp_products.telemetry",
+        "versions": "mcp_products.versions.adapters",
         "workers": "mcp_products.workers",
     },
     {
@@ -399,7 +401,7 @@ __getattr__, _ = _lazy_module(
         "UnwritableValueError": "mcp_runtime.errors",
         "printable": "mcp_runtime.errors",
         "is_https_url": "mcp_runtime.http.client_rules",
-        "compile_schema": "mcp_runtime.json_schema.validator",
+        "compile_schema": "mcp_products.json_schema.validator",
         "ToolHints": "mcp_runtime.protocol.model_methods",
         "to_anthropic": "mcp_runtime.protocol.model_methods",
         "to_gemini": "mcp_runtime.protocol.model_methods",
@@ -411,7 +413,7 @@ __getattr__, _ = _lazy_module(
         "Progress": "mcp_runtime.session.requests",
         "RequestOptions": "mcp_runtime.session.requests",
         "HTTPOptions": "mcp_runtime.transports.http_client.connection",
-        "ConversionReport": "mcp_runtime.versions.conversion.operations",
+        "ConversionReport": "mcp_products.versions.conversion.operations",
     },
 )
 

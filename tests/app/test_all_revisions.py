@@ -9,9 +9,9 @@ from pydantic import BaseModel
 from support.endpoints import ALL_REVISIONS, INTERNAL_ERROR, Rev, among, clause, since
 
 from mcp_generated import App
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.aio.rates import RateLimit
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.versions.adapters import server_candidates
 
 
 class Sum(BaseModel):

@@ -17,9 +17,9 @@ from mcp_generated import REVISIONS, App, Context, UserMessage
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
 from mcp_generated.v2026_07_28.methods import FromClient
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import LocalError, RemoteJSONRPCError
 from mcp_runtime.session.requests import RequestOptions
-from mcp_runtime.versions.adapters import server_candidates
 
 INVALID_PARAMS = -32602
 NAMES = ["weather://{city}/{day}", "file:///docs/{+path}", "search://items{?q,limit}"]

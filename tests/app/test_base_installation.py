@@ -38,7 +38,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 from mcp_generated import App, Context, KeyRing, LocalError, REVISIONS, ToolError, UserMessage
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.versions.adapters import server_candidates
+from mcp_products.versions.adapters import server_candidates
 from importlib import import_module
 
 app = App("base", capabilities={"logging": {}})

@@ -20,9 +20,9 @@ from support.processes import end_with_session
 from support.project import ROOT
 from support.servers import context as server_module
 
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import RemoteJSONRPCError
 from mcp_runtime.session.requests import RequestOptions
-from mcp_runtime.versions.adapters import server_candidates
 
 APP: Final = str(ROOT / "tests" / "support" / "servers" / "context.py")
 LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"

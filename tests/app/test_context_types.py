@@ -18,8 +18,8 @@ from support.http.in_process import asking
 from mcp_generated import App, Context, InMemoryStateStore, LocalError, ServerSession
 from mcp_generated import v2026_07_28 as newest
 from mcp_products.app.context.elicitation import Form
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import InvalidResponseError
-from mcp_runtime.versions.adapters import server_candidates
 
 t: Any = newest.types
 

@@ -62,9 +62,9 @@ import future
 from future import v2026_07_28 as old
 from future.v2099_01_01 import Client, Context, Server
 from future.v2099_01_01 import types as t
-from mcp_runtime.versions.conversion import ConversionReport
+from mcp_products.versions.conversion import ConversionReport
 from mcp_runtime.errors import ConversionError
-from mcp_runtime.versions.adapters import server_candidates
+from mcp_products.versions.adapters import server_candidates
 
 
 class Notes(Server):

@@ -30,7 +30,7 @@ from mcp_generated import (
 )
 from mcp_generated.v2025_06_18 import types as older
 from mcp_generated.v2026_07_28 import types as newest
-from mcp_runtime.versions.adapters import server_candidates
+from mcp_products.versions.adapters import server_candidates
 
 trio = optional("trio")
 

@@ -28,7 +28,7 @@ from mcp_generated import (
     SyncClient,
 )
 from mcp_generated.v2025_03_26 import Server as OldServer
-from mcp_runtime.versions.adapters import server_candidates
+from mcp_products.versions.adapters import server_candidates
 
 SERVER = '''
 from mcp_generated import App

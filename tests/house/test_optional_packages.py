@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.source_tree import python_files, relative, syntax_tree
 
-from mcp_runtime.json_schema import validator
+from mcp_products.json_schema import validator
 
 # Where a name of an installed package, or its source, may be missing.
 NAMES_ARE_LOOKED_FOR = {

@@ -18,9 +18,9 @@ import jsonschema
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.model.ir import Method, Revision
 from mcp_codegen.testkit.messages import InstanceGenerator
+from mcp_products.versions.conversion import Chain, ConversionReport, chain_of
+from mcp_products.versions.conversion.operations import Operations
 from mcp_runtime.errors import ConversionError
-from mcp_runtime.versions.conversion import Chain, ConversionReport, chain_of
-from mcp_runtime.versions.conversion.operations import Operations
 from support.project import ROOT, official
 
 # What a conversion leaves out without a report, because the way back adds it; so it does with defaults.

@@ -126,7 +126,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "printable",
     ),
     "mcp_runtime.http.client_rules": ("is_https_url",),
-    "mcp_runtime.json_schema.validator": ("compile_schema",),
+    "mcp_products.json_schema.validator": ("compile_schema",),
     "mcp_runtime.protocol.model_methods": (
         "ToolHints",
         "to_anthropic",
@@ -144,7 +144,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "RequestOptions",
     ),
     "mcp_runtime.transports.http_client.connection": ("HTTPOptions",),
-    "mcp_runtime.versions.conversion.operations": ("ConversionReport",),
+    "mcp_products.versions.conversion.operations": ("ConversionReport",),
 }
 
 # What the index defines itself.
@@ -201,6 +201,7 @@ PRODUCTS: Final = {
     "error_output": "mcp_products.platforms.error_output",
     "fast": "mcp_products.fast",
     "foreign_loop": "mcp_products.platforms.trio_client",
+    "forms": "mcp_products.json_schema.forms",
     "hosting": "mcp_products.hosting.run",
     "legacy_sse_client": "mcp_products.legacy_sse.client",
     "legacy_sse_server": "mcp_products.legacy_sse.server",
@@ -212,6 +213,7 @@ PRODUCTS: Final = {
     "task_polling": "mcp_products.extensions.tasks.polling",
     "result_cache": "mcp_products.host.cache",
     "telemetry": "mcp_products.telemetry",
+    "versions": "mcp_products.versions.adapters",
     "workers": "mcp_products.workers",
 }
 

@@ -71,7 +71,7 @@ class Pairs:
         self.left_out.setLevel(logging.WARNING)
         self.package = importlib.import_module(plan["package"])
         self.parse = importlib.import_module("mcp_runtime.protocol.models").validator
-        self.chain = importlib.import_module("mcp_runtime.versions.conversion").chain_of
+        self.chain = importlib.import_module("mcp_products.versions.conversion").chain_of
         self.options = importlib.import_module("mcp_runtime.session.requests").RequestOptions
 
     async def run(self) -> None:
@@ -255,7 +255,7 @@ Connecting = Callable[[Any], Any]
 def all_services(served: Any) -> Any:
     """Return the services of a server in all revisions."""
     server = getattr(served, "server", served)
-    candidates = importlib.import_module("mcp_runtime.versions.adapters").server_candidates(server)
+    candidates = importlib.import_module("mcp_products.versions.adapters").server_candidates(server)
     return importlib.import_module("mcp_runtime.server.service").service_candidates(candidates)
 
 

@@ -95,12 +95,14 @@ if TYPE_CHECKING:
     from mcp_products.host.tools import ApprovedTools as ApprovedTools
     from mcp_products.host.tools import CompletionSession as CompletionSession
     from mcp_products.host.tools import FileRoots as FileRoots
+    from mcp_products.json_schema.validator import compile_schema as compile_schema
     from mcp_products.openapi.apps import MCPType as MCPType
     from mcp_products.openapi.apps import RouteMap as RouteMap
     from mcp_products.relay.gateway.gateway import Gateway as Gateway
     from mcp_products.relay.upstream.target import ProxyTarget
     from mcp_products.telemetry.client_logs import ClientLogHandler as ClientLogHandler
     from mcp_products.telemetry.json_logs import JSONLogFormatter as JSONLogFormatter
+    from mcp_products.versions.conversion.operations import ConversionReport as ConversionReport
     from mcp_runtime.aio.rates import RateLimit as RateLimit
     from mcp_runtime.bindings.client import negotiate as negotiate
     from mcp_runtime.bindings.server import asgi_app as asgi_app
@@ -128,7 +130,6 @@ if TYPE_CHECKING:
     from mcp_runtime.errors import UnwritableValueError as UnwritableValueError
     from mcp_runtime.errors import printable as printable
     from mcp_runtime.http.client_rules import is_https_url as is_https_url
-    from mcp_runtime.json_schema.validator import compile_schema as compile_schema
     from mcp_runtime.protocol.model_methods import ToolHints as ToolHints
     from mcp_runtime.protocol.model_methods import to_anthropic as to_anthropic
     from mcp_runtime.protocol.model_methods import to_gemini as to_gemini
@@ -141,7 +142,6 @@ if TYPE_CHECKING:
     from mcp_runtime.session.requests import Progress as Progress
     from mcp_runtime.session.requests import RequestOptions as RequestOptions
     from mcp_runtime.transports.http_client.connection import HTTPOptions as HTTPOptions
-    from mcp_runtime.versions.conversion.operations import ConversionReport as ConversionReport
 
     from .. import MultiClient as MultiClient
     from .. import SyncClient as SyncClient

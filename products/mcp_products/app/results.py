@@ -14,9 +14,9 @@ import typing_extensions
 from pydantic_core import SchemaError, ValidationError, to_json
 
 from mcp_products.fast.app_answers import scalar_type
+from mcp_products.json_schema.validator import CompiledSchema, compile_schema
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.errors import InvalidMessageError, InvalidSchemaError, LocalError, ToolError
-from mcp_runtime.json_schema.validator import CompiledSchema, compile_schema
 from mcp_runtime.protocol.models import format_validation_error, is_model, is_model_type, is_object
 from mcp_runtime.server.context import ServerContext
 from mcp_runtime.stores import StoreUnavailableError

@@ -20,10 +20,10 @@ from pydantic_core import from_json, to_json
 from typing_extensions import TypeVar
 
 from mcp_products.app.settings import ServerSettings, take_settings
+from mcp_products.json_schema.validator import compile_schema
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.bindings.server import BaseServer
 from mcp_runtime.errors import InvalidMessageError, JSONRPCError, LocalError
-from mcp_runtime.json_schema.validator import compile_schema
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.protocol.revision import Request
 from mcp_runtime.server.context import ServerContext

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 from urllib.parse import parse_qs, quote, urlsplit
 
 from mcp_products.legacy_sse.server import LegacySSEHandler
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.bindings.server import BaseServer, services_of
 from mcp_runtime.errors import ConnectionClosedError, LocalError
@@ -33,7 +34,6 @@ from mcp_runtime.transports.http_server.streams import KeepAliveTimer
 from mcp_runtime.transports.memory import connect_in_memory
 from mcp_runtime.transports.stdio.child import child_environment
 from mcp_runtime.transports.stdio.client import start_server
-from mcp_runtime.versions.adapters import server_candidates
 
 from .forms.form import FORM, seconds
 from .http import TransportSecuritySettings

@@ -17,6 +17,7 @@ from uuid import UUID
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
+from mcp_products.json_schema.validator import CompiledSchema, compile_schema
 from mcp_runtime.errors import (
     InvalidMessageError,
     InvalidResponseError,
@@ -25,7 +26,6 @@ from mcp_runtime.errors import (
     MCPError,
     ToolResultError,
 )
-from mcp_runtime.json_schema.validator import CompiledSchema, compile_schema
 from mcp_runtime.protocol.models import format_validation_error, integral, is_list, is_object
 from mcp_runtime.usage.keywords import nearest
 

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
+from mcp_products.json_schema.validator import compile_schema
 from mcp_runtime.aio.threads import worker_threads
 from mcp_runtime.endpoint.checks import Handler, with_checks
 from mcp_runtime.errors import (
@@ -24,7 +25,6 @@ from mcp_runtime.errors import (
     ProtocolViolationError,
     ToolResultError,
 )
-from mcp_runtime.json_schema.validator import compile_schema
 from mcp_runtime.protocol.lifecycle import Capabilities, parse_capability_path
 from mcp_runtime.protocol.models import format_validation_error, is_object, validator
 from mcp_runtime.protocol.revision import InputRequest, Notification, Request, Revision

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, cast
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema, from_json, to_jsonable_python
 
+from mcp_products.json_schema.validator import CompiledSchema, compile_schema
 from mcp_runtime.errors import InvalidMessageError
-from mcp_runtime.json_schema.validator import CompiledSchema, compile_schema
 from mcp_runtime.protocol.wire_models import WireModel
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 
 from mcp_products.app.components.visibility import text_set
 from mcp_products.app.settings import NamedKeywords
+from mcp_products.json_schema.validator import compile_schema
 from mcp_runtime.errors import LocalError
-from mcp_runtime.json_schema.validator import compile_schema
 from mcp_runtime.protocol.models import is_object
 
 from .document import OpenAPIDocument, OpenAPIParameter, Operation, is_json_type

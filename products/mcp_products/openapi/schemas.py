@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
+from mcp_products.json_schema.validator import compile_schema
 from mcp_runtime.errors import InvalidSchemaError
-from mcp_runtime.json_schema.validator import compile_schema
 from mcp_runtime.protocol.models import is_list, is_object
 
 from .document import OpenAPIDocument

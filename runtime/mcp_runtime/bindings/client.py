@@ -28,7 +28,6 @@ from ..usage.keywords import NoKeywords as NoKeywords
 from ..usage.keywords import checked, keywords_of, refuse_missing, refuse_unknown
 from ..usage.keywords import named_when_missing as named_when_missing
 from ..usage.rules import Rule, check_values, is_items, shown
-from ..versions.adapters import client_candidates, server_candidates
 from .arguments import (
     HTTP_RULES,
     STDIO_RULES,
@@ -40,7 +39,7 @@ from .arguments import (
     check_url,
     stdio_limit,
 )
-from .server import BaseServer, Servable, ServerChoice, check_servers, services_of
+from .server import BaseServer, Servable, ServerChoice, check_servers, services_of, services_of_versions, versions
 
 if TYPE_CHECKING:
     from ..transports import memory
@@ -48,13 +47,11 @@ if TYPE_CHECKING:
     from ..transports.http_client import transport as http_client
     from ..transports.http_client.connection import HTTPOptions
     from ..transports.stdio import client as stdio
-    from ..versions import client_adapter
 else:  # Imported when they are used.
     stdio = LazyModule("mcp_runtime.transports.stdio.client")
     memory = LazyModule("mcp_runtime.transports.memory")
     connection = LazyModule("mcp_runtime.transports.http_client.connection")
     http_client = LazyModule("mcp_runtime.transports.http_client.transport")
-    client_adapter = LazyModule("mcp_runtime.versions.client_adapter")
 
 
 class BaseClient(ClientCore):
@@ -108,7 +105,7 @@ class BaseClient(ClientCore):
         services, chosen = services_of(servers), settings.get("revisions", ())
         if len(servers) == 1 and isinstance(servers[0], ServerCore):
             if chosen != "all" and servers[0].revision.id not in (chosen or [cls.revision.id]):
-                services = services_of(server_candidates(servers[0]))
+                services = services_of_versions(servers[0])
         return cls(memory.connect_in_memory(services), **settings)
 
     @classmethod
@@ -156,17 +153,18 @@ class BaseClient(ClientCore):
         if (foreign := foreign_loop()) is not None:
             await foreign.enter(self)
             return self
-        if not self._revisions:
+        found = versions(self._revisions) if self._revisions else None
+        if found is None:
             await self._open([ready_candidate(self.revision, self)])
             return self
 
-        candidates = client_candidates(self, self._revisions)
+        candidates = found.client_candidates(self, self._revisions)
         # Discovery comes first: a server with a handshake lifecycle rejects it with an error that allows to fall back,
         # while a stateless server may reject `initialize` without one.
         stateless = (candidate for candidate in reversed(candidates) if not candidate.stateful)
         negotiated = await next(stateless, candidates[-1]).get().parts.open(candidates)
-        if isinstance(negotiated, client_adapter.ClientAdapter):
-            negotiated.attach_to_client()
+        if negotiated is not self:
+            found.attach_to_client(negotiated)
         return self
 
     async def __aexit__(self, *exception: object) -> None:

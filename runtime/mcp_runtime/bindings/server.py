@@ -27,15 +27,14 @@ from ..usage.rules import shown
 from .arguments import ASGISettings, HTTPServerSettings, StdioServerSettings, check_asgi, check_run, stdio_limit
 
 if TYPE_CHECKING:
+    from ..client.core import ClientCore
     from ..server import service
     from ..transports.http_server import app as http_server
     from ..transports.http_server.app import MCPASGIApp
     from ..transports.stdio import server as stdio
-    from ..versions import adapters
 else:  # Imported when they are used.
     stdio = LazyModule("mcp_runtime.transports.stdio.server")
     service = LazyModule("mcp_runtime.server.service")
-    adapters = LazyModule("mcp_runtime.versions.adapters")
     http_server = LazyModule("mcp_runtime.transports.http_server.app")
 
 
@@ -53,6 +52,35 @@ class Hosting(Protocol):
 
 def _hosting() -> Hosting:
     return cast("Hosting", products.require("hosting", 'run("http")'))
+
+
+class Versions(Protocol):
+    """The seam of conversion: what makes a server or a client of one protocol version one of several."""
+
+    def server_candidates(self, server: ServerCore, revisions: RevisionChoice) -> list[Candidate[ServerCore]]:
+        """Return a server for each of these protocol versions, oldest first."""
+        ...
+
+    def client_candidates(self, client: ClientCore, revisions: RevisionChoice) -> list[Candidate[ClientCore]]:
+        """Return a client for each of these protocol versions, oldest first."""
+        ...
+
+    def attach_to_client(self, negotiated: ClientCore) -> None:
+        """Give the open connection of one of these clients to the client that they were made of."""
+        ...
+
+
+def versions(revisions: RevisionChoice) -> Versions | None:
+    """Return what converts between protocol versions; None where it is not there, and no others are asked for."""
+    found = cast("Versions | None", products.find("versions"))
+    if found is None and revisions != "all":
+        raise LocalError("revisions= needs 'versions', which is not there: import mcp_generated first")
+    return found
+
+
+def _candidates(server: ServerCore, revisions: RevisionChoice = "all") -> list[Candidate[ServerCore]]:
+    found = versions(revisions)
+    return [ready_candidate(server.revision, server)] if found is None else found.server_candidates(server, revisions)
 
 
 class Servable:
@@ -113,7 +141,7 @@ class BaseServer(ServerCore):
         kind = check_run(transport, settings)
         check_revisions("run", revisions, self.revision)
         self.parts.check_place("run", kind, settings)
-        _run(_services(self, revisions), kind, **settings)
+        _run(services_of_versions(self, revisions), kind, **settings)
 
     @overload
     async def run_async(
@@ -139,7 +167,7 @@ class BaseServer(ServerCore):
         if (foreign := foreign_loop()) is not None:
             await foreign.run_in_asyncio_thread(self.run_async, transport, revisions=revisions, **settings)
             return
-        services = _services(self, revisions)
+        services = services_of_versions(self, revisions)
         if kind == "stdio":
             await stdio.serve_in_loop(lambda stdio: serving.serve(services, stdio), stdio_limit(_RUN_STDIO, **settings))
         else:
@@ -172,7 +200,7 @@ class BaseServer(ServerCore):
         check_asgi(settings)
         check_revisions("asgi", revisions, self.revision)
         self.parts.check_place("asgi", "http", settings)
-        return _asgi(_services(self, revisions), settings)
+        return _asgi(services_of_versions(self, revisions), settings)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one connection, only in this server's protocol version, until it is closed.
@@ -242,7 +270,7 @@ def _candidates_of(server: ServerChoice) -> list[Candidate[ServerCore]]:
     if not isinstance(server, Servable):
         return [server]
 
-    return adapters.server_candidates(server.as_server())
+    return _candidates(server.as_server())
 
 
 def check_servers(
@@ -260,8 +288,9 @@ def check_servers(
             core.parts.check_place(function, transport, settings)
 
 
-def _services(server: ServerCore, revisions: RevisionChoice) -> list[Candidate[Service]]:
-    return service.service_candidates(adapters.server_candidates(server, revisions))
+def services_of_versions(server: ServerCore, revisions: RevisionChoice = "all") -> list[Candidate[Service]]:
+    """Return the services of one server in these protocol versions, oldest first."""
+    return service.service_candidates(_candidates(server, revisions))
 
 
 def _run(services: Sequence[Candidate[Service]], transport: str, **settings: Any) -> None:

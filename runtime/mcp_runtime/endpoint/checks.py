@@ -10,7 +10,8 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from ..errors import InvalidMessageError, InvalidSchemaError, JSONRPCError, LocalError
+from .. import products
+from ..errors import InvalidMessageError, JSONRPCError
 from ..http.client_rules import encoded_uri, is_uri
 from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.lifecycle import is_declared, parse_capability_path
@@ -67,18 +68,8 @@ def check_form_answer(params: Any, result: Any) -> None:
         schema = params.get("requestedSchema")
     if schema is None or getattr(result, "action", None) != "accept":
         return
-    from ..json_schema.validator import compile_schema
-
-    fields, content = _to_json(schema), _to_json(result.content or {})
-    try:
-        mismatch = compile_schema(fields).first_error(content)
-    except InvalidSchemaError as error:
-        _log.debug("the content of a form is not checked: %s", error)
-        return
-    except LocalError:  # jsonschema-rs is not installed, and a form needs little of JSON Schema.
-        from ..json_schema.forms import first_form_error
-
-        mismatch = first_form_error(fields, content)
+    forms = products.find("forms")
+    mismatch = forms and forms.form_error(_to_json(schema), _to_json(result.content or {}))
     if mismatch:
         raise InvalidMessageError(f"the content does not match the requested schema: {mismatch}")
 

@@ -16,8 +16,8 @@ from mcp_generated import App, Context
 from mcp_generated.middleware import AuthMiddleware, require_scopes
 from mcp_products.app.components.named_things import ENDING, NamedThing, names_things, task_lists_of, things_named
 from mcp_products.auth.resource_server.protection import ResourceServer
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.protocol.revision import Notification, Request
-from mcp_runtime.versions.adapters import server_candidates
 
 # Properties of params that name nothing an access rule is about. A property of a new revision that stands in neither
 # this set nor the table makes the test fail: somebody has to decide.

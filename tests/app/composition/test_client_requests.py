@@ -10,7 +10,7 @@ from support.endpoints import Rev, among, since
 
 from mcp_generated import App, Context, Elicit, ListRoots, Resolve, Sample
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.versions.adapters import server_candidates
+from mcp_products.versions.adapters import server_candidates
 
 HAS_FORMS = "schema" in inspect.signature(Context.elicit).parameters
 forms = pytest.mark.skipif(not HAS_FORMS, reason="Context.elicit(message, Model) is not there yet")

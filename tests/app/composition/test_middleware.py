@@ -10,9 +10,9 @@ from mcp_generated import App, Context, JSONRPCError, LocalError, MCPError, Midd
 from mcp_generated.middleware import (
     TimingMiddleware,
 )
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import RemoteJSONRPCError
 from mcp_runtime.server.context import ServerContext
-from mcp_runtime.versions.adapters import server_candidates
 
 
 class Note(Middleware):

@@ -23,8 +23,8 @@ from mcp_generated.middleware import (
     TimingMiddleware,
     require_scopes,
 )
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.versions.adapters import server_candidates
 
 
 def failing(*middleware: Any, errors: list[Exception], **keywords: Any) -> App:

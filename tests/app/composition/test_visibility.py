@@ -11,8 +11,8 @@ from support.endpoints import ALL_REVISIONS, Rev, among
 
 from mcp_generated import App, Context, LocalError
 from mcp_generated.v2026_07_28 import Client
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.versions.adapters import server_candidates
 
 
 def example() -> App:

@@ -10,7 +10,7 @@ from support.endpoints import ALL_REVISIONS, Rev, among
 from mcp_generated import App, Context, RemoteJSONRPCError, Tool, forward
 from mcp_generated import v2026_07_28 as stateless
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.versions.adapters import server_candidates
+from mcp_products.versions.adapters import server_candidates
 
 SCHEMA = {"type": "object", "properties": {"size": {"type": "string"}}}
 REQUESTS: Any = {

@@ -14,8 +14,8 @@ from mcp_codegen.conversion.derive import derive_step
 from mcp_codegen.conversion.rules import ConversionRule, Conversions, read_conversions
 from mcp_codegen.errors import OverlayError
 from mcp_codegen.model.ir import Revision
-from mcp_runtime.versions.conversion import Chain, ConversionReport
-from mcp_runtime.versions.conversion.operations import Operations
+from mcp_products.versions.conversion import Chain, ConversionReport
+from mcp_products.versions.conversion.operations import Operations
 
 TEXT: dict[str, Any] = {"type": "string"}
 NUMBER: dict[str, Any] = {"type": "integer"}

@@ -15,7 +15,7 @@ from mcp_generated import App, Context, Lifespan, LocalError, lifespan
 from mcp_generated.middleware import PingMiddleware
 from mcp_generated.v2025_06_18 import Client as HandshakeClient
 from mcp_generated.v2026_07_28 import Client as StatelessClient
-from mcp_runtime.versions.adapters import server_candidates
+from mcp_products.versions.adapters import server_candidates
 
 # ---- duplicates ------------------------------------------------------------------------------------------------------
 

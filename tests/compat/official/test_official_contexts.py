@@ -20,7 +20,7 @@ from mcp_generated.compat import (
 )
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.versions.adapters import server_candidates
+from mcp_products.versions.adapters import server_candidates
 
 
 def client_of(rev: Rev, app: Any, **settings: Any) -> Any:

@@ -150,7 +150,7 @@ async def test_the_clients_of_one_server_object_never_hear_each_other() -> None:
 
 @pytest.mark.advisory("CVE-2026-0621")
 async def test_no_uri_keeps_a_server_busy() -> None:
-    """tests/core/json_schema/test_uri_templates.py shows that matching is linear; here such URIs come over HTTP."""
+    """tests/json_schema/test_uri_templates.py shows that matching is linear; here such URIs come over HTTP."""
     app = App("templates")
 
     @app.resource("x://{a}/{b}-{c}.{d}")

@@ -17,8 +17,8 @@ from mcp_generated.extensions.skills import Client, Server, SyncClient
 from mcp_generated.extensions.skills import types as t
 from mcp_products.skills import SkillDirectory, VerifiedSkill
 from mcp_products.skills.server import SkillServerMixin
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import LocalError, ProtocolViolationError, RemoteJSONRPCError
-from mcp_runtime.versions.adapters import server_candidates
 
 SKILLS = "io.modelcontextprotocol/skills"
 INVALID_PARAMS = -32602

@@ -14,8 +14,8 @@ from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2025_11_25 import Client as OlderClient
 from mcp_products.extensions.tasks import TaskServerMixin
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import LocalError, RemoteJSONRPCError
-from mcp_runtime.versions.adapters import server_candidates
 
 YES = {"action": "accept", "content": {"yes": True}}
 

@@ -16,8 +16,8 @@ from support.project import SERVERS
 
 from mcp_generated import Gateway
 from mcp_products.app.components.named_things import names_things
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.protocol.revision import Notification
-from mcp_runtime.versions.adapters import server_candidates
 
 pytestmark = pytest.mark.deadline(120)
 

@@ -17,8 +17,8 @@ from mcp_generated.v2025_06_18 import types as t
 from mcp_products.host import multi_client
 from mcp_products.host.lists import ListedPages, ListLimits
 from mcp_products.relay.proxy.provider import ProxyProvider
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import RemoteError
-from mcp_runtime.versions.adapters import server_candidates
 
 pytestmark = pytest.mark.deadline(120)
 

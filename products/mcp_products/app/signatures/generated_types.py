@@ -64,7 +64,7 @@ def as_own(value: Any, t: ModuleType, kinds: tuple[type[Any], ...] = ()) -> Any:
         return value
     if not issubclass(own, kinds or (t.ResourceContents, t.Resource)) and (kinds or "type" not in own.model_fields):
         return value
-    from mcp_runtime.versions.conversion import chain_of  # Most apps need no conversion.
+    from mcp_products.versions.conversion import chain_of  # Most apps need no conversion.
 
     if cls.__module__ in _FORMS:
         plain = value.model_dump(mode="json", by_alias=True, exclude_none=True)

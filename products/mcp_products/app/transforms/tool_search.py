@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from mcp_products.json_schema.validator import compile_schema
 from mcp_runtime.errors import InvalidSchemaError, LocalError, ToolError
-from mcp_runtime.json_schema.validator import compile_schema
 from mcp_runtime.protocol.models import is_object
 from mcp_runtime.server.context import ServerContext
 

@@ -12,8 +12,8 @@ from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 import anyio
 from pydantic import BaseModel, ValidationError
 
+from mcp_products.json_schema.validator import compile_schema
 from mcp_runtime.errors import InvalidMessageError, InvalidSchemaError
-from mcp_runtime.json_schema.validator import compile_schema
 from mcp_runtime.protocol.models import is_list, is_object
 from mcp_runtime.protocol.revision import LOG_LEVEL, META, NAMED_VERSION
 

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from pydantic_core import from_json
 
+from mcp_products.versions.messages import ConvertingChannel, MessageConverter
 from mcp_runtime.aio import clock
 from mcp_runtime.endpoint.base import Handler
 from mcp_runtime.errors import JSONRPCError, RemoteJSONRPCError
@@ -19,7 +20,6 @@ from mcp_runtime.server.context import ServerContext
 from mcp_runtime.server.limits import with_rate
 from mcp_runtime.session.requests import RequestOptions
 from mcp_runtime.usage.texts import quoted
-from mcp_runtime.versions.messages import ConvertingChannel, MessageConverter
 
 from .store import TERMINAL_STATUSES, TaskRecord
 

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from mcp_products.versions.conversion import chain_of
 from mcp_runtime.client.core import package_details
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.revision import Direction, Revision
 from mcp_runtime.usage.texts import plain
-from mcp_runtime.versions.conversion import chain_of
 
 from ..upstream.opening import ClientDetails, Opener, revisions_of
 from ..upstream.raw import FROM_CLIENT, FROM_SERVER

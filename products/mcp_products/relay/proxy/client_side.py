@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from mcp_products.versions.adapters import ServerAdapter
+from mcp_products.versions.messages import ConvertingChannel
 from mcp_runtime.endpoint.context import LEVELS
 from mcp_runtime.endpoint.requests import send_notification, send_request
 from mcp_runtime.errors import JSONRPCError, MCPError, RemoteJSONRPCError
@@ -19,8 +21,6 @@ from mcp_runtime.server.context import ServerContext
 from mcp_runtime.server.service import ServerDispatcher
 from mcp_runtime.session.interfaces import channel_of_connection
 from mcp_runtime.session.requests import RequestOptions
-from mcp_runtime.versions.adapters import ServerAdapter
-from mcp_runtime.versions.messages import ConvertingChannel
 
 _log: Final = logging.getLogger("mcp_runtime.relay.proxy.client_side")
 

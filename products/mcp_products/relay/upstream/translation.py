@@ -6,16 +6,16 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mcp_products.versions.conversion import chain_of
+from mcp_products.versions.conversion.chain import Chain
+from mcp_products.versions.conversion.operations import ConversionReport, Loss
+from mcp_products.versions.messages import MessageConverter
 from mcp_runtime.errors import ConversionError, JSONRPCError, RemoteJSONRPCError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 from mcp_runtime.protocol.lifecycle import Capabilities
 from mcp_runtime.protocol.models import is_object
 from mcp_runtime.protocol.revision import META, Direction, InputRequest, Request, Revision, Stateless
 from mcp_runtime.usage.texts import shortened
-from mcp_runtime.versions.conversion import chain_of
-from mcp_runtime.versions.conversion.chain import Chain
-from mcp_runtime.versions.conversion.operations import ConversionReport, Loss
-from mcp_runtime.versions.messages import MessageConverter
 
 from .raw import FROM_CLIENT, FROM_SERVER
 

@@ -82,7 +82,7 @@ EITHER = pytest.mark.parametrize("package", [v2025_06_18, v2026_07_28], ids=["ha
 
 
 def served(package: Any, server: Greeter) -> list[Any]:
-    from mcp_runtime.versions.adapters import server_candidates
+    from mcp_products.versions.adapters import server_candidates
 
     return [candidate.get() for candidate in server_candidates(server, [package.methods.REVISION.id])]
 
@@ -119,7 +119,7 @@ async def test_a_handler_of_an_older_revision_asks_a_client_without_a_handshake(
             text = {"type": "text", "text": str(elicited.content)}
             return old.CallToolResult.model_validate({"content": [text]})
 
-    from mcp_runtime.versions.adapters import server_candidates
+    from mcp_products.versions.adapters import server_candidates
 
     candidates = [candidate.get() for candidate in server_candidates(Old(name="old", version="1"), ["2026-07-28"])]
     async with answers(v2026_07_28, name="Ada").memory(*candidates) as client:

@@ -12,10 +12,10 @@ from support.endpoints import ALL_REVISIONS, Rev, among, both, clause, client_of
 
 from mcp_products.host.roots import is_within, readable_roots
 from mcp_products.host.tools import ApprovedTools
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.aio.rates import RateLimit, TokenBucket
 from mcp_runtime.errors import JSONRPCError, MCPError, ProtocolViolationError
 from mcp_runtime.protocol.models import validator
-from mcp_runtime.versions.adapters import server_candidates
 
 FORM = {"message": "Your name?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
 SECRET = "the launch code is 4711"

@@ -14,9 +14,9 @@ from mcp_generated import App, Context, RateLimit
 from mcp_generated.middleware import RateLimitingMiddleware, SlidingWindowRateLimitingMiddleware
 from mcp_generated.transforms import BM25SearchTransform, PromptsAsTools, ResourcesAsTools
 from mcp_products.auth.resource_server.protection import ResourceServer
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import RemoteError, RemoteJSONRPCError
 from mcp_runtime.server.limits import ClientBuckets
-from mcp_runtime.versions.adapters import server_candidates
 
 FEW = RateLimit(per_second=0.001, burst=2)
 

@@ -16,9 +16,9 @@ from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among
 from mcp_generated import App, Context, Gateway, MultiClient, RemoteJSONRPCError
 from mcp_generated.middleware import AccessRequest, AuthMiddleware
 from mcp_products.auth.resource_server.protection import ResourceServer
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.endpoint.checks import is_within_resource
 from mcp_runtime.http.headers import encode_value
-from mcp_runtime.versions.adapters import server_candidates
 
 REGISTERED = "note://Été/le/fichier"
 SPELLINGS = [

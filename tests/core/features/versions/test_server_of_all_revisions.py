@@ -10,11 +10,11 @@ import pytest
 from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, client_of, server_of
 
 from mcp_generated import v2025_11_25, v2026_07_28
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import ConversionError, RemoteJSONRPCError
 from mcp_runtime.server.service import service_candidates
 from mcp_runtime.session.requests import RequestOptions
 from mcp_runtime.transports import memory
-from mcp_runtime.versions.adapters import server_candidates
 
 t = v2026_07_28.types
 NEWEST, TASKS = Rev("2026-07-28"), Rev("2025-11-25")

@@ -22,13 +22,13 @@ from support.schemas.drafts import TEXT
 
 from mcp_products.relay.bridge.service import Bridge
 from mcp_products.relay.upstream.target import Target
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import LocalError
 from mcp_runtime.server.service import service_candidates
 from mcp_runtime.session.requests import RequestOptions
 from mcp_runtime.session.serving import serve
 from mcp_runtime.transports.memory import MemoryTransport, connect_in_memory, linked_transports
 from mcp_runtime.transports.stdio.client import start_server
-from mcp_runtime.versions.adapters import server_candidates
 
 OLD, RELEASE, DRAFT, LATER = "2025-11-25", "2026-07-28", "draft", "draft-2"
 STATELESS = [RELEASE, DRAFT, LATER]

@@ -7,21 +7,27 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from .._lazy import load
-from ..endpoint.base import Endpoint
-from ..errors import LocalError
-from ..protocol.connection import NotificationReceived, RequestReceived
-from ..protocol.lifecycle import Capabilities
-from ..protocol.records import records
-from ..protocol.revision import Handshake, Notification, Revision
-from ..server.context import ConnectionState, ServerContext
-from ..server.core import ServerCore
-from ..session.interfaces import Candidate, Channel, RevisionChoice
-from ..session.serving import LazyCandidate, ready_candidate
+from mcp_runtime._lazy import LazyModule, load
+from mcp_runtime.endpoint.base import Endpoint
+from mcp_runtime.errors import LocalError
+from mcp_runtime.protocol.connection import NotificationReceived, RequestReceived
+from mcp_runtime.protocol.lifecycle import Capabilities
+from mcp_runtime.protocol.records import records
+from mcp_runtime.protocol.revision import Handshake, Notification, Revision
+from mcp_runtime.server.context import ConnectionState, ServerContext
+from mcp_runtime.server.core import ServerCore
+from mcp_runtime.session.interfaces import Candidate, Channel, RevisionChoice
+from mcp_runtime.session.serving import LazyCandidate, ready_candidate
+
 from .messages import ConvertingChannel, MessageConverter, convert_handlers
+from .serving import ServedVersions as ServedVersions
 
 if TYPE_CHECKING:
-    from ..client.core import ClientCore
+    from mcp_runtime.client.core import ClientCore
+
+    from . import client_adapter
+else:
+    client_adapter = LazyModule("mcp_products.versions.client_adapter")  # A server does without it.
 
 EndpointT = TypeVar("EndpointT", bound=Endpoint)
 _HANDSHAKE: Final = Handshake.__name__.lower()
@@ -55,11 +61,15 @@ def client_candidates(client: ClientCore, revisions: RevisionChoice = "all") -> 
     """
 
     def adapt(revision: Revision) -> ClientCore:
-        from .client_adapter import client_adapter_class
-
-        return client_adapter_class(revision)(client)
+        return client_adapter.client_adapter_class(revision)(client)
 
     return _candidates(client, revisions, adapt)
+
+
+def attach_to_client(negotiated: ClientCore) -> None:
+    """Give the open connection of one of these clients to the client that they were made of."""
+    assert isinstance(negotiated, client_adapter.ClientAdapter), "a client in another version is an adapter"
+    negotiated.attach_to_client()
 
 
 def _candidates(

@@ -8,8 +8,8 @@ import pytest
 
 from mcp_generated import v2025_11_25, v2026_07_28
 from mcp_generated.v2025_11_25 import types as t
+from mcp_products.versions.messages import MessageConverter
 from mcp_runtime.protocol.revision import Request
-from mcp_runtime.versions.messages import MessageConverter
 
 LARGE: dict[str, Any] = {"lists": [[[]]] * 10}
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from mcp_products.json_schema.cost import Cost, measure
+from mcp_products.json_schema.validator import MAX_WORK, CompiledSchema
 from mcp_runtime.errors import MCPError
-from mcp_runtime.json_schema.cost import Cost, measure
-from mcp_runtime.json_schema.validator import MAX_WORK, CompiledSchema
 
 SIZES = (10, 300, 4000)
 NUMBERS = [7, 0.1, 1e-200, 1e200, 2**70 + 1, 10**300, -3, 2**53]

@@ -13,8 +13,8 @@ from math import frexp
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from ..errors import InvalidMessageError, InvalidSchemaError
-from ..protocol.models import is_list, is_object
+from mcp_runtime.errors import InvalidMessageError, InvalidSchemaError
+from mcp_runtime.protocol.models import is_list, is_object
 
 # The subschemas of a JSON Schema: which keywords have them, where they apply, and what references lead to.
 

@@ -1,4 +1,4 @@
-"""The content of a form against its schema, without a JSON Schema validator.
+"""The content of a form against its schema, also without a JSON Schema validator.
 
 A form is an object of strings, numbers, booleans and choices; its schema uses few keywords:
 https://modelcontextprotocol.io/specification/draft/client/elicitation#requested-schema
@@ -6,10 +6,16 @@ https://modelcontextprotocol.io/specification/draft/client/elicitation#requested
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..protocol.models import is_list, is_object
+from mcp_runtime.errors import InvalidSchemaError, LocalError
+from mcp_runtime.protocol.models import is_list, is_object
+
+from .validator import compile_schema
+
+_log: Final = logging.getLogger("mcp_runtime.endpoint.checks")
 
 # The keywords with a limit: whether it is that of a length, and whether it is the smallest value.
 _LIMITS: Final = {
@@ -20,6 +26,17 @@ _LIMITS: Final = {
     "minItems": (True, True),
     "maxItems": (True, False),
 }
+
+
+def form_error(schema: Mapping[str, Any], content: Mapping[str, Any]) -> str | None:
+    """Return the first error of a form's content with its path; None if it is valid, or its schema cannot be used."""
+    try:
+        return compile_schema(schema).first_error(content)
+    except InvalidSchemaError as error:
+        _log.debug("the content of a form is not checked: %s", error)
+        return None
+    except LocalError:  # jsonschema-rs is not installed, and a form needs little of JSON Schema.
+        return first_form_error(schema, content)
 
 
 def first_form_error(schema: Mapping[str, Any], content: Mapping[str, Any]) -> str | None:

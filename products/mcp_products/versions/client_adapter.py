@@ -8,13 +8,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..client.core import ClientContext, ClientCore
-from ..endpoint.requests import send_request
-from ..protocol.connection import NotificationReceived, RequestReceived
-from ..protocol.revision import META, Handshake, Revision, Stateless
-from ..server.service import NO_CACHE
-from ..session.requests import RequestOptions
-from ..session.session import Session
+from mcp_runtime.client.core import ClientContext, ClientCore
+from mcp_runtime.endpoint.requests import send_request
+from mcp_runtime.protocol.connection import NotificationReceived, RequestReceived
+from mcp_runtime.protocol.revision import META, Handshake, Revision, Stateless
+from mcp_runtime.server.service import NO_CACHE
+from mcp_runtime.session.requests import RequestOptions
+from mcp_runtime.session.session import Session
+
 from .messages import ConvertingChannel, MessageConverter, convert_handlers
 
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcp_products.json_schema.cost import automaton_size
+from mcp_products.json_schema.validator import DRAFT_7, LATEST, MAX_SCHEMA_CHARACTERS, compile_schema
 from mcp_runtime.errors import InvalidSchemaError, MCPError
-from mcp_runtime.json_schema.cost import automaton_size
-from mcp_runtime.json_schema.validator import DRAFT_7, LATEST, MAX_SCHEMA_CHARACTERS, compile_schema
 
 # Seconds of CPU. The bound is 0.1 on a quiet machine; a busy one counts more, and what is not bounded takes far longer.
 BOUND = 0.5

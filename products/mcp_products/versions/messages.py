@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic_core import ValidationError, from_json
 
-from ..endpoint.base import Handler
-from ..endpoint.checks import warn_about_secrets
-from ..endpoint.context import Context
-from ..errors import (
+from mcp_runtime.endpoint.base import Handler
+from mcp_runtime.endpoint.checks import warn_about_secrets
+from mcp_runtime.endpoint.context import Context
+from mcp_runtime.errors import (
     ConversionError,
     InvalidMessageError,
     InvalidResponseError,
@@ -20,10 +20,10 @@ from ..errors import (
     RemoteJSONRPCError,
     UnwritableValueError,
 )
-from ..protocol.connection import Connection, NotificationReceived, RequestReceived, Side
-from ..protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize, to_plain
-from ..protocol.lifecycle import Capabilities, parse_capability_path
-from ..protocol.models import (
+from mcp_runtime.protocol.connection import Connection, NotificationReceived, RequestReceived, Side
+from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, serialize, to_plain
+from mcp_runtime.protocol.lifecycle import Capabilities, parse_capability_path
+from mcp_runtime.protocol.models import (
     PreSerialized,
     Read,
     format_validation_error,
@@ -33,8 +33,8 @@ from ..protocol.models import (
     type_name,
     validator,
 )
-from ..protocol.records import CopiedParams, records
-from ..protocol.revision import (
+from mcp_runtime.protocol.records import CopiedParams, records
+from mcp_runtime.protocol.revision import (
     META,
     NAMED_VERSION,
     OPPOSITE,
@@ -48,14 +48,15 @@ from ..protocol.revision import (
     Stateless,
     own_row,
 )
-from ..session.interfaces import Channel, ChannelProxy
-from ..session.requests import RequestOptions
+from mcp_runtime.session.interfaces import Channel, ChannelProxy
+from mcp_runtime.session.requests import RequestOptions
+
 from .conversion import apply_changes, chain_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("mcp_runtime.versions.messages")
 
 Row = Sent | InputRequest[Any]
 
@@ -513,7 +514,7 @@ async def _resolve_input_required(
         del inputs["requestState"]
         return await run(validator(handler_row.params)({**inputs, **state}))
 
-    from ..client.input_required import resolve_input_required  # Few servers need it.
+    from mcp_runtime.client.input_required import resolve_input_required  # Few servers need it.
 
     types = _input_required_types(converter, handler_row)
     return await resolve_input_required(

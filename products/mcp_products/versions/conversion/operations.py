@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import SchemaValidator
 
-from ...errors import ConversionError
-from ...protocol.models import is_list, is_object
+from mcp_runtime.errors import ConversionError
+from mcp_runtime.protocol.models import is_list, is_object
 
 # Predicates of shapes: check whether a JSON value matches a type, as generated conversion steps describe it.
 
@@ -153,7 +153,7 @@ def format_path(path: Path) -> str:
     return ".".join(reversed(steps))
 
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("mcp_runtime.versions.conversion.operations")
 
 REMOVED: Final = object()
 """The result of a conversion that removes a property or an item."""

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from ..errors import InvalidMessageError, InvalidSchemaError, LocalError
-from ..protocol.models import is_list, is_object
+from mcp_runtime.errors import InvalidMessageError, InvalidSchemaError, LocalError
+from mcp_runtime.protocol.models import is_list, is_object
+
 from .cost import Cost, measure
 
 if TYPE_CHECKING:

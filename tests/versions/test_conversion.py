@@ -23,9 +23,9 @@ from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.errors import OverlayError
 from mcp_codegen.testkit.messages import InstanceGenerator
 from mcp_generated import REVISIONS
+from mcp_products.versions.conversion import Chain, ConversionReport, chain_of
 from mcp_runtime.errors import ConversionError
 from mcp_runtime.protocol.revision import InputRequest, Notification, Request
-from mcp_runtime.versions.conversion import Chain, ConversionReport, chain_of
 
 COUNT = int(os.environ.get("MCP_CONVERSIONS", "200"))
 STEPS = [*pairwise(REVISIONS), *((new, old) for old, new in pairwise(REVISIONS))]

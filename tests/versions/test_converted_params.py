@@ -10,9 +10,9 @@ import pytest
 
 from mcp_generated import REVISIONS
 from mcp_products.fast.records import CoreRecord, read_as_record
+from mcp_products.versions.messages import MessageConverter
 from mcp_runtime.errors import JSONRPCError
 from mcp_runtime.protocol.revision import Request, Revision
-from mcp_runtime.versions.messages import MessageConverter
 
 MANY = {"experimental": {"own": {"deep": [1, 2]}}, "roots": {"listChanged": True}}
 CAPABILITIES: list[dict[str, Any]] = [{}, {"roots": {}}, MANY, {"sampling": {}, "elicitation": {}}]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.json_schema.cost import KEYWORDS, Cost, measure
-from mcp_runtime.json_schema.validator import CompiledSchema
+from mcp_products.json_schema.cost import KEYWORDS, Cost, measure
+from mcp_products.json_schema.validator import CompiledSchema
 
 SIZES = (10, 300, 4000)
 STEP = 1e-8  # Seconds.

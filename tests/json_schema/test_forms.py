@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_runtime.json_schema.forms import first_form_error
-from mcp_runtime.json_schema.validator import compile_schema
+from mcp_products.json_schema.forms import first_form_error
+from mcp_products.json_schema.validator import compile_schema
 
 CHOICES = [{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}]
 SCHEMA: dict[str, Any] = {

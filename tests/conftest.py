@@ -7,6 +7,7 @@ import gc
 import inspect
 import os
 import re
+import signal
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -42,6 +43,12 @@ PRODUCT = re.compile(
 )  # Perhaps of one test, whose pairs are those of the long run.
 DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no marker gives it more.
 PATIENCE = 10 if is_wine() else 1  # How often so long it gets: a process starts slowly under wine.
+
+
+def pytest_configure() -> None:
+    """Let programs that tests start be interrupted: a shell lets what it runs in the background ignore SIGINT."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

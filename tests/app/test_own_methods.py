@@ -94,7 +94,8 @@ async def test_a_client_sends_a_request_and_gets_the_result_as_a_type(rev: Rev, 
         client.on("acme/changed", changed)
         async with client:
             assert await client.request("acme/search", Search(query="a"), result=Hits) == Hits(hits=["a"] * 3)
-            assert {Change("a"), 1} == {told[0], told[1]} if isinstance(told[0], int) else told == [Change("a"), 1]
+            # Where each has a way of its own, progress may overtake the change.
+            assert sorted(told, key=str) == sorted([Change("a"), 1], key=str)
             assert await client.request("acme/search", {"query": "b", "limit": 1}) == {"hits": ["b"]}
             client.on("acme/changed", lambda params: told.append(params))
             await client.request("acme/search", {"query": "c"})

@@ -207,7 +207,7 @@ def test_an_interrupt_leaves_what_was_there(history: History, monkeypatch: pytes
         raise KeyboardInterrupt
 
     monkeypatch.setattr(f"mcp_codegen.{module}.{place}", interrupted)
-    assert history.update().exit_code == 1 and calls
+    assert history.update().exit_code == 130 and calls
     assert history.contents() == before
 
 

@@ -157,7 +157,8 @@ class ProxyDownstream:
         self._log_row = revision.lifecycle.log
         self.input_rows = {row.method: row for row in revision.rows if isinstance(row, InputRequest)}
         self._quiet_until: dict[str, float] = {}
-        self._pausing: dict[str, asyncio.Task[None]] = {}
+        self._pausing: set[str] = set()  # The lists that are to be notified of, once their time has come.
+        self._notifying: set[asyncio.Task[None]] = set()
 
     async def notified(self, connection: UpstreamConnection, method: str, params: dict[str, Any]) -> None:
         """Pass a notification that belongs to no request."""
@@ -191,14 +192,16 @@ class ProxyDownstream:
     def _list_changed(self, dispatcher: ServerDispatcher, kind: str) -> None:
         """Notify of a changed list, once for all changes within a time."""
         if kind not in self._pausing:
+            self._pausing.add(kind)
             task = asyncio.get_running_loop().create_task(self._notify_list(dispatcher, kind))
-            self._pausing[kind] = task
-            task.add_done_callback(lambda _: self._pausing.pop(kind, None))
+            self._notifying.add(task)
+            task.add_done_callback(self._notifying.discard)
 
     async def _notify_list(self, dispatcher: ServerDispatcher, kind: str) -> None:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(self._quiet_until.get(kind, 0.0) - loop.time())
         self._quiet_until[kind] = loop.time() + _CHANGE_PAUSE
+        self._pausing.discard(kind)  # A change from here on is another one: the client may have read this one.
         try:
             await dispatcher.notify_lists_changed([kind])
         except MCPError as error:
@@ -227,7 +230,7 @@ class ProxyDownstream:
 
     async def close(self) -> None:
         """End what waits to be sent."""
-        tasks = list(self._pausing.values())
+        tasks = list(self._notifying)
         for task in tasks:
             task.cancel()
         if tasks:

@@ -203,6 +203,7 @@ PRODUCTS: Final = {
     "foreign_loop": "mcp_products.platforms.trio_client",
     "forms": "mcp_products.json_schema.forms",
     "hosting": "mcp_products.hosting.run",
+    "large": "mcp_products.large.messages",
     "legacy_sse_client": "mcp_products.legacy_sse.client",
     "legacy_sse_server": "mcp_products.legacy_sse.server",
     "lenient": "mcp_products.lenient.reading",

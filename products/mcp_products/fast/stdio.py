@@ -17,8 +17,7 @@ from typing import Final
 
 from mcp_runtime.protocol import jsonrpc
 from mcp_runtime.protocol.connection import RequestReceived
-from mcp_runtime.protocol.framing import DEFAULT_LIMIT, OversizedMessage, SizeLimit
-from mcp_runtime.protocol.large import LARGE
+from mcp_runtime.protocol.framing import DEFAULT_LIMIT, LARGE, OversizedMessage, SizeLimit
 from mcp_runtime.session.instruments import OPENTELEMETRY
 from mcp_runtime.session.interfaces import FORWARDING, Service
 from mcp_runtime.session.serving import RunsInThread

@@ -16,8 +16,8 @@ from mcp_runtime.aio.tasks import PauseGate
 from mcp_runtime.errors import ConnectionClosedError, InvalidResponseError, MCPError
 from mcp_runtime.http.client_rules import Outgoing, get_headers, origin, post_headers, redact_url
 from mcp_runtime.protocol import jsonrpc
+from mcp_runtime.protocol.framing import LARGE
 from mcp_runtime.protocol.jsonrpc import Message
-from mcp_runtime.protocol.large import LARGE
 from mcp_runtime.protocol.revision import Revision
 from mcp_runtime.transports.http_client.connection import HTTPConnection
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping, MutableMapping
-from contextlib import ExitStack, suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, MutableMapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Protocol, cast
 
 from ..errors import LocalError
 from ..protocol import jsonrpc
 from ..protocol.framing import SizeLimit
-from ..protocol.jsonrpc import INTERNAL_ERROR, Id, Message
-from ..session.large import decode_in_pieces, turns_of_loop, without_collection
+from ..protocol.jsonrpc import Id
 from .clients import BufferedBytes, address_of, client_key
 from .headers import JSON, PROTOCOL_VERSION, SESSION_ID, HTTPError, Raw
 
@@ -348,30 +347,6 @@ class BodyReader:
                 self._end(task, late)
         if self._started:
             self._timer = loop.call_later(self._seconds / _TICKS, self._cancel_late)
-
-
-# Large messages over HTTP: one after the other, so that the calls of other clients are not delayed by all of them.
-
-_LARGE_BODIES_TOO_MANY: Final = HTTPError(
-    503, "too many large messages wait: send one after the other", INTERNAL_ERROR, retry_after=1
-)
-
-
-async def decode_in_turn(body: bytes, client: Hashable, max_parts: int, max_batch: int) -> Message | list[Message]:
-    """Decode a large message in the turn of its client. Raises RefusedRequestError if too many wait.
-
-    The turn ends in the next iteration of the event loop, so that what handles the message at once belongs to it.
-    """
-    turns, loop = turns_of_loop(), asyncio.get_running_loop()
-    if not await turns.take(client, len(body)):
-        raise RefusedRequestError(_LARGE_BODIES_TOO_MANY)
-    turn = ExitStack()
-    turn.callback(turns.give_back)
-    turn.enter_context(without_collection())
-    try:
-        return await decode_in_pieces(body, max_parts, max_batch)
-    finally:
-        loop.call_soon(turn.close)
 
 
 # The addresses that servers listen on.

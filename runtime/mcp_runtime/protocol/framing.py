@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, Self
 
+# Bytes above which a message is large: a smaller one takes about ten milliseconds at most.
+LARGE: Final = 32 * 1024
 MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024  # The default limit of one message, in bytes.
 
 _END_BYTES: Final = 2048  # Bytes of a line beyond the limit that are left of its beginning, and of its end.

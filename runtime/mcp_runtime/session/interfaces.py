@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from .. import products
 from ..aio.tasks import BackgroundTasks
 from ..errors import ConnectionClosedError, JSONRPCError, LocalError, MCPError
 from ..protocol.connection import Connection, NotificationReceived, RequestReceived
@@ -432,3 +433,18 @@ FORWARDING: Final = ForwardingSwitch()
 def set_current_request(context: Callable[[], Any] | None) -> None:
     """Set the request of the current task; None if its log records belong to no request."""
     CURRENT_REQUEST.set(None if context is None else LoggedRequest(asyncio.get_running_loop(), context))
+
+
+class WaitingMessages(Protocol):
+    """The messages of a session that wait while a large one is handled in pieces."""
+
+    def add(self, data: bytes) -> None: ...
+
+    async def finish(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+
+def large_messages() -> Any:
+    """Return what handles messages above LARGE in pieces; None where it is not there, and each is handled at once."""
+    return products.find("large")

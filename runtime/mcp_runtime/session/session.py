@@ -32,7 +32,7 @@ from ..protocol.connection import (
     RequestReceived,
     ResponseReceived,
 )
-from ..protocol.framing import OversizedMessage
+from ..protocol.framing import LARGE, OversizedMessage
 from ..protocol.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -42,14 +42,23 @@ from ..protocol.jsonrpc import (
     RequestMessage,
     to_plain,
 )
-from ..protocol.large import LARGE
 from ..protocol.lifecycle import Phase
 from ..protocol.models import is_model
 from ..protocol.revision import Notification, Request
 from ..usage.texts import shortened
 from .handlers import RunningHandlers, RunningRequest, ignore_response
-from .interfaces import Channel, PushTransport, Reply, RequestAuth, RequestTransport, Send, Transport, closed_error
-from .large import LargeMessages
+from .interfaces import (
+    Channel,
+    PushTransport,
+    Reply,
+    RequestAuth,
+    RequestTransport,
+    Send,
+    Transport,
+    WaitingMessages,
+    closed_error,
+    large_messages,
+)
 from .requests import PendingRequests, RequestOptions
 
 if TYPE_CHECKING:
@@ -225,7 +234,7 @@ class Session:
         self.running: dict[Id, RunningRequest] = {}
         self._message_size = 0
         self.ended = False
-        self._large: LargeMessages | None = None  # The messages that wait, if a large one is being handled.
+        self._large: WaitingMessages | None = None  # The messages that wait, if a large one is being handled.
         self._handlers = RunningHandlers(asyncio.get_running_loop(), starter)
         self._input_ended: asyncio.Future[None] | None = None
         self._closed: asyncio.Future[None] | None = None
@@ -300,9 +309,9 @@ class Session:
         """Handle a message; None at the end of the input."""
         if data is not None:
             self._message_size = len(data)
-            if self._message_size > LARGE or self._large is not None:
-                # It is handled in pieces, and those that arrive meanwhile wait.
-                self._large = self._large or LargeMessages(self.connection, self._handlers.push, self._handle_later)
+            if self._large is None and self._message_size > LARGE and (large := large_messages()) is not None:
+                self._large = large.LargeMessages(self.connection, self._handlers.push, self._handle_later)
+            if self._large is not None:  # It is handled in pieces, and those that arrive meanwhile wait.
                 return self._large.add(data)
             if type(data) is OversizedMessage:
                 event = self.connection.oversized(data)

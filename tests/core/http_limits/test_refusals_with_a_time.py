@@ -14,13 +14,13 @@ from support.http.slow_connections import server
 
 from mcp_generated import App, HTTPOptions, v2024_11_05, v2025_11_25, v2026_07_28
 from mcp_generated.http import HTTPLimits
+from mcp_products.large.messages import turns_of_loop
 from mcp_products.legacy_sse import server as legacy_sse
 from mcp_products.legacy_sse.server import LegacySSETransport
 from mcp_runtime.http.asgi import BodyReader
 from mcp_runtime.http.headers import HTTPError
 from mcp_runtime.protocol.framing import SizeLimit
 from mcp_runtime.session.interfaces import RequestAuth
-from mcp_runtime.session.large import turns_of_loop
 
 both = pytest.mark.parametrize("client", [v2025_11_25.Client, v2026_07_28.Client], ids=["2025-11-25", "2026-07-28"])
 URL = "http://localhost/mcp"

@@ -12,8 +12,8 @@ from urllib.request import getproxies
 import httptools
 import httpx2
 
+from mcp_runtime.protocol.framing import LARGE
 from mcp_runtime.protocol.jsonrpc import Message, RequestMessage, ResultMessage, decode
-from mcp_runtime.protocol.large import LARGE
 from mcp_runtime.transports.http_client.connection import HTTPConnection, HTTPOptions
 from mcp_runtime.transports.http_client.streamable import StreamableHTTPClient
 from mcp_runtime.transports.http_client.transport import HTTPClientTransport

@@ -38,8 +38,8 @@ from ...http.client_rules import (
 )
 from ...http.headers import SESSION_ID, TOOLS, ArgumentPaths, read_tool_headers
 from ...protocol import jsonrpc
+from ...protocol.framing import LARGE
 from ...protocol.jsonrpc import ErrorMessage, Id, MalformedMessage, Message, RequestMessage, ResultMessage
-from ...protocol.large import LARGE
 from ...protocol.models import is_object
 from ...protocol.result_types import FollowedPages
 from ...protocol.revision import Handshake, Revision

@@ -12,11 +12,10 @@ from ... import products
 from ...aio.tasks import PauseGate
 from ...errors import ConnectionClosedError, MCPError, RemoteJSONRPCError
 from ...http.client_rules import NegotiatedRevision, Outgoing, redact_url
-from ...protocol.jsonrpc import Id, Message, NotificationMessage, OutgoingMessage, RequestMessage
+from ...protocol.jsonrpc import Id, Message, NotificationMessage, OutgoingMessage, RequestMessage, decode
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision
-from ...session.interfaces import MessageSink
-from ...session.large import decode_in_pieces, release_soon, turn, validate
+from ...session.interfaces import MessageSink, large_messages
 from .connection import HTTPConnection, HTTPOptions
 from .streamable import LegacyServerError, StreamableHTTPClient
 
@@ -125,12 +124,12 @@ class HTTPClientTransport:
             self._sink.receive_message(message)
 
     async def _read_large(self, data: bytes, use_json: Callable[[Message | list[Message]], None]) -> Any:
-        """Return a large message, decoded and validated in pieces; `use_json` gets it before it is validated."""
-        async with turn(self):
-            message = await decode_in_pieces(data)
-            use_json(message)
-            if self._sink is not None:
-                release_soon(await validate(self._sink.connection, message))
+        """Return a large message; `use_json` gets it before it is validated."""
+        if (large := large_messages()) is not None:
+            connection = None if self._sink is None else self._sink.connection
+            return await large.read_large(self, data, use_json, connection)
+        message = decode(data)
+        use_json(message)
         return message
 
     def _ended(self) -> None:

@@ -23,7 +23,6 @@ from ...http.asgi import (
     Scope,
     Send,
     closing_sender,
-    decode_in_turn,
     id_of,
     path_of,
     preflight_headers,
@@ -44,11 +43,10 @@ from ...http.server_rules import (
     check_stateless,
     classify,
 )
-from ...protocol.framing import SizeLimit
+from ...protocol.framing import LARGE, SizeLimit
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, MalformedMessage, Message, decode
-from ...protocol.large import LARGE
 from ...session.instruments import instruments
-from ...session.interfaces import UNAUTHENTICATED, RequestAuth, Service, StreamLimits
+from ...session.interfaces import UNAUTHENTICATED, RequestAuth, Service, StreamLimits, large_messages
 from ...session.serving import ready_candidate
 from ...stores import StoreUnavailableError
 from .events import EventStore, InMemoryEventStore
@@ -265,11 +263,12 @@ class MCPASGIApp:
                 body, limits = await self._body_reader.read(receive, length, scope), self._limits
                 if not isinstance(body, bytes):
                     return await refuse_body(receive, send, body)
-                if len(body) > LARGE:
-                    client = client_key(auth.owner, address_of(scope))
-                    message = await decode_in_turn(body, client, limits.max_parts, limits.max_batch)
-                else:
+                large = large_messages() if len(body) > LARGE else None
+                if large is None:
                     message = decode(body, limits.max_parts, limits.max_batch)
+                else:
+                    client = client_key(auth.owner, address_of(scope))
+                    message = await large.decode_in_turn(body, client, limits.max_parts, limits.max_batch)
                 del body  # A request may run for long.
                 await self._handle_post(IncomingPost(message, head, auth, scope, receive, send))
             elif scope["method"] == "GET":

@@ -14,8 +14,8 @@ from support.http.asgi_client import Answer, Web
 from support.http.raw_server import Got, Raw, Write, reply, result, serving
 
 from mcp_generated import App, InvalidResponseError, v2025_11_25, v2026_07_28
+from mcp_products.large.messages import Turns
 from mcp_runtime.bindings.server import services_of
-from mcp_runtime.session.large import Turns
 from mcp_runtime.session.serving import serve
 from mcp_runtime.transports.memory import MemoryTransport, linked_transports
 

@@ -16,7 +16,7 @@ from support.endpoints import Rev, client_of, raw_server
 from support.http.raw_server import Got, Raw, Write, reply, result, serving
 
 from mcp_generated import v2026_07_28
-from mcp_runtime.session.large import without_collection
+from mcp_products.large.messages import without_collection
 
 NUMBER, PIECE = 5500, 1000
 TOOLS = [{"name": f"tool{index}", "inputSchema": {"type": "object"}} for index in range(NUMBER)]

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin
 
 from pydantic_core import ValidationError
 
-from .connection import Connection
-from .jsonrpc import Message, NotificationMessage, RequestMessage, ResultMessage
-from .models import is_list, is_object, validator
+from mcp_runtime.protocol.connection import Connection
+from mcp_runtime.protocol.jsonrpc import Message, NotificationMessage, RequestMessage, ResultMessage
+from mcp_runtime.protocol.models import is_list, is_object, validator
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-# Bytes above which a message is large: a smaller one takes about ten milliseconds at most.
-LARGE: Final = 32 * 1024
 _PIECE: Final = 1000  # Items of a list, or members of an object.
 
 Validate = Callable[[object], Any]

@@ -6,16 +6,19 @@ import asyncio
 import gc
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator, Hashable
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
-from ..protocol import jsonrpc
-from ..protocol.connection import Connection, Event
-from ..protocol.framing import OversizedMessage
-from ..protocol.json_text import MAX_PARTS, counts_of_parts
-from ..protocol.jsonrpc import Message
-from ..protocol.large import LARGE, release_in_pieces, validate_in_pieces
+from mcp_runtime.http.asgi import RefusedRequestError
+from mcp_runtime.http.headers import HTTPError
+from mcp_runtime.protocol import jsonrpc
+from mcp_runtime.protocol.connection import Connection, Event
+from mcp_runtime.protocol.framing import LARGE, OversizedMessage
+from mcp_runtime.protocol.json_text import MAX_PARTS, counts_of_parts
+from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, Message
+
+from .pieces import release_in_pieces, validate_in_pieces
 
 # Turns for work that blocks an event loop: one piece of it in an iteration, and clients take turns.
 
@@ -232,3 +235,39 @@ def release_soon(validated: list[list[Any]]) -> None:
 
     if validated:
         loop.call_soon(release)
+
+
+# Large messages over HTTP: one after the other, so that the calls of other clients are not delayed by all of them.
+
+_LARGE_BODIES_TOO_MANY: Final = HTTPError(
+    503, "too many large messages wait: send one after the other", INTERNAL_ERROR, retry_after=1
+)
+
+
+async def decode_in_turn(body: bytes, client: Hashable, max_parts: int, max_batch: int) -> Message | list[Message]:
+    """Decode a large message in the turn of its client. Raises RefusedRequestError if too many wait.
+
+    The turn ends in the next iteration of the event loop, so that what handles the message at once belongs to it.
+    """
+    turns, loop = turns_of_loop(), asyncio.get_running_loop()
+    if not await turns.take(client, len(body)):
+        raise RefusedRequestError(_LARGE_BODIES_TOO_MANY)
+    turn = ExitStack()
+    turn.callback(turns.give_back)
+    turn.enter_context(without_collection())
+    try:
+        return await decode_in_pieces(body, max_parts, max_batch)
+    finally:
+        loop.call_soon(turn.close)
+
+
+async def read_large(
+    client: object, data: bytes, use_json: Callable[[Message | list[Message]], None], connection: Connection | None
+) -> Message | list[Message]:
+    """Return a large message, decoded and validated in pieces; `use_json` gets it before it is validated."""
+    async with turn(client):
+        message = await decode_in_pieces(data)
+        use_json(message)
+        if connection is not None:
+            release_soon(await validate(connection, message))
+    return message

@@ -1,0 +1,1 @@
+"""Large messages, handled in pieces."""

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from mcp_products.app.tools import Tool as Tool
     from mcp_products.app.tools import forward as forward
     from mcp_products.app.tools import forward_raw as forward_raw
+    from mcp_products.common.keys import KeyRing as KeyRing
     from mcp_products.extensions.tasks.store import TaskOptions as TaskOptions
     from mcp_products.host.cache import ClientResponseCache as ClientResponseCache
     from mcp_products.host.cache import ResponseCache as ResponseCache
@@ -99,7 +100,6 @@ if TYPE_CHECKING:
     from mcp_runtime.protocol.model_methods import to_anthropic as to_anthropic
     from mcp_runtime.protocol.model_methods import to_gemini as to_gemini
     from mcp_runtime.protocol.model_methods import to_openai as to_openai
-    from mcp_runtime.server.encryption import KeyRing as KeyRing
     from mcp_runtime.server.lists import CacheHint as CacheHint
     from mcp_runtime.server.lists import paginate as paginate
     from mcp_runtime.session.interfaces import Transport as Transport
@@ -269,6 +269,8 @@ _register(
         "foreign_loop": "mcp_products.platforms.trio_client",
         "forms": "mcp_products.json_schema.forms",
         "hosting": "mcp_products.hosting.run",
+        "keys": "mcp_products.common.keys",
+        "large": "mcp_products.large.messages",
         "legacy_sse_client": "mcp_products.legacy_sse.client",
         "legacy_sse_server": "mcp_products.legacy_sse.server",
         "lenient": "mcp_products.lenient.reading",
@@ -406,7 +408,7 @@ __getattr__, _ = _lazy_module(
         "to_anthropic": "mcp_runtime.protocol.model_methods",
         "to_gemini": "mcp_runtime.protocol.model_methods",
         "to_openai": "mcp_runtime.protocol.model_methods",
-        "KeyRing": "mcp_runtime.server.encryption",
+        "KeyRing": "mcp_products.common.keys",
         "CacheHint": "mcp_runtime.server.lists",
         "paginate": "mcp_runtime.server.lists",
         "Transport": "mcp_runtime.session.interfaces",

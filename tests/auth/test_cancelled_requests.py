@@ -17,9 +17,9 @@ from mcp_products.auth.authorization_server.upstream import UpstreamClient, Upst
 from mcp_products.auth.client.storage import StoredCredentials
 from mcp_products.auth.http import SharedRequests
 from mcp_products.auth.resource_server.verifiers import JWKSClient
+from mcp_products.common.keys import KeyRing
 from mcp_products.relay.gateway.settings import ExchangeSettings
 from mcp_products.relay.gateway.token_exchange import TokenExchange, UserToken
-from mcp_runtime.server.encryption import KeyRing
 
 ISSUER, SERVER = "https://auth.example", "https://mcp.example/mcp"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_runtime.server import encryption
-from mcp_runtime.server.encryption import InvalidTokenError, ProcessTokens
+from mcp_runtime.server import state_tokens
+from mcp_runtime.server.state_tokens import InvalidTokenError, ProcessTokens
 
 
 def test_a_token_is_the_name_of_a_value_for_one_request_and_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
     tokens, now = ProcessTokens(lifetime=10), 1000.0
-    monkeypatch.setattr(encryption.time, "time", lambda: now)
+    monkeypatch.setattr(state_tokens.time, "time", lambda: now)
     token = tokens.encrypt(b"secret", b"Ann's request")
     assert "secret" not in token and token != tokens.encrypt(b"secret", b"Ann's request")
     assert tokens.decrypt(token, b"Ann's request") == tokens.decrypt(token, b"Ann's request") == b"secret"
@@ -25,7 +25,7 @@ def test_a_token_is_the_name_of_a_value_for_one_request_and_one_time(monkeypatch
 
 
 def test_old_values_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encryption, "_MAX_STORED", 100)
+    monkeypatch.setattr(state_tokens, "_MAX_STORED", 100)
     tokens = ProcessTokens()
     first, second, third = (tokens.encrypt(bytes([number]) * 40, b"1234567890") for number in range(3))
     with pytest.raises(InvalidTokenError):

@@ -133,7 +133,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "to_gemini",
         "to_openai",
     ),
-    "mcp_runtime.server.encryption": ("KeyRing",),
+    "mcp_products.common.keys": ("KeyRing",),
     "mcp_runtime.server.lists": (
         "CacheHint",
         "paginate",
@@ -203,6 +203,7 @@ PRODUCTS: Final = {
     "foreign_loop": "mcp_products.platforms.trio_client",
     "forms": "mcp_products.json_schema.forms",
     "hosting": "mcp_products.hosting.run",
+    "keys": "mcp_products.common.keys",
     "large": "mcp_products.large.messages",
     "legacy_sse_client": "mcp_products.legacy_sse.client",
     "legacy_sse_server": "mcp_products.legacy_sse.server",

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from mcp_products.app.tools import Tool as Tool
     from mcp_products.app.tools import forward as forward
     from mcp_products.app.tools import forward_raw as forward_raw
+    from mcp_products.common.keys import KeyRing as KeyRing
     from mcp_products.compat import *
     from mcp_products.compat.keywords import OfficialServerKeywords
     from mcp_products.extensions.tasks.store import TaskOptions as TaskOptions
@@ -134,7 +135,6 @@ if TYPE_CHECKING:
     from mcp_runtime.protocol.model_methods import to_anthropic as to_anthropic
     from mcp_runtime.protocol.model_methods import to_gemini as to_gemini
     from mcp_runtime.protocol.model_methods import to_openai as to_openai
-    from mcp_runtime.server.encryption import KeyRing as KeyRing
     from mcp_runtime.server.lists import CacheHint as CacheHint
     from mcp_runtime.server.lists import paginate as paginate
     from mcp_runtime.session.interfaces import RevisionChoice

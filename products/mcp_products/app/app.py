@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, cast
 
+from mcp_products.common.keys import KeyRing
 from mcp_products.fast.app_answers import ResultTypes, answer, read_params, runs_in_thread
 from mcp_runtime._lazy import load
 from mcp_runtime.aio.rates import RateLimit
@@ -22,7 +23,6 @@ from mcp_runtime.errors import ClientCapabilityError, LocalError, ProtocolViolat
 from mcp_runtime.protocol.lifecycle import merge
 from mcp_runtime.protocol.revision import Request
 from mcp_runtime.server.context import ServerContext
-from mcp_runtime.server.encryption import KeyRing
 from mcp_runtime.server.limits import check_rate
 from mcp_runtime.server.lists import CacheHint
 from mcp_runtime.usage.keywords import NamesOfAttributes, checked

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, cast,
 
 from pydantic_core import ValidationError, to_json
 
+from mcp_products.common.keys import KeyRing
 from mcp_products.extensions.tasks import TaskStore
 from mcp_products.extensions.tasks.store import TaskOptions
 from mcp_runtime.aio.rates import RateLimit
@@ -18,7 +19,6 @@ from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.models import format_validation_error, is_model, is_model_type, is_object
 from mcp_runtime.protocol.revision import Revision
 from mcp_runtime.server.core import IdentityKeywords
-from mcp_runtime.server.encryption import KeyRing
 from mcp_runtime.server.limits import check_handlers
 from mcp_runtime.server.lists import CacheHint, add_cache_hints
 from mcp_runtime.session.interfaces import RevisionChoice

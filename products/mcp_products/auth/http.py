@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic_core import from_json
 
-from mcp_runtime.aio.shared_work import SharedWorks
+from mcp_products.common.shared_works import SharedWorks
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError, LocalError
 from mcp_runtime.http.client_rules import base_url, redact_url
 from mcp_runtime.http.headers import media_type

@@ -9,9 +9,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
+from mcp_products.common.keys import KeyRing
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.revision import Request, Revision
-from mcp_runtime.server.encryption import KeyRing
 from mcp_runtime.server.lists import CacheHint
 
 

@@ -73,35 +73,6 @@ class SharedWork(Generic[T]):
             await asyncio.wait([task])
 
 
-class SharedWorks(Generic[K, T]):
-    """Pieces of shared work, by a key: those with the same key at the same time are one."""
-
-    def __init__(self, name: str, seconds: float | None = None) -> None:
-        """Create an empty set; `name` and `seconds` are those of each piece of work."""
-        self._name = name
-        self._seconds = seconds
-        self._running: dict[K, SharedWork[T]] = {}
-
-    def __len__(self) -> int:
-        return len(self._running)
-
-    async def run(self, key: K, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Return the result of the work with this key that runs, or else of new work; see `SharedWork.run`."""
-        shared = self._running.get(key)
-        if shared is None:
-            shared = self._running[key] = SharedWork(self._name, self._seconds)
-            shared.begin(work).add_done_callback(lambda _: self._forget(key, shared))
-        return await shared.run(work)
-
-    async def close(self) -> None:
-        """End all work, and wait until it has ended."""
-        await asyncio.gather(*(shared.close() for shared in list(self._running.values())))
-
-    def _forget(self, key: K, shared: SharedWork[T]) -> None:
-        if self._running.get(key) is shared and not shared.is_running:
-            del self._running[key]
-
-
 async def joined(task: asyncio.Task[T], name: str) -> T:
     """Return the result of a task that others wait for too: to cancel this leaves it running.
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..session.interfaces import Channel, TaskQueue
     from ..session.serving import RunsInThread
     from ..stores import Store
-    from .encryption import KeyRing
+    from .state_tokens import StateKeys
 
 
 # The `Implementation` that a server sends to clients, with the properties that a protocol version has.
@@ -204,7 +204,7 @@ class ServerCore(Endpoint):
         instructions: str | None = None,
         capabilities: Mapping[str, Any] | None = None,
         rate_limits: Mapping[str, RateLimit | None] | None = None,
-        keys: KeyRing | None = None,
+        keys: StateKeys | None = None,
         extensions: Sequence[Extension] = (),
         cache_hints: Mapping[str, CacheHint] | None = None,
         **identity: Unpack[IdentityKeywords],

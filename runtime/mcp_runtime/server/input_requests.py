@@ -29,7 +29,7 @@ from ..protocol.models import format_validation_error, is_list, is_object, plain
 from ..protocol.revision import InputRequest, Request, Revision
 from ..session.interfaces import Channel, ChannelProxy
 from ..session.requests import RequestOptions
-from .encryption import InvalidTokenError, KeyRing, process_key_ring
+from .state_tokens import InvalidTokenError, StateKeys, process_keys
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -120,7 +120,7 @@ class StateOwner(Protocol):
     """The server of a handler: its keys, and the user of a request."""
 
     @property
-    def keys(self) -> KeyRing | None:
+    def keys(self) -> StateKeys | None:
         """The keys that encrypt `requestState`; None for keys of this process."""
         ...
 
@@ -314,8 +314,8 @@ class MultiRoundTripRequest(ChannelProxy):
     def _context(self) -> Any:
         return self._owner.request_context(self._channel, self._request)
 
-    def _key_ring(self) -> KeyRing:
-        return self._owner.origin.keys or process_key_ring()
+    def _key_ring(self) -> StateKeys:
+        return self._owner.origin.keys or process_keys()
 
     def _associated_data(self) -> bytes:
         """Return what a `requestState` is bound to: the user, the protocol version, the method and the params."""

@@ -21,8 +21,8 @@ from support.auth.authorization_server import (
 
 from mcp_products.auth.authorization_server.app import AuthorizationServer
 from mcp_products.auth.authorization_server.storage import SQLiteStorage
-from mcp_runtime.server import encryption as sealing
-from mcp_runtime.server.encryption import KeyRing
+from mcp_products.common import keys as sealing
+from mcp_products.common.keys import KeyRing
 
 KEY = KeyRing.new_key()
 OTHER = "https://other.example/callback"

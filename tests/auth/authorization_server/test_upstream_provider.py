@@ -32,8 +32,8 @@ from mcp_products.auth.authorization_server.tokens import TokenLifetimes
 from mcp_products.auth.authorization_server.upstream import UpstreamProvider
 from mcp_products.auth.client.storage import OAuthClientInformation, OAuthToken
 from mcp_products.auth.http import URLPolicy
+from mcp_products.common.keys import KeyRing
 from mcp_runtime.errors import AuthorizationError
-from mcp_runtime.server.encryption import KeyRing
 
 SECRET = "the secret of the proxy at the third party"
 API = "https://api.third.example"

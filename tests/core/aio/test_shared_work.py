@@ -11,7 +11,8 @@ import pytest
 from support.cancelled_steps import each_wait, steps
 
 from mcp_products.auth.http import SharedRequests
-from mcp_runtime.aio.shared_work import SharedWork, SharedWorks
+from mcp_products.common.shared_works import SharedWorks
+from mcp_runtime.aio.shared_work import SharedWork
 from mcp_runtime.errors import ConnectionClosedError
 
 USER: ContextVar[str] = ContextVar("user", default="nobody")

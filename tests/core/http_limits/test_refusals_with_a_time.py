@@ -167,7 +167,7 @@ async def test_a_large_message_too_many_waits_for_the_others(client: Any, monkey
     def turns_that_are_taken_once() -> Any:
         return turns_of_loop() if seen.notes else Full()
 
-    monkeypatch.setattr("mcp_runtime.http.asgi.turns_of_loop", turns_that_are_taken_once)
+    monkeypatch.setattr("mcp_products.large.messages.turns_of_loop", turns_that_are_taken_once)
     async with client.http(URL, http=seen.options()) as connected:
         result = await connected.call_tool(name="echo", arguments={"text": "x" * 2_000_000})
         assert len(text_of(result)) == 2_000_000

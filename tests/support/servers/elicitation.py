@@ -7,7 +7,7 @@ import sys
 
 from mcp_generated.v2026_07_28 import Context, Server
 from mcp_generated.v2026_07_28 import types as t
-from mcp_runtime.server.encryption import KeyRing
+from mcp_products.common.keys import KeyRing
 
 FORM = {
     "message": "Who are you?",

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from mcp_runtime.aio.caches import BoundedCache
+from mcp_products.common.caches import BoundedCache
 from mcp_runtime.stores import workers
 
 # Stores for the state of clients' sessions.

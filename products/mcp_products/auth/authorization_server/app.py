@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from mcp_products.common.keys import KeyRing
 from mcp_runtime.errors import LocalError
 from mcp_runtime.http.asgi import BodyReader, ClientDisconnectError, Receive, Scope, Send
 from mcp_runtime.protocol.framing import SizeLimit
-from mcp_runtime.server.encryption import KeyRing
 from mcp_runtime.session.interfaces import AuthenticatedUser
 from mcp_runtime.stores import StoreUnavailableError
 

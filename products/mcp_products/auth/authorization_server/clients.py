@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
-from mcp_runtime.aio.caches import BoundedCache
+from mcp_products.common.caches import BoundedCache
 from mcp_runtime.errors import AuthorizationError, LocalError
 from mcp_runtime.protocol.models import is_list, is_object
 

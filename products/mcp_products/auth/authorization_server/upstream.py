@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
-from mcp_runtime.aio.caches import BoundedCache
-from mcp_runtime.aio.shared_work import SharedWorks
+from mcp_products.common.caches import BoundedCache
+from mcp_products.common.keys import KeyRing
+from mcp_products.common.shared_works import SharedWorks
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError
-from mcp_runtime.server.encryption import InvalidTokenError, KeyRing
+from mcp_runtime.server.state_tokens import InvalidTokenError
 
 from ..client.grants import with_query
 from ..client.storage import OAuthClientInformation, OAuthToken

@@ -16,7 +16,7 @@ from urllib.parse import quote_plus, urlsplit
 from joserfc import jwk
 from joserfc.errors import JoseError
 
-from mcp_runtime.aio.caches import BoundedCache
+from mcp_products.common.caches import BoundedCache
 from mcp_runtime.aio.shared_work import SharedWork
 from mcp_runtime.errors import AuthorizationError, LocalError
 from mcp_runtime.http.client_rules import base_url

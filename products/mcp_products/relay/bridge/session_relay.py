@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from mcp_runtime.aio.shared_work import SharedWorks
+from mcp_products.common.shared_works import SharedWorks
 from mcp_runtime.client.core import package_details
 from mcp_runtime.errors import ConnectionClosedError, JSONRPCError, MCPError
 from mcp_runtime.http.clients import ClientKey, session_client

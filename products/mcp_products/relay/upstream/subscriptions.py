@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from random import random
 from typing import Any, Final, Protocol
 
-from mcp_runtime.aio.shared_work import SharedWork, SharedWorks
+from mcp_products.common.shared_works import SharedWorks
+from mcp_runtime.aio.shared_work import SharedWork
 from mcp_runtime.client.subscriptions import MAX_FAILURES, is_transient
 from mcp_runtime.endpoint.checks import filter_key
 from mcp_runtime.errors import ConnectionClosedError, JSONRPCError, MCPError

@@ -6,13 +6,13 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from mcp_products.common.keys import KeyRing
 from mcp_runtime.endpoint.checks import names_a_list, param_names
 from mcp_runtime.errors import LocalError, MCPError
 from mcp_runtime.protocol.connection import Connection
 from mcp_runtime.protocol.lifecycle import Phase, is_declared, parse_capability_path, shared_object
 from mcp_runtime.protocol.revision import Notification
 from mcp_runtime.server.core import ServerCore
-from mcp_runtime.server.encryption import KeyRing
 from mcp_runtime.server.service import ServerDispatcher
 from mcp_runtime.server.subscriptions import Relay, ResourceSubscriptions, SubscriptionBus
 from mcp_runtime.session.interfaces import Dispatcher

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
+from mcp_products.common.caches import BoundedCache
 from mcp_products.platforms.private_files import create_private_file
 from mcp_runtime.aio import clock
-from mcp_runtime.aio.caches import BoundedCache
 
 # Records in the file of a store in SQLite that need not be read again while no process changes them.
 

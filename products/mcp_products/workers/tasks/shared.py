@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
+from mcp_products.common.caches import BoundedCache
 from mcp_products.extensions.tasks.execution import CANCELLED, CancelReason, TaskExecution
 from mcp_products.extensions.tasks.store import TERMINAL_STATUSES, HeldTask, TaskLimits, TaskRecord, make_room
 from mcp_runtime.aio import clock
-from mcp_runtime.aio.caches import BoundedCache
 from mcp_runtime.errors import JSONRPCError, LocalError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_runtime.protocol.models import format_validation_error, validator

@@ -11,8 +11,8 @@ from support.endpoints import INVALID_PARAMS
 from mcp_generated import v2025_06_18, v2026_07_28
 from mcp_generated.app import App
 from mcp_generated.v2026_07_28 import types as t
+from mcp_products.common.keys import KeyRing
 from mcp_runtime.errors import LocalError, RemoteJSONRPCError
-from mcp_runtime.server.encryption import KeyRing
 
 FORM: dict[str, Any] = {
     "message": "Who are you?",

@@ -14,8 +14,8 @@ from support.project import SERVERS
 
 from mcp_generated import v2025_06_18, v2026_07_28
 from mcp_generated.v2026_07_28 import types as t
+from mcp_products.common.keys import KeyRing
 from mcp_runtime.errors import RemoteJSONRPCError
-from mcp_runtime.server.encryption import KeyRing
 
 SERVER = str(SERVERS / "elicitation.py")
 CAPABILITIES = {"elicitation": {}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_runtime.aio.caches import BoundedCache
+from mcp_products.common.caches import BoundedCache
 
 
 def test_the_least_recently_used_entry_is_evicted() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator
 from math import inf
 from typing import Generic, TypeVar
 
-from . import clock as clocks
+from mcp_runtime.aio import clock as clocks
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -1,0 +1,1 @@
+"""What several products use and the core does not."""

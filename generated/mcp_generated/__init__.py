@@ -62,6 +62,10 @@ if TYPE_CHECKING:
     from mcp_products.host.tools import CompletionSession as CompletionSession
     from mcp_products.host.tools import FileRoots as FileRoots
     from mcp_products.json_schema.validator import compile_schema as compile_schema
+    from mcp_products.models.tool_methods import ToolHints as ToolHints
+    from mcp_products.models.tool_methods import to_anthropic as to_anthropic
+    from mcp_products.models.tool_methods import to_gemini as to_gemini
+    from mcp_products.models.tool_methods import to_openai as to_openai
     from mcp_products.openapi.apps import MCPType as MCPType
     from mcp_products.openapi.apps import RouteMap as RouteMap
     from mcp_products.relay.gateway.gateway import Gateway as Gateway
@@ -96,10 +100,6 @@ if TYPE_CHECKING:
     from mcp_runtime.errors import UnwritableValueError as UnwritableValueError
     from mcp_runtime.errors import printable as printable
     from mcp_runtime.http.client_rules import is_https_url as is_https_url
-    from mcp_runtime.protocol.model_methods import ToolHints as ToolHints
-    from mcp_runtime.protocol.model_methods import to_anthropic as to_anthropic
-    from mcp_runtime.protocol.model_methods import to_gemini as to_gemini
-    from mcp_runtime.protocol.model_methods import to_openai as to_openai
     from mcp_runtime.server.lists import CacheHint as CacheHint
     from mcp_runtime.server.lists import paginate as paginate
     from mcp_runtime.session.interfaces import Transport as Transport
@@ -274,6 +274,7 @@ _register(
         "legacy_sse_client": "mcp_products.legacy_sse.client",
         "legacy_sse_server": "mcp_products.legacy_sse.server",
         "lenient": "mcp_products.lenient.reading",
+        "models": "mcp_products.models.described_fields",
         "other_names": "mcp_products.app.other_names",
         "pipe_io": "mcp_products.platforms.pipe_threads",
         "records": "mcp_products.fast.records",
@@ -371,6 +372,10 @@ __getattr__, _ = _lazy_module(
         "ApprovedTools": "mcp_products.host.tools",
         "CompletionSession": "mcp_products.host.tools",
         "FileRoots": "mcp_products.host.tools",
+        "ToolHints": "mcp_products.models.tool_methods",
+        "to_anthropic": "mcp_products.models.tool_methods",
+        "to_gemini": "mcp_products.models.tool_methods",
+        "to_openai": "mcp_products.models.tool_methods",
         "MCPType": "mcp_products.openapi.apps",
         "RouteMap": "mcp_products.openapi.apps",
         "Gateway": "mcp_products.relay.gateway.gateway",
@@ -404,10 +409,6 @@ __getattr__, _ = _lazy_module(
         "printable": "mcp_runtime.errors",
         "is_https_url": "mcp_runtime.http.client_rules",
         "compile_schema": "mcp_products.json_schema.validator",
-        "ToolHints": "mcp_runtime.protocol.model_methods",
-        "to_anthropic": "mcp_runtime.protocol.model_methods",
-        "to_gemini": "mcp_runtime.protocol.model_methods",
-        "to_openai": "mcp_runtime.protocol.model_methods",
         "KeyRing": "mcp_products.common.keys",
         "CacheHint": "mcp_runtime.server.lists",
         "paginate": "mcp_runtime.server.lists",

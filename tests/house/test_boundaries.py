@@ -60,6 +60,9 @@ def test_importing_loads_nothing_that_was_not_asked_for() -> None:
     with_types |= {
         "mcp_runtime.protocol",
         "mcp_runtime.protocol.models",
+        "mcp_products",
+        "mcp_products.models",
+        "mcp_products.models.tool_methods",
         "mcp_runtime.protocol.model_methods",
         "mcp_runtime.protocol.wire_models",
     }

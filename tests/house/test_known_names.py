@@ -18,7 +18,10 @@ from mcp_codegen.model.known_names import BY_HAND, FROM_TABLES
 
 PRODUCTS = ROOT / "products" / "mcp_products"
 # What serves connections of every revision. All else is above it, and written in the release of the app.
-OF_EVERY_REVISION = ("fast", "host", "hosting", "legacy_sse", "lenient", "platforms", "telemetry", "testing", "workers")
+OF_EVERY_REVISION = (
+    *("common", "fast", "host", "hosting", "json_schema", "large", "legacy_sse", "lenient", "models", "platforms"),
+    *("telemetry", "testing", "versions", "workers"),
+)
 CATALOG = SchemaCatalog(ROOT / "schema")
 CHECKS, TYPES = "a check that has nothing to check without it", "a method of the types that have this attribute"
 HELPERS = "helps programs with the client of `connect`, which is in the release of the app"

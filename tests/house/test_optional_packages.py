@@ -14,7 +14,7 @@ from mcp_products.json_schema import validator
 
 # Where a name of an installed package, or its source, may be missing.
 NAMES_ARE_LOOKED_FOR = {
-    "runtime/mcp_runtime/protocol/described_fields.py",
+    "products/mcp_products/models/described_fields.py",
     "runtime/mcp_runtime/protocol/wire_models.py",
 }
 # Commands that show the error as it is.

@@ -25,11 +25,11 @@ CORE = python_files("runtime")
 SEAMS = {
     "bindings/client._uri_of": "resource_names",
     "bindings/server._hosting": "hosting",
-    "bindings/server.versions": "versions",
     "client/core._own_cache": "result_cache",
     "client/input_required._wait_for_task": "task_polling",
     "endpoint/checks.check_form_answer": "forms",
     "protocol/lenient.lenient_reader": "lenient",
+    "protocol/wire_models._for_people": "models",
     "protocol/records.records": "records",
     "stores.workers": "workers",
     "transports/http_client/transport._switch_to_legacy_sse": "legacy_sse_client",
@@ -43,7 +43,7 @@ SEAMS = {
     "session/instruments.new_observer": "telemetry",
     "server/state_tokens.process_keys": "keys",
     "session/interfaces.large_messages": "large",
-    "session/serving._serve_session": "versions",
+    "session/interfaces.other_versions": "versions",
 }
 
 

@@ -18,12 +18,12 @@ from support.source_tree import python_files, relative, syntax_tree
 # The methods of vendors took 120 lines of the core, and four files of products.
 # codegen has five files and 600 lines for official types, which the official SDK writes by hand.
 LINT = "products/mcp_products/lint"
-MAX_FILES = {"runtime": 96, "products": 293, LINT: 20, "codegen": 124}
-MAX_CODE_LINES = {"runtime": 12_300, "products": 40_100, LINT: 2_550, "codegen": 17_700}
+MAX_FILES = {"runtime": 95, "products": 298, LINT: 20, "codegen": 124}
+MAX_CODE_LINES = {"runtime": 12_100, "products": 40_300, LINT: 2_550, "codegen": 17_700}
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750
 
-IMPORTS_IN_FUNCTIONS = {"runtime": 14, "products": 54, "codegen": 11}  # At most 80 in core and products.
+IMPORTS_IN_FUNCTIONS = {"runtime": 12, "products": 55, "codegen": 11}  # At most 80 in core and products.
 
 # Why imports stand inside functions of the core and of products. Many names of one module are a `LazyModule` instead.
 EXTRA = "the package is not installed everywhere: an error says what to install, or the feature is left out"
@@ -60,12 +60,11 @@ REASONS = {
     "products/mcp_products/tooling/introspect.py": EXTRA,
     "products/mcp_products/workers/stores/urls.py": EXTRA,
     "runtime/mcp_runtime/aio/tasks.py": EXTRA,
-    "runtime/mcp_runtime/client/negotiation.py": START,
     "runtime/mcp_runtime/http/clients.py": START,
     "runtime/mcp_runtime/http/outgoing.py": EXTRA,
     "products/mcp_products/json_schema/validator.py": EXTRA,
     "runtime/mcp_runtime/products.py": START,
-    "runtime/mcp_runtime/protocol/model_methods.py": START,
+    "products/mcp_products/models/tool_methods.py": START,
     "runtime/mcp_runtime/server/context.py": START,
     "products/mcp_products/common/keys.py": EXTRA,
     "runtime/mcp_runtime/server/limits.py": START,

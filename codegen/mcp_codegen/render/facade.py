@@ -88,6 +88,12 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "CompletionSession",
         "FileRoots",
     ),
+    "mcp_products.models.tool_methods": (
+        "ToolHints",
+        "to_anthropic",
+        "to_gemini",
+        "to_openai",
+    ),
     "mcp_products.openapi.apps": (
         "MCPType",
         "RouteMap",
@@ -127,12 +133,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "mcp_runtime.http.client_rules": ("is_https_url",),
     "mcp_products.json_schema.validator": ("compile_schema",),
-    "mcp_runtime.protocol.model_methods": (
-        "ToolHints",
-        "to_anthropic",
-        "to_gemini",
-        "to_openai",
-    ),
     "mcp_products.common.keys": ("KeyRing",),
     "mcp_runtime.server.lists": (
         "CacheHint",
@@ -208,6 +208,7 @@ PRODUCTS: Final = {
     "legacy_sse_client": "mcp_products.legacy_sse.client",
     "legacy_sse_server": "mcp_products.legacy_sse.server",
     "lenient": "mcp_products.lenient.reading",
+    "models": "mcp_products.models.described_fields",
     "other_names": "mcp_products.app.other_names",
     "pipe_io": "mcp_products.platforms.pipe_threads",
     "records": "mcp_products.fast.records",

@@ -97,6 +97,10 @@ if TYPE_CHECKING:
     from mcp_products.host.tools import CompletionSession as CompletionSession
     from mcp_products.host.tools import FileRoots as FileRoots
     from mcp_products.json_schema.validator import compile_schema as compile_schema
+    from mcp_products.models.tool_methods import ToolHints as ToolHints
+    from mcp_products.models.tool_methods import to_anthropic as to_anthropic
+    from mcp_products.models.tool_methods import to_gemini as to_gemini
+    from mcp_products.models.tool_methods import to_openai as to_openai
     from mcp_products.openapi.apps import MCPType as MCPType
     from mcp_products.openapi.apps import RouteMap as RouteMap
     from mcp_products.relay.gateway.gateway import Gateway as Gateway
@@ -131,10 +135,6 @@ if TYPE_CHECKING:
     from mcp_runtime.errors import UnwritableValueError as UnwritableValueError
     from mcp_runtime.errors import printable as printable
     from mcp_runtime.http.client_rules import is_https_url as is_https_url
-    from mcp_runtime.protocol.model_methods import ToolHints as ToolHints
-    from mcp_runtime.protocol.model_methods import to_anthropic as to_anthropic
-    from mcp_runtime.protocol.model_methods import to_gemini as to_gemini
-    from mcp_runtime.protocol.model_methods import to_openai as to_openai
     from mcp_runtime.server.lists import CacheHint as CacheHint
     from mcp_runtime.server.lists import paginate as paginate
     from mcp_runtime.session.interfaces import RevisionChoice

@@ -8,7 +8,8 @@ Attributes are in snake case; their alias is the name of the property in JSON.
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from mcp_runtime.protocol.model_methods import ServerDetails, ToolListMethods, ToolMethods
+from mcp_products.models.tool_methods import ToolListMethods, ToolMethods
+from mcp_runtime.protocol.model_methods import ServerDetails
 from mcp_runtime.protocol.wire_models import (
     EncodedBytes,
     Essential,

@@ -19,6 +19,7 @@ from mcp_runtime.server.core import ServerCore
 from mcp_runtime.session.interfaces import Candidate, Channel, RevisionChoice
 from mcp_runtime.session.serving import LazyCandidate, ready_candidate
 
+from .fallback import other_candidates as other_candidates
 from .messages import ConvertingChannel, MessageConverter, convert_handlers
 from .serving import ServedVersions as ServedVersions
 

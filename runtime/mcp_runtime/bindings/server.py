@@ -16,7 +16,7 @@ from ..server.context import Level as Level
 from ..server.context import ServerContext as ServerContext
 from ..server.core import ServerCore
 from ..session import serving
-from ..session.interfaces import Candidate, RevisionChoice, Service, Transport
+from ..session.interfaces import Candidate, RevisionChoice, Service, Transport, other_versions
 from ..session.requests import RequestKeywords as RequestKeywords
 from ..session.requests import RequestOptions as RequestOptions
 from ..session.serving import ready_candidate
@@ -72,7 +72,7 @@ class Versions(Protocol):
 
 def versions(revisions: RevisionChoice) -> Versions | None:
     """Return what converts between protocol versions; None where it is not there, and no others are asked for."""
-    found = cast("Versions | None", products.find("versions"))
+    found = cast("Versions | None", other_versions())
     if found is None and revisions != "all":
         raise LocalError("revisions= needs 'versions', which is not there: import mcp_generated first")
     return found

@@ -56,16 +56,22 @@ from ..session.instruments import (
     report_left_out,
     with_trace_context,
 )
-from ..session.interfaces import FORWARDING, Candidate, Channel, Connect, RevisionChoice, set_current_request
+from ..session.interfaces import (
+    FORWARDING,
+    Candidate,
+    Channel,
+    Connect,
+    RevisionChoice,
+    other_versions,
+    set_current_request,
+)
 from ..session.requests import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions, with_timeout_of
 from ..session.session import Session
 from ..usage.keywords import checked
 from ..usage.rules import FLAG, FUNCTION, MAPPING, SECONDS, TEXT, Rule, is_items
 from .input_required import InputAnswers, prepare_handlers
 from .negotiation import (
-    OpeningError,
     discovery_options,
-    other_candidates,
     send_initialized,
     set_transport_revision,
     supported_versions,
@@ -601,11 +607,15 @@ class ClientCore(InputAnswers):
         return self
 
     async def _fall_back(
-        self, session: Session, error: OpeningError, candidates: Sequence[Candidate[ClientCore]]
+        self,
+        session: Session,
+        error: RemoteJSONRPCError | HTTPStatusError | RequestTimeoutError,
+        candidates: Sequence[Candidate[ClientCore]],
     ) -> ClientCore:
         """Negotiate another version over the same transport: a stateless one that the error lists, or else the newest
         that has a handshake lifecycle."""
-        others = other_candidates(self.revision, error, candidates)
+        versions = other_versions()
+        others = versions.other_candidates(self.revision, error, candidates) if versions is not None else ()
         if not others:
             raise LocalError(f"the server does not support {self.revision.id}: {error}") from error
         last_id = session.connection.last_id if isinstance(error, RequestTimeoutError) else 0

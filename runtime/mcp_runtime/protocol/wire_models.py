@@ -26,15 +26,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, SchemaValidator
 
-from .._lazy import LazyModule
+from .. import products
 from .models import ESSENTIAL, OPTIONAL_ANY, check_integer, fields_of, is_object, untrusted_input_schema
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from . import described_fields
-else:  # Imported when they are used.
-    described_fields = LazyModule("mcp_runtime.protocol.described_fields")
 
 # Without `from __future__ import annotations`: pydantic would evaluate the strings again for every generated class.
 
@@ -170,8 +163,8 @@ class WireModel(BaseModel):
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /) -> dict[str, Any]:
 
         schema = handler(core_schema)
-
-        described_fields.exported_schema(cls, handler.resolve_ref_schema(schema))
+        if (details := _for_people()) is not None:
+            details.exported_schema(cls, handler.resolve_ref_schema(schema))
         return schema
 
     def to_dict(self) -> dict[str, Any]:
@@ -185,15 +178,15 @@ class WireModel(BaseModel):
             attribute = _attributes(type(self)).get(name)
             if attribute is not None:
                 return getattr(self, attribute)
-            if name in ("data", "text"):
-                if remedy := described_fields.attribute_remedy(type(self), name):
+            if name in ("data", "text") and (details := _for_people()) is not None:
+                if remedy := details.attribute_remedy(type(self), name):
                     raise AttributeError(remedy)
             return super().__getattr__(name)
 
         def __iter__(self):
             """Iterate over fields and values, as every model does; a result with pages would be taken for its list."""
-            if described_fields.list_field(type(self)):
-                raise TypeError(described_fields.iteration_remedy(type(self)))
+            if (details := _for_people()) is not None:
+                details.refuse_iteration(type(self))
             return ((name, None if value is MISSING else value) for name, value in super().__iter__())
 
         def __repr_args__(self):
@@ -202,10 +195,16 @@ class WireModel(BaseModel):
 
         def __getitem__(self, key):
             """Raise TypeError with what to write instead."""
-            raise TypeError(described_fields.item_remedy(type(self), key, _attributes(type(self))))
+            details = _for_people()
+            raise TypeError(details and details.item_remedy(type(self), key, _attributes(type(self))))
 
     # pydantic must not call __init__ during validation: only direct construction fills in constants.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+
+def _for_people() -> Any:
+    """Return what has the descriptions and remedies of models; None where it is not there."""
+    return products.find("models")
 
 
 def _as_text(cls: type[BaseModel], name: str, value: object) -> object:
@@ -223,8 +222,8 @@ if not TYPE_CHECKING:
         """The fields of a model for programs; the runtime reads them without their descriptions."""
 
         def __get__(self, instance, owner):
-
-            return described_fields.described_fields(owner)
+            details = _for_people()
+            return owner.__pydantic_fields__ if details is None else details.described_fields(owner)
 
         def __set__(self, instance, value):
             raise AttributeError("model_fields cannot be set")

@@ -435,6 +435,11 @@ def set_current_request(context: Callable[[], Any] | None) -> None:
     CURRENT_REQUEST.set(None if context is None else LoggedRequest(asyncio.get_running_loop(), context))
 
 
+def other_versions() -> Any:
+    """Return what negotiates and converts between protocol versions; None where it is not there."""
+    return products.find("versions")
+
+
 class WaitingMessages(Protocol):
     """The messages of a session that wait while a large one is handled in pieces."""
 

@@ -7,12 +7,11 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic_core import from_json
 
-from .. import products
 from ..protocol.connection import MessageRejected, RequestReceived
 from ..protocol.framing import OversizedMessage
 from ..protocol.models import is_object
 from ..protocol.revision import NAMED_VERSION, Handshake, Revision
-from .interfaces import Candidate, Dispatcher, RequestAuth, Service, Transport
+from .interfaces import Candidate, Dispatcher, RequestAuth, Service, Transport, other_versions
 from .session import Session
 
 # Choose the service that a connection is for, by the protocol version that its first message names.
@@ -170,7 +169,7 @@ async def _serve_session(
         session, dispatcher = make_session(service, state)
         versions: Any = None  # Sessions of other versions on the same connection.
         if len(candidates) > 1 and any(not candidate.stateful for candidate in candidates):
-            found = products.find("versions")
+            found = other_versions()
             versions = found and found.ServedVersions(candidates, service, state, make_session, session)
         if isinstance(transport, WatchingTransport):
             transport.watch(session, service)

@@ -4,7 +4,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp_runtime.protocol.model_methods import ToolListMethods
+from mcp_products.models.tool_methods import ToolListMethods
 from mcp_runtime.protocol.wire_models import Essential, Int, Number, Opt, OptAny, WireModel, const, deprecated
 from pydantic import Field
 from typing_extensions import TypeAliasType

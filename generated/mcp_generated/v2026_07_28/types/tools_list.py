@@ -4,7 +4,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp_runtime.protocol.model_methods import ToolListMethods, ToolMethods
+from mcp_products.models.tool_methods import ToolListMethods, ToolMethods
 from mcp_runtime.protocol.wire_models import Opt, WireModel, const
 from pydantic import Field
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, get_origin
 
 from pydantic import BaseModel
 
-from .models import OPTIONAL_ANY, is_list, is_object
+from mcp_runtime.protocol.models import OPTIONAL_ANY, is_list, is_object
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -107,13 +107,13 @@ def list_field(cls: type[BaseModel]) -> str:
     return next((name for name, field in fields.items() if get_origin(field.annotation) is list), "")
 
 
-def iteration_remedy(cls: type[BaseModel]) -> str:
-    """Return the message for the iteration of a result with pages."""
-    name = list_field(cls)
-    return (
-        f"{cls.__name__} is one page, not a list: iterate over its attribute {name!r}, or with `async for` over "
-        f"iter_{name}() of the client, which yields those of all pages"
-    )
+def refuse_iteration(cls: type[BaseModel]) -> None:
+    """Raise TypeError for the iteration of a result with pages, which would be taken for its list."""
+    if name := list_field(cls):
+        raise TypeError(
+            f"{cls.__name__} is one page, not a list: iterate over its attribute {name!r}, or with `async for` over "
+            f"iter_{name}() of the client, which yields those of all pages"
+        )
 
 
 def item_remedy(cls: type[BaseModel], key: object, attributes: Mapping[str, str]) -> str:

@@ -1,0 +1,1 @@
+"""What generated types have for people, and no message needs."""

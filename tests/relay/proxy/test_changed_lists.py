@@ -27,7 +27,7 @@ class SlowClient:
 
 
 async def test_a_change_while_a_client_is_told_of_the_one_before_is_told_too(monkeypatch: Any) -> None:
-    monkeypatch.setattr(calls, "_CHANGE_PAUSE", 0.0)
+    monkeypatch.setattr(calls, "CHANGE_PAUSE", 0.0)
     client = SlowClient()
     rows = {"tools": SimpleNamespace(name="on_tool_list_changed")}
     table = SimpleNamespace(up=SimpleNamespace(table=lambda direction: rows))

@@ -22,7 +22,7 @@ from .client_side import notify_change, send_input_request, send_log, session_co
 
 _log: Final = logging.getLogger("mcp_runtime.relay.proxy.calls")
 
-_CHANGE_PAUSE: Final = 0.5  # Seconds between two notifications of a changed list, however often a target sends one.
+CHANGE_PAUSE: Final = 0.5  # Seconds between two notifications of a changed list, however often a target sends one.
 _LISTS: Final = {
     "on_tool_list_changed": "tools",
     "on_prompt_list_changed": "prompts",
@@ -200,7 +200,7 @@ class ProxyDownstream:
     async def _notify_list(self, dispatcher: ServerDispatcher, kind: str) -> None:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(self._quiet_until.get(kind, 0.0) - loop.time())
-        self._quiet_until[kind] = loop.time() + _CHANGE_PAUSE
+        self._quiet_until[kind] = loop.time() + CHANGE_PAUSE
         self._pausing.discard(kind)  # A change from here on is another one: the client may have read this one.
         try:
             await dispatcher.notify_lists_changed([kind])

@@ -15,7 +15,7 @@ _NOT_WORD: Final = re.compile(r"[^0-9A-Za-z]+")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 # Names a field cannot have, because attributes of pydantic and of the base classes live in the same class.
-_RESERVED_BY_MODELS: Final = frozenset({*dir(BaseModel), "to_anthropic", "to_gemini", "to_dict", "to_openai"})
+_RESERVED_BY_MODELS: Final = frozenset({*dir(BaseModel), "to_anthropic", "to_gemini", "to_dict", "to_openai", "parse"})
 # Names a generated method cannot have, because the hand-written base classes have them; a test keeps this complete.
 # In a class that has an attribute of such a name, the annotations below it would mean the attribute.
 _ANNOTATIONS: Final = frozenset({"bool", "float", "int", "str"})

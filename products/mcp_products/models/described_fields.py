@@ -17,6 +17,8 @@ from pydantic import BaseModel
 
 from mcp_runtime.protocol.models import OPTIONAL_ANY, is_list, is_object
 
+from .parsing import parse as parse
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo

@@ -247,6 +247,15 @@ def type_name(value: object, expected: tuple[type, ...]) -> str:
 
 
 @cache
+def validation(shape: Any) -> Callable[..., Any]:
+    """Return pydantic's function that validates Python values as this type."""
+    if is_model_type(shape):
+        shape.model_rebuild()  # A TypeAdapter would build a second validator if the model has not built its own.
+        return shape.__pydantic_validator__.validate_python
+    return pydantic.TypeAdapter[Any](shape).validator.validate_python
+
+
+@cache
 def validator(shape: Any) -> Callable[[object], Any]:
     """Return a function that validates parsed JSON as this type, strictly and by JSON names only.
 
@@ -254,11 +263,7 @@ def validator(shape: Any) -> Callable[[object], Any]:
     """
     if shape is None:
         return lambda value: None
-    if is_model_type(shape):
-        shape.model_rebuild()  # A TypeAdapter would build a second validator if the model has not built its own.
-        validate = shape.__pydantic_validator__.validate_python
-    else:
-        validate = pydantic.TypeAdapter[Any](shape).validator.validate_python
+    validate = validation(shape)
 
     def read(value: object) -> Any:  # Faster to call than a `partial` with keyword arguments.
         return validate(value, strict=True, by_alias=True, by_name=False)

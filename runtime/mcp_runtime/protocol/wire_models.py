@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from operator import is_
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -24,7 +24,7 @@ from pydantic import (
     ValidationError,
     WithJsonSchema,
 )
-from pydantic_core import CoreSchema, SchemaValidator
+from pydantic_core import CoreSchema, SchemaValidator, from_json
 
 from .. import products
 from .models import ESSENTIAL, OPTIONAL_ANY, check_integer, fields_of, is_object, untrusted_input_schema
@@ -167,11 +167,41 @@ class WireModel(BaseModel):
             details.exported_schema(cls, handler.resolve_ref_schema(schema))
         return schema
 
+    @classmethod
+    def parse(
+        cls, value: Any, *, strict: bool = True, null: Literal["absent", "refused"] = "absent", unknown: bool = False
+    ) -> Self:
+        """Return the object of a JSON text, or of parsed JSON, by the names of the schema alone.
+
+        Args:
+            value: The text as str or bytes, or the parsed object.
+            strict: False to convert what pydantic converts: `"5"` to a number.
+            null: "refused" to refuse null where a property may only be absent; "absent" to read it as that.
+            unknown: True to keep content of a `type` that the schema does not have, as `UnknownContent`.
+
+        Raises ValueError for a text that is no JSON, and ValidationError, which is one too.
+        """
+        if isinstance(value, str | bytes | bytearray):
+            value = from_json(value, allow_inf_nan=False)
+        if (details := _for_people()) is None:
+            raise TypeError(f"{cls.__name__}.parse() needs a generated package; import it first")
+        return cast("Self", details.parse(cls, value, strict=strict, null=null, unknown=unknown))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the object as JSON for `json.dumps`: by the names of the schema, without absent properties."""
         return self.model_dump(mode="json")
 
     if not TYPE_CHECKING:
+
+        @classmethod
+        def model_validate(cls, obj, **options):
+            """Validate a value, by the names of the schema unless `by_name=True`: attributes are no properties."""
+            return super().model_validate(obj, **{"by_name": False, **options})
+
+        @classmethod
+        def model_validate_json(cls, json_data, **options):
+            """Validate a JSON text, by the names of the schema unless `by_name=True`."""
+            return super().model_validate_json(json_data, **{"by_name": False, **options})
 
         def __getattr__(self, name):
             """Return the value of a property by its JSON name; only called for names that are no attributes."""

@@ -56,6 +56,7 @@ def run(*words: str | Path) -> Result:
     return CliRunner().invoke(main, [str(word) for word in words])
 
 
+@pytest.mark.long
 def test_values_have_the_types_of_the_schema(file: Path) -> None:
     words = (
         "number=5",

@@ -90,6 +90,7 @@ def test_the_traceback_of_a_server_is_shown_after_a_failure(server: str, words: 
     assert "ValueError: broken \\x1b[31m inside" in done.stderr and "\x1b" not in done.stderr
 
 
+@pytest.mark.long
 def test_what_a_server_writes_before_it_dies_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "dies.py"
     path.write_text("import sys\nprint('the last words', file=sys.stderr)\nraise KeyError('no database')\n")

@@ -67,6 +67,7 @@ def unfriendly(path: str) -> str:
 """
 
 
+@pytest.mark.long
 def test_its_tests_find_what_a_tool_lacks(project: Path, tmp_path: Path) -> None:
     """A tool without a description, whose result has what no client may see."""
     folder = shutil.copytree(project, tmp_path / "faulty")

@@ -55,6 +55,7 @@ def value_until(url: str, expected: str) -> str:
     return value
 
 
+@pytest.mark.long
 def test_it_starts_again_when_a_file_beside_the_server_changes(tmp_path: Path) -> None:
     file, port = project(tmp_path), free_port()
     url = f"http://127.0.0.1:{port}/mcp"

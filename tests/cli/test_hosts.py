@@ -86,6 +86,7 @@ def stdio(key: str, more: Mapping[str, object], where: Path) -> dict[str, object
     return {key: {"My-weather": {**more, "command": sys.executable, "args": args, "env": {"KEY": "value"}}}}
 
 
+@pytest.mark.long
 def test_every_host_gets_the_server_in_its_own_form(home: Path) -> None:
     words = [word for host in HOSTS for word in ("--host", host)]
     done = run("install", "server.py", "--env", "KEY=value", *words)

@@ -131,6 +131,7 @@ def test_each_platform_has_its_place(platform: str, environment: dict[str, str],
     assert default_config_path(platform, environment).as_posix() == place
 
 
+@pytest.mark.long
 def test_inspecting_lists_all_that_a_server_of_a_configuration_offers(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     added(file, "all", "--", sys.executable, EVERYTHING)

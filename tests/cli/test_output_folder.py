@@ -49,6 +49,7 @@ def test_the_default_package_imports_beside_the_installed_one(project: tuple[Pat
     assert (done.stdout, done.stderr) == ("App False Tool\n", "")
 
 
+@pytest.mark.long
 def test_it_prints_what_was_written_what_to_import_and_what_to_run_next(project: tuple[Path, str]) -> None:
     folder, output = project
     count = sum(path.is_file() for path in (folder / "mcp_bindings").rglob("*") if "__pycache__" not in path.parts)

@@ -82,6 +82,7 @@ def manifest_in(bundle: Path) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.long
 def test_a_bundle_has_the_source_and_what_the_running_server_says(folder: Path) -> None:
     bundle = packed(folder)
     with zipfile.ZipFile(bundle) as opened:

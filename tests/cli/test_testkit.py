@@ -34,6 +34,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 # ---- vectors --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_vectors_hold_both_verdicts_for_every_message_and_the_types_agree(revision: str) -> None:
     result = CliRunner().invoke(main, ["vectors", "--revision", revision, "--each", "6"])
     assert result.exit_code == 0, result.output
@@ -59,6 +60,7 @@ def test_vectors_hold_both_verdicts_for_every_message_and_the_types_agree(revisi
             ), vector
 
 
+@pytest.mark.long
 def test_each_line_of_vectors_is_as_their_schema_says_and_names_the_error(revision: str) -> None:
     described = CliRunner().invoke(main, ["vectors", "--describe"])
     judge: Any = Draft202012Validator(json.loads(described.output))
@@ -74,6 +76,7 @@ def test_each_line_of_vectors_is_as_their_schema_says_and_names_the_error(revisi
     assert talks and all({step["from"] for step in steps} == {"client", "server"} for steps in talks)
 
 
+@pytest.mark.long
 def test_vectors_are_the_same_for_the_same_seed_and_others_for_another(tmp_path: Path) -> None:
     texts = []
     for number, seed in enumerate(["7", "7", "8"]):
@@ -121,6 +124,7 @@ def test_our_client_reads_what_a_mock_server_answers(revision: str) -> None:
     asyncio.run(asyncio.wait_for(conversation(), DEADLINE))
 
 
+@pytest.mark.long
 def test_a_mock_client_asks_a_real_server_and_answers_what_it_asks() -> None:
     server = [sys.executable, str(ROOT / "examples" / "everything" / "server.py"), "stdio"]
     done = run("mock", "client", "--revision", "2025-11-25", *server)

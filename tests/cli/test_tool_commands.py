@@ -96,6 +96,7 @@ def test_the_program_prints_json_and_refuses_wrong_words(program: Path) -> None:
     assert "Join. 100 % of" in called(program, "join", "--help").stdout
 
 
+@pytest.mark.long
 def test_text_of_a_server_is_only_in_literals(program: Path) -> None:
     tree = ast.parse(program.read_text(encoding="utf-8"))
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

@@ -247,6 +247,7 @@ def run(*words: str | Path) -> Result:
     return CliRunner().invoke(main, list(map(str, words)))
 
 
+@pytest.mark.long
 def test_the_commands_lock_a_live_server_and_find_nothing_changed(tmp_path: Path) -> None:
     server = f"{sys.executable} {ROOT / 'examples' / 'everything' / 'server.py'}"
     path = tmp_path / "lock.json"

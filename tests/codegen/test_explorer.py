@@ -63,6 +63,7 @@ def console_errors(browser: Browser) -> list[Any]:
     return [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
 
+@pytest.mark.long
 def test_every_method_stands_in_every_revision_that_has_it(browser: Browser, page: Path) -> None:
     show(browser, page)
     assert texts(browser, ".matrix:first-of-type thead th")[:6] == ["Method", *REVISIONS]
@@ -178,6 +179,7 @@ def test_what_a_schema_says_is_text_and_nothing_else(browser: Browser, tmp_path:
     assert console_errors(browser) == []
 
 
+@pytest.mark.long
 def test_the_page_reaches_for_nothing(page: Path) -> None:
     shown = unescape(page.read_text(encoding="utf-8"))
     assert "default-src 'none'" in shown and "unsafe-inline" not in shown

@@ -65,6 +65,7 @@ def test_modules_of_the_cache_are_not_formatted_again(
     assert calls == Counter([UNFORMATTED, "x=1\n"])
 
 
+@pytest.mark.long
 def test_a_second_process_formats_about_half_of_many_modules(calls: Counter[str]) -> None:
     with HelperProcess("-c", MARKING) as helper:
         formatted = format_modules(MANY, helper)

@@ -243,6 +243,7 @@ def test_properties_that_collide_after_snake_casing_keep_their_wire_names() -> N
     assert all(name.isidentifier() for name in names.values())
 
 
+@pytest.mark.long
 @given(texts)
 def test_every_name_is_an_ascii_identifier(text: str) -> None:
     (attribute,) = field_names([text]).values()

@@ -104,6 +104,7 @@ def test_no_module_of_it_imports_anything_of_ours(place: Path) -> None:
         assert not [line for line in lines if line.startswith(("from mcp_", "import mcp_"))], path
 
 
+@pytest.mark.long
 def test_each_file_says_what_made_it_and_how_to_make_it_again(place: Path) -> None:
     command = "# Regenerate with: mcp-codegen --revision 2025-03-26 --standalone --output weather_mcp\n"
     for path in sorted((place / "weather_mcp").rglob("*.py")):

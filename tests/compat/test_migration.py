@@ -273,6 +273,7 @@ async def test_middleware_of_2_x_sees_the_method_and_the_params() -> None:
 # ---- the client -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_a_session_over_stdio_uses_a_server_of_ours(tmp_path: Path) -> None:
     program = tmp_path / "server.py"
     program.write_text(

@@ -33,6 +33,7 @@ def served() -> Iterator[tuple[str, str]]:
         yield urls
 
 
+@pytest.mark.long
 def test_a_client_logs_in_once_and_its_calls_are_those_of_the_person(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -46,6 +46,7 @@ def call_by_program(script: str, target: str, ready: str) -> str:
         server.process.wait(30)
 
 
+@pytest.mark.long
 def test_the_programs_talk_over_a_unix_socket(tmp_path: Path) -> None:
     assert call_by_program("unix_socket.py", str(tmp_path / "socket"), str(tmp_path)) == "Hello, Ada!\n"
 

@@ -97,6 +97,7 @@ def test_it_begins_after_some_calls_in_a_row() -> None:
             raise AssertionError("no thread reads")
 
 
+@pytest.mark.long
 def test_a_slow_function_delays_nobody(talk: Conversation) -> None:
     for tool in ("sleep", "work"):
         talk.warm_up()

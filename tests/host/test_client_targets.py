@@ -284,6 +284,7 @@ async def test_a_request_that_ends_before_its_response_begins_does_not_fail_the_
     assert failures == []
 
 
+@pytest.mark.long
 async def test_a_command_of_several_servers_runs_by_this_python_as_well(
     server: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,6 +336,7 @@ async def test_a_client_is_entered_again_and_from_several_tasks() -> None:
         await client.ping()
 
 
+@pytest.mark.long
 async def test_a_copy_of_a_client_has_a_connection_of_its_own(server: Path) -> None:
     client = Client(server, name="the program")
     async with client, client.new() as other:

@@ -128,6 +128,7 @@ def test_names_that_cannot_be_told_apart_are_refused(names: tuple[str, ...]) -> 
 # ---- configuration ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_a_file_opens_a_client_for_each_of_its_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARK_OF_TEST", "marked")
     (tmp_path / "work").mkdir()

@@ -48,6 +48,7 @@ async def test_a_client_gets_of_a_held_stream_what_it_gets_of_uvicorn(lines: tup
     assert bool(expected[2]) == (lines != ("connection: close",))
 
 
+@pytest.mark.long
 @HELD
 async def test_a_stream_that_waits_has_neither_a_task_nor_a_request() -> None:
     def requests() -> int:

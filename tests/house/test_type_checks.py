@@ -56,7 +56,7 @@ MISTAKES = {
 }
 
 
-@pytest.fixture(scope="module", params=[mypy, pyright], ids=["mypy", "pyright"])
+@pytest.fixture(scope="module", params=[mypy, pytest.param(pyright, marks=pytest.mark.long)], ids=["mypy", "pyright"])
 def findings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What one checker says of the right snippet and of each wrong one, all in one run."""
     check: Checker = request.param

@@ -69,6 +69,7 @@ def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 SCHEMAS = st.recursive(LEAVES, _nested, max_leaves=8)
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None, derandomize=True, database=None)
 @given(SCHEMAS, VALUES, st.sampled_from([LATEST, DRAFT_7]))
 def test_the_verdict_is_that_of_jsonschema(schema: Any, value: Any, dialect: str) -> None:

@@ -82,6 +82,7 @@ CLIENT = """
 """
 
 
+@pytest.mark.long
 def test_a_client_calls_a_server_and_ends_all_that_it_started() -> None:
     seen = run(CLIENT, FAULTY)
     assert seen["platform"] == "darwin" and seen["large"] == 3 << 20

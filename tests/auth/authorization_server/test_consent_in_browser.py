@@ -176,6 +176,7 @@ def test_a_person_signs_in_sees_who_asks_for_what_and_allows_it(browser: Browser
     assert [error for error in console_errors(browser) if "403" not in error] == []
 
 
+@pytest.mark.long
 def test_a_client_logs_in_by_way_of_the_browser_and_calls_a_tool(
     browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -293,6 +294,7 @@ def proxy() -> Iterator[str]:
     loop.close()
 
 
+@pytest.mark.long
 def test_a_person_signs_in_with_a_third_party_on_another_site_and_comes_back(
     browser: Browser, proxy: str, site: Site
 ) -> None:

@@ -45,6 +45,7 @@ def test_any_challenge_at_all_is_read(header: str) -> None:
         assert scheme == scheme.lower() and all(name == name.lower() for name in params)
 
 
+@pytest.mark.long
 @given(st.dictionaries(TOKENS.map(str.lower), PARAMETERS, min_size=1, max_size=3))
 @settings(max_examples=50)
 def test_challenges_come_back_as_they_were_written(challenges: dict[str, dict[str, str]]) -> None:

@@ -217,6 +217,7 @@ NAMES = ("iss", "aud", "exp", "nbf", "iat", "sub", "client_id", "azp", "scope", 
 SOUND = {"iss": "https://a.example", "aud": HERE, "exp": 2000, "sub": "alice"}
 
 
+@pytest.mark.long
 @settings(max_examples=400)
 @given(st.dictionaries(st.sampled_from(NAMES), ODD, max_size=4), st.booleans())
 def test_whatever_a_token_says_it_is_taken_only_by_the_rules(overrides: dict[str, Any], complete: bool) -> None:

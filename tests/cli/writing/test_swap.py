@@ -116,6 +116,7 @@ def run(folder: Path, number: int | None, delay: float) -> subprocess.CompletedP
     return subprocess.CompletedProcess(process.args, process.returncode, written, errors)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="the processes are seen in /proc")
 def test_the_tests_wait_for_a_process_that_has_just_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = "import pathlib, sys, time; time.sleep(0.02); pathlib.Path(sys.argv[1]).touch()"

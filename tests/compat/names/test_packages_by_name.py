@@ -109,6 +109,7 @@ def test_a_wheel_has_the_packages_and_says_what_it_is(form: str, tmp_path: Path)
     assert "+generated." in wheel.name and "mcp/py.typed" in names
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 def test_each_module_can_be_imported(form: str, tmp_path: Path) -> None:
     path = written(tmp_path, form)
@@ -123,6 +124,7 @@ def test_each_module_can_be_imported(form: str, tmp_path: Path) -> None:
     assert "not the original package" in done.stdout, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 def test_a_program_of_the_original_runs_with_a_server_that_it_starts(form: str, tmp_path: Path) -> None:
     path = written(tmp_path, form)
@@ -134,6 +136,7 @@ def test_a_program_of_the_original_runs_with_a_server_that_it_starts(form: str, 
     assert done.stdout.strip() == "-32601", done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_names_without_a_counterpart_say_so_where_they_are_used(tmp_path: Path) -> None:
     path = written(tmp_path, "v2")
     code = "from mcp.client.extension import ResultClaim\nclass Own(ResultClaim): ...\nOwn()"

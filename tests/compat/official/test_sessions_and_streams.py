@@ -67,6 +67,7 @@ def test_a_mode_that_is_none_and_a_target_that_is_none_are_refused() -> None:
         Client(5)
 
 
+@pytest.mark.long
 async def test_a_client_of_2_x_starts_a_command(tmp_path: Any) -> None:
     program = tmp_path / "server.py"
     program.write_text("from mcp_generated.compat import MCPServer\nMCPServer('one').run()\n")

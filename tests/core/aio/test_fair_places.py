@@ -61,6 +61,7 @@ async def test_a_cancelled_request_leaves_its_place_to_the_next_one() -> None:
     assert await each_wait(world, "served", others=4) >= 3
 
 
+@pytest.mark.long
 async def test_no_place_is_lost_or_doubled_whatever_order_things_happen_in() -> None:
     dice, places, having = random.Random(7), FairPlaces(5), 0
 

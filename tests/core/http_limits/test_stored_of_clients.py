@@ -189,6 +189,7 @@ async def test_open_streams_of_subscriptions_have_a_limit_for_each_client(rev: R
     await app.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "count"), [("greedy", 3), ("", 2)])
 @among(STATELESS)
 async def test_open_streams_through_a_bridge_have_the_same_limits(rev: Rev, name: str, count: int) -> None:

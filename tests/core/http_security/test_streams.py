@@ -141,6 +141,7 @@ async def test_nobody_resumes_the_stream_of_another(endpoint: str) -> None:
     assert other.last.rpartition("-")[0][:6] != stream[:6]
 
 
+@pytest.mark.long
 @relays_later
 async def test_a_server_that_was_killed_knows_no_session_and_serves_new_ones(endpoint: str) -> None:
     server, where = launched(endpoint)

@@ -163,6 +163,7 @@ def name_of(item: Any) -> str:
     return f"timer of {item._callback.__qualname__}" if name == "TimerHandle" else name
 
 
+@pytest.mark.long
 async def test_an_idle_session_holds_no_task_no_timer_and_nothing_that_waits() -> None:
     rev = HANDSHAKE[-1]
     app = echo(rev).asgi()
@@ -178,6 +179,7 @@ async def test_an_idle_session_holds_no_task_no_timer_and_nothing_that_waits() -
     await app.close()
 
 
+@pytest.mark.long
 async def test_a_stream_that_is_open_holds_one_task_and_shares_its_timer() -> None:
     rev = HANDSHAKE[-1]
     app = echo(rev).asgi()

@@ -71,6 +71,7 @@ async def line(started: asyncio.subprocess.Process) -> bytes:
     return await started.stdout.readline()
 
 
+@pytest.mark.long
 @among(since("2025-03-26"))
 async def test_a_client_goes_on_with_a_server_that_was_killed_and_started_again(rev: Rev) -> None:
     port = free_port()

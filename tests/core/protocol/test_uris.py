@@ -76,6 +76,7 @@ def test_a_form_is_the_form_of_itself(text: str) -> None:
             assert form(uri).isascii()
 
 
+@pytest.mark.long
 def test_a_long_uri_takes_time_in_proportion_to_its_length() -> None:
     for part in ("/..", "/.", "%", "%41", "é", ":", "@", "#", "?", "/a"):
         for start in ("a://h/", "a://", "a:"):

@@ -15,6 +15,7 @@ MIB = 1 << 20
 WORD = (1 << 61) - 1  # Integers that differ by this have the same hash.
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_keys_take_time_in_proportion() -> None:
     def cost(keys: dict[str, int]) -> float:
         before = server.cpu_seconds

@@ -57,6 +57,7 @@ def fake_api() -> Iterator[tuple[str, Received]]:
         server.server_close()
 
 
+@pytest.mark.long
 @needs("http")
 def test_with_a_key_in_a_file_env_a_real_model_answers(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()

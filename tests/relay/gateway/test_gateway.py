@@ -86,6 +86,7 @@ async def refused(request: Any) -> str:
     return error.value.message
 
 
+@pytest.mark.long
 async def test_clients_see_tools_under_prefixes_renamed_hidden_and_with_fixed_arguments() -> None:
     change = {"read": {"name": "get", "description": "Get it.", "arguments": {"root": "/srv"}}, "ask": {"hidden": True}}
     upstreams = {

@@ -133,6 +133,7 @@ async def test_what_has_changed_is_not_listed_nor_used_and_the_rest_is(
     assert 'mcp_gateway_changed_definitions{upstream="notes"} 1' in gateway.metrics()
 
 
+@pytest.mark.long
 async def test_requests_are_refused_before_anything_was_listed(lock: str, tmp_path: Path) -> None:
     requests: list[Callable[[Any], Any]] = [
         lambda client: client.call_tool("notes_find", {"words": "a"}),

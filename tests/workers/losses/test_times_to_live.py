@@ -112,6 +112,7 @@ def times_to_live() -> set[str]:
     return found - PASSES_ON
 
 
+@pytest.mark.long
 def test_every_time_to_live_is_in_the_table() -> None:
     assert times_to_live() == {*LIVES}
 

@@ -36,6 +36,7 @@ async def test_a_server_sees_the_program_or_this_package(settings: Any, seen: di
         assert (await client.call_tool("who")).structured_content == seen
 
 
+@pytest.mark.long
 def test_nothing_that_serves_or_connects_has_the_name_of_the_generator() -> None:
     """But the places on a disk, and the message of the generator itself."""
     kept = {"products/mcp_products/auth/client/storage.py", "runtime/mcp_runtime/command.py"}

@@ -67,6 +67,7 @@ async def test_two_clients_with_the_same_ids_get_their_own_answers(rev: Rev) -> 
     assert (name, other_name) == ("one", "other") and id == other_id
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("forwards", [False, True], ids=["", "log records"])
 @among(ALL_REVISIONS)
 async def test_handlers_that_have_ended_leave_room_for_others_and_nothing_of_their_requests(

@@ -81,6 +81,7 @@ async def test_the_headers_of_a_tool_are_checked_by_its_new_names(
         assert answer["error"]["code"] == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own", ["v2026_07_28", "vdraft"])
 async def test_a_client_sends_the_headers_of_a_tool_by_its_new_names(
     own: str, server: Any, package: ModuleType

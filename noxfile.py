@@ -113,6 +113,13 @@ def fuzz(session: nox.Session) -> None:
     python(session, "benchmarks/reliability/fuzz.py", "--inputs", "200000", "--jobs", jobs)
 
 
+@nox.session
+def simulation(session: nox.Session) -> None:
+    """Play as many schedules of a simulated world as 50 seconds allow; `-- --seconds inf` plays all 100,000."""
+    session.env["PYTHONPATH"] = "tests"
+    python(session, "-m", "simulation", "--seconds", "50")
+
+
 @nox.session(venv_backend="uv|venv")
 def base(session: nox.Session) -> None:
     """Run the tests of apps and examples with the base installation, in an environment of its own."""

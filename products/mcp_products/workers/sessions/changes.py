@@ -48,7 +48,7 @@ class ChangeLog:
         self._readers: dict[ChangeReader, None] = {}
         self._reading = asyncio.Lock()
         self._next: asyncio.Task[None] | None = None  # A call of `read` that has not begun to read.
-        self._delivers = False
+        self._delivers = self._has_begun = False
         self._announced = Outbox(worker.store)
         self._known: dict[str, int] = {}  # The first numbers of the changes that were read last, by their tokens.
         self._highest = 0  # The number of the last change that was delivered.
@@ -59,10 +59,15 @@ class ChangeLog:
 
     async def open(self) -> None:
         """Begin after the last change of the store, and pass announcements of the server to all workers."""
-        if not self._delivers:
+        if not self._has_begun:
             for change, token in await self._after(0):  # They are known, should the time of the store go back.
                 self.last = self._highest = change[0]
                 self._know(token, change[0])
+        self._has_begun = True
+        self.relay()
+
+    def relay(self) -> None:
+        """Pass announcements of the server to all workers, also if this one has not reached the store yet."""
         self._delivers = self._sharing.relay(self.announce) or self._delivers
 
     async def announce(self, method: str, params: Any) -> None:
@@ -73,7 +78,8 @@ class ChangeLog:
         self._announced.forget(_KEPT_SECONDS)
         try:
             await worker.broadcast("change", number=number)
-            await self.read()
+            if self._has_begun:
+                await self.read()
         except StoreUnavailableError as error:
             _log.warning("a change is stored, and is read later: %s", error)
 

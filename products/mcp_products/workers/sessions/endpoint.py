@@ -141,6 +141,7 @@ class SharedEndpoint:
         the endpoint."""
         if self.is_open or self._starting is not None:
             return
+        self._changes.relay()
         try:
             await self.worker.store.store.get(self.worker.key("keys"))  # It fails at once; `open` tries for a while.
             await self.open()

@@ -359,15 +359,15 @@ class SessionReplica(HTTPSession):
     async def find_stream(self, id: str) -> StoredStream | None:
         """Return the stream of an id, which another worker may have opened; None if there is none."""
         own = (self._streams or {}).get(id)
-        if isinstance(own, StoredStream):
-            return None if own.is_lost else own
+        if isinstance(own, StoredStream) and not own.is_lost:
+            return own  # Of one that was given up here, the store has the end.
         if id.partition("_")[2] != (self._binding or self._bind()):
             return None
         if self._resumed is None:
             self._resumed = weakref.WeakValueDictionary()
         stream = self._resumed.get(id) or StoredStream(self._worker, id, self._ttl, self._retry)
         self._resumed[id] = stream
-        return stream if await stream.is_stored() else None
+        return stream if await self._worker.becomes_stored(id, stream.is_stored) else None
 
     async def drain(self) -> None:
         """Wait until few messages of the standalone stream are unsent."""

@@ -94,6 +94,7 @@ class Replicas:
         loop = asyncio.get_running_loop()
         for replica in self:
             if replica.is_busy:
+                replica.last_used = self._worker.recent(loop.time())  # Its connection may be cut at any time.
                 self._worker.spawn(self._touch(replica))
                 self._worker.spawn(replica.live_on())
         if any(self._is_unused(replica) for replica in self):

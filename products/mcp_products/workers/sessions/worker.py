@@ -36,6 +36,7 @@ _STREAM_SECONDS: Final = 15.0  # Seconds for which what a stream sends waits for
 _TICK: Final = 2.0  # Seconds between two signs of life.
 _ALIVE_SECONDS: Final = 10.0  # Seconds after its last sign of life at which a worker counts as ended.
 _KEEP_SECONDS: Final = 300.0  # Seconds between two renewals of what has to be stored as long as this worker runs.
+_ENDING_SECONDS: Final = 3 * _TICK  # Seconds after an outage in which streams that could not be stored are ended.
 _ANSWER_SECONDS: Final = 0.3  # Seconds for the others to say that a store without an epoch is not new.
 _RESTORING_SECONDS: Final = 5.0  # Seconds after a loss in which all workers have stored again what they know.
 _CHECK_SECONDS: Final = 10.0  # Seconds between two questions whether streams are still written.
@@ -121,6 +122,7 @@ class Worker:
         self._reported = 0  # Those that a warning was logged of.
         self._lost: Counter[str] = Counter()  # The messages of sessions that a loss has taken, by their methods.
         self._restoring: asyncio.Task[None] | None = None
+        self._failed_at = float("-inf")  # When the store could not be reached last.
         self.is_restored = True  # False from a loss of the store until what this worker knows is stored again.
         self._last_token = 0
         self._recent = float("-inf")  # See `recent`.
@@ -364,6 +366,7 @@ class Worker:
             except StoreClosedError:
                 return
             except StoreUnavailableError as error:
+                self._failed_at = clock.monotonic()
                 _log.warning("the store of the workers cannot be reached: %s", error)
 
     async def _keep(self) -> None:
@@ -457,6 +460,15 @@ class Worker:
     def retry(self, work: Callable[[], Awaitable[_ResultT]]) -> Coroutine[Any, Any, _ResultT]:
         """Return the result of work for a stream, which waits for some seconds while the store cannot be reached."""
         return retry(work, _STREAM_SECONDS)
+
+    async def becomes_stored(self, stream: str, is_stored: Callable[[], Awaitable[bool]]) -> bool:
+        """Return True if a stream is in the store. Just after an outage, wait for the worker that ends it because its
+        messages could not be stored. Raises StoreUnavailableError."""
+        while not await is_stored():
+            if clock.monotonic() > self._failed_at + _ENDING_SECONDS or not await self.is_alive(stream[:_ID_LENGTH]):
+                return False
+            await asyncio.sleep(RESTORE_PAUSE)
+        return True
 
     def append(
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None, token: str = ""

@@ -1,0 +1,59 @@
+"""Play schedules of a simulation, and print the first that fails, as short as it gets: `python -m simulation`.
+
+A seed is a schedule: which calls clients make, what goes wrong when, and how long each step of the store and of the
+network takes. The session, stream, store and worker code is the real one. `--from SEED --schedules 1` repeats one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import multiprocessing
+import os
+import sys
+import time
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from simulation import faults
+
+
+def search(seeds: range, jobs: int, until: float, job: int) -> tuple[int, Any]:
+    """Play every so manyth schedule; return how many, and the first that fails."""
+    logging.disable(logging.CRITICAL)
+    schedules: Any = import_module("simulation.schedules")
+    tried = 0
+    for seed in seeds[job::jobs]:
+        if time.monotonic() > until:
+            break
+        tried += 1
+        if (outcome := schedules.played(seed)).violations:
+            return tried, schedules.shrunk(outcome)
+    return tried, None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m simulation", description=__doc__)
+    parser.add_argument("--schedules", type=int, default=100_000, help="how many at most (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="how long at most (default: for ever)")
+    parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (default: %(default)s)")
+    parser.add_argument("--fault", choices=faults.FAULTS, help="put a fault back that was mended")
+    options = parser.parse_args()
+    seeds = range(options.first, options.first + options.schedules)
+    until, tried = time.monotonic() + options.seconds, 0
+    if options.fault:
+        faults.put_back(options.fault)
+    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
+        for count, failed in pool.imap_unordered(partial(search, seeds, options.jobs, until), range(options.jobs)):
+            tried += count
+            if failed is not None:
+                print(failed)
+                return 1
+    print(f"{tried} schedules, each promise held")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

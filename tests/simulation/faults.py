@@ -1,0 +1,109 @@
+"""Faults that campaigns and people have found, and that are mended. Each is an edit of the code, which puts it back.
+
+They are in docs/reliability.md ("What was found and mended"). A simulator that does not find them is not believed.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec, module_from_spec
+from pathlib import Path
+from typing import NamedTuple
+
+_SESSIONS = "mcp_products.workers.sessions"
+_STORES = "mcp_products.workers.stores"
+
+
+class Edit(NamedTuple):
+    """The text of a module that is replaced."""
+
+    module: str
+    right: str
+    wrong: str
+
+
+MAIL, WORKER, STREAMS = f"{_SESSIONS}.mail", f"{_SESSIONS}.worker", f"{_SESSIONS}.streams"
+CHANGES, STANDALONE, SESSIONS = f"{_SESSIONS}.changes", f"{_SESSIONS}.standalone", f"{_SESSIONS}.sessions"
+
+FAULTS = {
+    "after a quiet minute, messages between workers are lost": (
+        Edit(f"{_STORES}.memory", "number_at(clocks.wall()) - len(entries))", "0) if False else kept.last"),
+        Edit(MAIL, "MAIL_SECONDS: Final = 600.0", "MAIL_SECONDS: Final = 60.0"),
+        Edit(MAIL, "if not entries and last and", "if False and"),
+    ),
+    "nobody notices that the store has lost its past": (Edit(MAIL, "        self.losses += 1\n", ""),),
+    "the answer of a client to a request of another worker is not stored": (
+        Edit(
+            WORKER,
+            "await self._mail.send(worker, self.new_token(), kind, fields)",
+            "await self.send(worker, kind, **fields)",
+        ),
+    ),
+    "a client that resumes the stream of a killed worker waits for ever": (
+        Edit(WORKER, "await self._end_failed()\n", "pass\n"),
+    ),
+    "a stream of a killed worker is not ended if the store cannot be reached just then": (
+        Edit(
+            WORKER, "await stream.end_failed(_ENDED)", "self.watched.discard(stream); await stream.end_failed(_ENDED)"
+        ),
+    ),
+    "a call whose messages could not be stored waits for ever": (
+        Edit(STREAMS, "self._worker.unwritten.add(self)\n", "pass\n"),
+    ),
+    "messages of sessions stand twice when the answer of the store is lost": (
+        Edit(STANDALONE, "self._stored, self._token[1])", "None, self._worker.new_token())"),
+    ),
+    "changes stand twice when the answer of the store is lost": (
+        Edit(
+            CHANGES,
+            "_announced.append(key, entry,",
+            "_announced.append(key, to_json([method, params, worker.new_token()]),",
+        ),
+        Edit(CHANGES, "_TTL, token, after))", "_TTL, worker.new_token(), after))"),
+    ),
+    "a message comes again with the next GET without Last-Event-ID": (
+        Edit(STANDALONE, "if not await listener.advance(", "if False and not await listener.advance("),
+    ),
+    "an announcement that is stored fails, because its hint is not sent": (
+        Edit(CHANGES, '_log.warning("a change is stored, and is read later: %s", error)', "raise"),
+    ),
+    "a store that cannot be reached makes requests fail at once": (
+        Edit(f"{_STORES}.retries", "if loop.time() + delay > until:", "if True:"),
+    ),
+    "a stream that is open for long is not stored any more": (Edit(STREAMS, "await self._append([])\n", "return\n"),),
+    "a loss of the store is not told to the clients": (Edit(CHANGES, "await self._announce_everything()\n", "pass\n"),),
+    "changes that the store has lost are not announced again": (
+        Edit(CHANGES, "await self._announced.append_again()\n", "pass\n"),
+    ),
+    "a session is not found just after a loss": (
+        Edit(SESSIONS, "while record is None and await", "while False and await"),
+    ),
+    "a worker that has not reached its store announces changes to nobody": (
+        Edit(f"{_SESSIONS}.endpoint", "        self._changes.relay()\n", ""),
+    ),
+    "a stream that was given up is not found before its worker has ended it": (
+        Edit(WORKER, "_ENDING_SECONDS: Final = 3 * _TICK", "_ENDING_SECONDS: Final = -1e9"),
+    ),
+    "a worker forgets a session as soon as its connection of minutes ends": (
+        Edit(SESSIONS, "replica.last_used = self._worker.recent(loop.time())  # Its", "# Its"),
+    ),
+}
+
+
+def put_back(name: str) -> None:
+    """Let the modules of a fault have it, before anything else imports them. Raises LookupError if its text is gone."""
+    for module in {edit.module for edit in FAULTS[name]}:
+        spec = find_spec(module)
+        assert spec is not None and spec.origin is not None and spec.name not in sys.modules, f"{module} is loaded"
+        source = Path(spec.origin).read_text(encoding="utf-8")
+        for edit in FAULTS[name]:
+            if edit.module == module:
+                if source.count(edit.right) != 1:
+                    raise LookupError(
+                        f"the fault {name!r}: {module} has changed; write anew what it replaces: {edit.right!r}"
+                    )
+                source = source.replace(edit.right, edit.wrong)
+        sys.modules[module] = wrong = module_from_spec(spec)
+        exec(compile(source, spec.origin, "exec"), vars(wrong))
+        parent, _, last = module.rpartition(".")
+        setattr(sys.modules[parent], last, wrong)

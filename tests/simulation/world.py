@@ -1,0 +1,301 @@
+"""What surrounds the product in a simulation: a store with its disk, a network, and processes that can be killed.
+
+Whatever happens outside a process takes a random time. What one connection carries stays in its order, as with TCP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import math
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from mcp_products.workers.stores.memory import InMemoryStore
+from mcp_runtime.http.sse import ServerSentEvent, SSEDecoder
+from mcp_runtime.stores import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, StoreUnavailableError
+from simulation.loop import SimulatedLoop
+
+FIRST = 1e-6  # Seconds between two things that one connection carries.
+
+
+class World:
+    """Time, chance, and what has happened."""
+
+    def __init__(self, loop: SimulatedLoop, chance: random.Random) -> None:
+        self.loop = loop
+        self.chance = chance
+        self.violations: list[str] = []
+        self.trace: list[str] = []
+        self.disk = Disk(self)
+        self.processes: list[Process] = []
+        self.sent: list[str] = []  # Messages of sessions whose senders were told that they are stored.
+
+    def seconds(self, least: float, most: float) -> float:
+        """A random time, any power of ten as likely as any other."""
+        return math.exp(self.chance.uniform(math.log(least), math.log(most)))
+
+    def note(self, text: str) -> None:
+        """Remember what has happened: two runs of a seed have the same notes."""
+        self.trace.append(f"{self.loop.now:.6f} {text}")
+
+    def violated(self, promise: str, details: str) -> None:
+        """Remember a promise that was not held."""
+        self.note(f"VIOLATED {promise}: {details}")
+        self.violations.append(promise)
+
+
+class Line:
+    """One direction of a connection: what is sent arrives later, in order."""
+
+    def __init__(self, world: World, most: float) -> None:
+        self._world = world
+        self._most = most
+        self._free_at = 0.0
+
+    def arrival(self) -> float:
+        """The time at which what is sent now arrives."""
+        delay = self._world.seconds(FIRST, self._most)
+        self._free_at = max(self._free_at + FIRST, self._world.loop.now + delay)
+        return self._free_at
+
+    def send(self, receive: Callable[..., object], *arguments: object) -> None:
+        self._world.loop.call_at(self.arrival(), receive, *arguments)
+
+
+class Disk:
+    """What all processes share: the data of a store, which may refuse, be slow, and lose what it has."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.data = InMemoryStore()
+        self.connections: list[Connection] = []
+        self.refuses_until = 0.0
+        self.slow_until = 0.0
+        self.deaf_until = 0.0
+
+    @property
+    def refuses(self) -> bool:
+        return self._world.loop.now < self.refuses_until
+
+    def refuse(self, seconds: float) -> None:
+        """Refuse everything for a while."""
+        self.refuses_until = max(self.refuses_until, self._world.loop.now + seconds)
+        self.lose_hints(seconds)
+
+    def lose_hints(self, seconds: float) -> None:
+        """Deliver no hints for a while. A connection says that some may be lost when it is open again."""
+        until = self._world.loop.now + seconds
+        self.deaf_until = max(self.deaf_until, until)
+        self._world.loop.call_at(until, self._say_gap)
+
+    def copied(self) -> InMemoryStore:
+        """What is on the disk, or at the replica."""
+        return copy.deepcopy(self.data)
+
+    def lose(self, kept: InMemoryStore | None) -> None:
+        """Have what was kept, or nothing; all connections are lost."""
+        self.data = InMemoryStore() if kept is None else kept
+        self.refuse(self._world.seconds(1e-4, 1.0))
+
+    def _say_gap(self) -> None:
+        for connection in self.connections:
+            connection.hint("", b"")
+
+
+class Connection:
+    """The store, as one process uses it."""
+
+    def __init__(self, world: World, process: Process) -> None:
+        self._world = world
+        self._disk = world.disk
+        self._process = process
+        self._receivers: dict[str, list[ReceiveHint]] = {}
+        self._way, self._back, self._hints = Line(world, 0.003), Line(world, 0.003), Line(world, 0.02)
+        self._disk.connections.append(self)
+
+    async def _command(self, name: str, *arguments: Any) -> Any:
+        await self._travel(self._way)
+        try:
+            result = await getattr(self._disk.data, name)(*arguments)
+        finally:
+            await self._travel(self._back)  # A process that is killed now has run the command.
+        return result
+
+    async def _travel(self, line: Line) -> None:
+        loop = self._world.loop
+        if loop.now < self._disk.slow_until:
+            await asyncio.sleep(self._world.seconds(0.01, 1.0))
+        arrived = loop.create_future()
+        loop.call_at(line.arrival(), lambda: arrived.done() or arrived.set_result(None))
+        await arrived
+        await self._process.goes_on()
+        if self._disk.refuses:
+            raise StoreUnavailableError("the simulated store cannot be reached")
+
+    def hint(self, channel: str, message: bytes) -> None:
+        """Receive a message of a channel; an empty one of all channels says that there may have been others."""
+        for name, receivers in list(self._receivers.items()):
+            for receive in receivers if channel in ("", name) else ():
+                self._hints.send(self._receive, receive, message)
+
+    def _receive(self, receive: ReceiveHint, message: bytes) -> None:
+        if self._process.is_alive and (not message or self._world.loop.now >= self._disk.deaf_until):
+            receive(message)
+
+    async def get(self, key: str) -> bytes | None:
+        result: bytes | None = await self._command("get", key)
+        return result
+
+    async def put(self, key: str, value: bytes, ttl: float, expected: Expected = ANYTHING) -> bool:
+        return bool(await self._command("put", key, value, ttl, expected))
+
+    async def touch(self, key: str, ttl: float) -> bytes | None:
+        result: bytes | None = await self._command("touch", key, ttl)
+        return result
+
+    async def delete(self, key: str) -> bool:
+        return bool(await self._command("delete", key))
+
+    async def count(self, key: str, amount: int, ttl: float) -> int:
+        return int(await self._command("count", key, amount, ttl))
+
+    async def append(
+        self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
+    ) -> int:
+        return int(await self._command("append", stream, list(entries), ttl, after, token))
+
+    async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
+        result: list[NumberedEntry] = await self._command("read", stream, after, limit)
+        return result
+
+    async def last(self, stream: str) -> int:
+        return int(await self._command("last", stream))
+
+    async def drop(self, *streams: str) -> None:
+        await self._command("drop", *streams)
+
+    async def publish(self, channel: str, message: bytes) -> None:
+        await self._travel(self._way)
+        for connection in self._disk.connections:
+            connection.hint(channel, message)
+        await self._travel(self._back)
+
+    async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
+        receivers = self._receivers.setdefault(channel, [])
+        if receive not in receivers:
+            receivers.append(receive)
+        await self._travel(self._way)
+
+    async def close(self) -> None:
+        """Nothing is left to do."""
+
+
+class Process:
+    """One worker. When it is killed, nothing that it does reaches anything any more."""
+
+    def __init__(self, world: World, number: int, make: Callable[[Process], Any]) -> None:
+        self.world = world
+        self.number = number
+        self.is_alive = True
+        self.exchanges: list[Exchange] = []
+        self.tasks: list[asyncio.Task[None]] = []  # Those of its functions.
+        self.server = make(self)
+        self.application: Any = None
+
+    async def open(self, **settings: Any) -> None:
+        self.application = self.server.asgi(store=Connection(self.world, self), **settings)
+        await self.application.open()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        self.tasks.append(self.world.loop.create_task(work))
+
+    @property
+    def is_busy(self) -> bool:
+        return self.is_alive and not all(task.done() for task in self.tasks)
+
+    def kill(self) -> None:
+        self.is_alive = False
+        for exchange in self.exchanges:
+            exchange.cut()
+
+    async def goes_on(self) -> None:
+        """Return, unless the process was killed."""
+        if not self.is_alive:
+            await self.world.loop.create_future()
+
+
+class Exchange:
+    """One HTTP request and its answer, as a client sees it."""
+
+    def __init__(self, process: Process, method: str, headers: dict[str, str], body: bytes) -> None:
+        self._process = process
+        self._world = process.world
+        self._body: bytes | None = body
+        self._to_client, self._to_server = Line(self._world, 0.05), Line(self._world, 0.05)
+        self._left = asyncio.Event()
+        self._arrived: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue()
+        self._decoder = SSEDecoder()
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.content = b""
+        self.is_over = self.was_cut = False
+        fields = [(name.encode(), value.encode()) for name, value in headers.items()]
+        self._scope = {"type": "http", "method": method, "path": "/mcp", "headers": fields, "query_string": b""}
+        process.exchanges = [exchange for exchange in process.exchanges if not exchange.is_over] + [self]
+        self._to_server.send(self._begin)
+
+    def _begin(self) -> None:
+        if self._process.is_alive and not self.was_cut:
+            serving = self._world.loop.create_task(self._process.application(self._scope, self._receive, self._send))
+            serving.add_done_callback(lambda _: self._to_client.send(self._end))
+            self._serving = serving
+        elif not self._process.is_alive:
+            self.cut()
+
+    async def _receive(self) -> dict[str, Any]:
+        if self._body is not None:
+            body = self._body
+            self._body = None
+            return {"type": "http.request", "body": body}
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Any) -> None:
+        await self._process.goes_on()
+        self._to_client.send(self._arrive, message)
+        if self._world.chance.random() < 0.1:  # The buffer is full.
+            await asyncio.sleep(self._world.seconds(FIRST, 0.1))
+
+    def _arrive(self, message: Any) -> None:
+        if self.is_over:
+            return
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {key.decode(): value.decode() for key, value in message["headers"]}
+        else:
+            self.content += message.get("body", b"")
+            for event in self._decoder.feed(message.get("body", b"")):
+                self._arrived.put_nowait(event)
+
+    def _end(self) -> None:
+        if not self.is_over and self._process.is_alive:
+            self.is_over = True
+            self._arrived.put_nowait(None)
+
+    def cut(self) -> None:
+        """End the connection. The server notices it some time later, and its process may have ended as well."""
+        if not self.is_over:
+            self.is_over = self.was_cut = True
+            self._arrived.put_nowait(None)
+            self._world.loop.call_later(self._world.seconds(FIRST, 10.0), self._left.set)
+
+    async def next(self) -> ServerSentEvent | None:
+        """The next event; None at the end."""
+        return await self._arrived.get()
+
+    async def whole(self) -> None:
+        """Wait for the end."""
+        while await self.next() is not None:
+            pass

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mcp_products.app.app import Lifespan as Lifespan
     from mcp_products.app.app import lifespan as lifespan
     from mcp_products.app.components.completion import rank_completions as rank_completions
+    from mcp_products.app.components.uris import is_https_url as is_https_url
     from mcp_products.app.content import AssistantMessage as AssistantMessage
     from mcp_products.app.content import Audio as Audio
     from mcp_products.app.content import File as File
@@ -99,7 +100,6 @@ if TYPE_CHECKING:
     from mcp_runtime.errors import ToolResultError as ToolResultError
     from mcp_runtime.errors import UnwritableValueError as UnwritableValueError
     from mcp_runtime.errors import printable as printable
-    from mcp_runtime.http.client_rules import is_https_url as is_https_url
     from mcp_runtime.server.lists import CacheHint as CacheHint
     from mcp_runtime.server.lists import paginate as paginate
     from mcp_runtime.session.interfaces import Transport as Transport
@@ -264,6 +264,7 @@ def converter(source: str, target: str) -> Chain:
 # What the runtime looks for where it can use a product, and which extra installs what is not there.
 _register(
     {
+        "awaiting": "mcp_products.common.awaiting",
         "error_output": "mcp_products.platforms.error_output",
         "fast": "mcp_products.fast",
         "foreign_loop": "mcp_products.platforms.trio_client",
@@ -324,6 +325,7 @@ __getattr__, _ = _lazy_module(
         "Lifespan": "mcp_products.app.app",
         "lifespan": "mcp_products.app.app",
         "rank_completions": "mcp_products.app.components.completion",
+        "is_https_url": "mcp_products.app.components.uris",
         "AssistantMessage": "mcp_products.app.content",
         "Audio": "mcp_products.app.content",
         "File": "mcp_products.app.content",
@@ -407,7 +409,6 @@ __getattr__, _ = _lazy_module(
         "ToolResultError": "mcp_runtime.errors",
         "UnwritableValueError": "mcp_runtime.errors",
         "printable": "mcp_runtime.errors",
-        "is_https_url": "mcp_runtime.http.client_rules",
         "compile_schema": "mcp_products.json_schema.validator",
         "KeyRing": "mcp_products.common.keys",
         "CacheHint": "mcp_runtime.server.lists",

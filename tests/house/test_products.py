@@ -21,12 +21,13 @@ from mcp_runtime.transports.stdio.lines import ErrorOutput, PipeIO, PlainErrorOu
 
 CORE = python_files("runtime")
 
-# Where the core looks for a product, by module and function: at most 22. What left the core took six.
+# Where the core looks for a product, by module and function: at most 23. What left the core took seven.
 SEAMS = {
     "bindings/client._uri_of": "resource_names",
     "bindings/server._hosting": "hosting",
     "client/core._own_cache": "result_cache",
     "client/input_required._wait_for_task": "task_polling",
+    "endpoint/base.to_async": "awaiting",
     "endpoint/checks.check_form_answer": "forms",
     "protocol/lenient.lenient_reader": "lenient",
     "protocol/wire_models._for_people": "models",
@@ -75,7 +76,7 @@ def seams_of(path: Path) -> list[str]:
 
 
 def test_products_are_looked_for_at_few_places() -> None:
-    assert len(SEAMS) <= 22
+    assert len(SEAMS) <= 23
     assert sorted(seam for path in CORE for seam in seams_of(path)) == sorted(SEAMS)
 
 

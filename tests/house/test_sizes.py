@@ -12,15 +12,15 @@ import pytest
 from support.ratchets import assert_keeps, assert_only_falls
 from support.source_tree import python_files, relative, syntax_tree
 
-# To be 12,000 code lines in the core, and 330 files with all products. What moves from the core to products raises
-# their limits by no more than it lowers those of the core.
+# At most 12,000 code lines in the core. What moves from the core to products raises their limits by no more than it
+# lowers those of the core, but for the seam: a README, a `py.typed` and an `__init__` of a new product.
 # lint has a row of its own: rules grow with what hosts refuse, and no server imports them.
-# The methods of vendors took 120 lines of the core, and four files of products.
+# The methods of vendors took 120 lines and four files of products.
 # `Type.parse` took 20 lines of the core, and a file of a product.
 # codegen has five files and 600 lines for official types, which the official SDK writes by hand.
 LINT = "products/mcp_products/lint"
-MAX_FILES = {"runtime": 95, "products": 299, LINT: 20, "codegen": 124}
-MAX_CODE_LINES = {"runtime": 12_120, "products": 40_360, LINT: 2_550, "codegen": 17_700}
+MAX_FILES = {"runtime": 94, "products": 301, LINT: 20, "codegen": 124}
+MAX_CODE_LINES = {"runtime": 12_000, "products": 40_500, LINT: 2_550, "codegen": 17_700}
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750
 

@@ -25,8 +25,8 @@ RESERVED_BY_ENDPOINTS: Final = frozenset("""
     enable_components failures has_connected http info initialize_extras instructions is_mounted keys lifespan listen
     log memory meta multi_round_trip name notify_own once options options_with own_context params parts principal
     progress raises_failures received request_id request_log_level request_own request_sign_of_life require_scopes
-    reset_visibility revision run run_async scopes self serve server state status stdio task_options task_request user
-    version
+    reset_visibility revision run run_async scopes self serve server state status stdio task_options task_request
+    unawaited user version
 """.split())
 # Names a type cannot have, because the generated module uses them with their usual meaning.
 _RESERVED_BY_MODULE: Final = frozenset(dir(builtins)) - {"ConnectionError"} | {

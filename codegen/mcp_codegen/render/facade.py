@@ -18,6 +18,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "lifespan",
     ),
     "mcp_products.app.components.completion": ("rank_completions",),
+    "mcp_products.app.components.uris": ("is_https_url",),
     "mcp_products.app.content": (
         "AssistantMessage",
         "Audio",
@@ -131,7 +132,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "UnwritableValueError",
         "printable",
     ),
-    "mcp_runtime.http.client_rules": ("is_https_url",),
     "mcp_products.json_schema.validator": ("compile_schema",),
     "mcp_products.common.keys": ("KeyRing",),
     "mcp_runtime.server.lists": (
@@ -198,6 +198,7 @@ HTTP: Final[dict[str, tuple[str, ...]]] = {
 
 # The products that the runtime looks for, by the name that it has for the seam.
 PRODUCTS: Final = {
+    "awaiting": "mcp_products.common.awaiting",
     "error_output": "mcp_products.platforms.error_output",
     "fast": "mcp_products.fast",
     "foreign_loop": "mcp_products.platforms.trio_client",

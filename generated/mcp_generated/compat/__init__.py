@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mcp_products.app.app import Lifespan as Lifespan
     from mcp_products.app.app import lifespan as lifespan
     from mcp_products.app.components.completion import rank_completions as rank_completions
+    from mcp_products.app.components.uris import is_https_url as is_https_url
     from mcp_products.app.content import AssistantMessage as AssistantMessage
     from mcp_products.app.content import Audio as Audio
     from mcp_products.app.content import File as File
@@ -134,7 +135,6 @@ if TYPE_CHECKING:
     from mcp_runtime.errors import ToolResultError as ToolResultError
     from mcp_runtime.errors import UnwritableValueError as UnwritableValueError
     from mcp_runtime.errors import printable as printable
-    from mcp_runtime.http.client_rules import is_https_url as is_https_url
     from mcp_runtime.server.lists import CacheHint as CacheHint
     from mcp_runtime.server.lists import paginate as paginate
     from mcp_runtime.session.interfaces import RevisionChoice

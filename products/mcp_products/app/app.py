@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from functools import cached_property, partial
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, cast
 
@@ -18,7 +19,7 @@ from mcp_runtime._lazy import load
 from mcp_runtime.aio.rates import RateLimit
 from mcp_runtime.aio.threads import call_soon_in_loop
 from mcp_runtime.bindings.server import BaseServer, Servable
-from mcp_runtime.endpoint.base import load_extension
+from mcp_runtime.endpoint.base import Extension
 from mcp_runtime.errors import ClientCapabilityError, LocalError, ProtocolViolationError, ToolError
 from mcp_runtime.protocol.lifecycle import merge
 from mcp_runtime.protocol.revision import Request
@@ -42,6 +43,7 @@ from .settings import APP_RULES, AppKeywords, check_app
 if TYPE_CHECKING:
     from mcp_products.extensions.tasks import TaskStore
     from mcp_runtime.bindings.client import BaseClient
+    from mcp_runtime.protocol.revision import Revision
 
     from .middleware.hooks import CallNext, MiddlewareContext
 
@@ -224,7 +226,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
             from mcp_products.extensions.tasks import TaskServerMixin
 
             kinds = (TaskServerMixin, *kinds)
-            options["extensions"].append(load_extension(self.server_class.revision, "tasks"))
+            options["extensions"].append(_extension(self.server_class.revision, "tasks"))
             options["tasks"] = self._tasks
         else:
             self.registry.answers_as_json = not self._extensions and not self._server_options["cache_hints"]
@@ -467,3 +469,19 @@ def lifespan(function: LifespanFunction) -> Lifespan:
     A function that returns an async context manager is wrapped as well. Raises LocalError for another one.
     """
     return Lifespan(function)
+
+
+def _extension(revision: Revision, name: str) -> Extension:
+    """Return the generated package of an extension.
+
+    Args:
+        revision: A protocol version of the package that contains the extension.
+        name: The name of the extension, such as "tasks".
+
+    Raises LocalError if the package has no such extension.
+    """
+    try:
+        package: Any = import_module(f"{revision.package}.extensions.{name}")
+    except ModuleNotFoundError:
+        raise LocalError(f"{revision.package} has no extension {name!r}") from None
+    return cast("Extension", package)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, overload
 
+from mcp_products.common.awaiting import plain_to_async
 from mcp_products.host.own_messages import check_name
 from mcp_runtime._lazy import LazyModule, load
-from mcp_runtime.endpoint.awaiting import plain_to_async
 from mcp_runtime.errors import LocalError
 from mcp_runtime.http.client_rules import encoded_uri
 from mcp_runtime.protocol.revision import Notification, Request

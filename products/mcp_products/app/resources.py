@@ -17,7 +17,7 @@ from pydantic_core import ValidationError
 
 from mcp_runtime.errors import JSONRPCError, LocalError, UnwritableValueError
 from mcp_runtime.http.authentication import check_scopes
-from mcp_runtime.http.client_rules import is_https_url, redact_url, without_secrets
+from mcp_runtime.http.client_rules import redact_url, without_secrets
 from mcp_runtime.http.outgoing import without_secrets_in_logs
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_runtime.protocol.models import format_validation_error, is_object
@@ -25,7 +25,7 @@ from mcp_runtime.protocol.uris import uri_key_with_fragment
 from mcp_runtime.server.context import ServerContext
 from mcp_runtime.usage.texts import quoted, text_problem
 
-from .components.uris import URITemplate, Value
+from .components.uris import URITemplate, Value, is_https_url
 from .content import Audio, File, Image, as_list, json_text
 from .context.context import with_encrypted_state
 from .settings import ResourceSettings, tags_of, to_definition, to_wire, version_of

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
 
+from .. import products
+from ..aio.threads import worker_threads
 from ..errors import JSONRPCError, LocalError
 from ..protocol.jsonrpc import METHOD_NOT_FOUND
 from ..protocol.lifecycle import Capabilities, declare, merge, parse_capability_path
@@ -16,7 +18,6 @@ from ..protocol.records import records
 from ..protocol.revision import COMPLETE, META, RESULT_TYPE, Direction, InputRequest, Notification, Revision, Sent
 from ..usage.keywords import NamesOfAttributes
 from ..usage.rules import are_texts, shown
-from .awaiting import plain_to_async
 from .checks import with_checks
 from .context import Context
 from .requests import Requester
@@ -87,22 +88,6 @@ class Extension(Protocol):
     def methods(self) -> ExtensionMethods:
         """The messages of the extension."""
         ...
-
-
-def load_extension(revision: Revision, name: str) -> Extension:
-    """Return the generated package of an extension.
-
-    Args:
-        revision: A protocol version of the package that contains the extension.
-        name: The name of the extension, such as "tasks".
-
-    Raises LocalError if the package has no such extension.
-    """
-    try:
-        package: Any = import_module(f"{revision.package}.extensions.{name}")
-    except ModuleNotFoundError:
-        raise LocalError(f"{revision.package} has no extension {name!r}") from None
-    return cast("Extension", package)
 
 
 T = TypeVar("T")
@@ -209,5 +194,11 @@ def to_async(handler: Handler) -> Handler:
     """Return an async function: the handler itself, or one that runs a plain `def` in a worker thread."""
     if inspect.iscoroutinefunction(handler):
         return handler
+    if (awaiting := products.find("awaiting")) is not None:
+        return cast("Handler", awaiting.plain_to_async(handler, f"the handler {getattr(handler, '__name__', '')!r}"))
 
-    return plain_to_async(handler, f"the handler {getattr(handler, '__name__', '')!r}")
+    async def in_thread(*arguments: Any) -> Any:
+        result = await worker_threads().run(partial(handler, *arguments))
+        return await result if inspect.isawaitable(result) else result
+
+    return in_thread

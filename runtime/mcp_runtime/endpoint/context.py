@@ -13,11 +13,20 @@ from ..protocol.models import is_object
 from ..protocol.revision import META, Revision
 from ..session.interfaces import Channel
 from ..usage.keywords import NamesOfAttributes
-from .awaiting import Watched
 from .requests import Requester, wire_names
 
 # Severities of log messages, from the lowest to the highest (RFC 5424).
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+class Watched:
+    """The base of objects whose asynchronous methods must be awaited: contexts, and what contexts return.
+
+    Attributes:
+        unawaited: The calls of a plain `def` function that were not awaited; None if no plain function has the object.
+    """
+
+    unawaited: list[Any] | None = None
 
 
 class Context(Watched, NamesOfAttributes, Requester):

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Protocol, cast
 
-from ..errors import LocalError
 from ..protocol import jsonrpc
 from ..protocol.framing import SizeLimit
 from ..protocol.jsonrpc import Id
@@ -347,22 +346,6 @@ class BodyReader:
                 self._end(task, late)
         if self._started:
             self._timer = loop.call_later(self._seconds / _TICKS, self._cancel_late)
-
-
-# The addresses that servers listen on.
-
-_THIS_MACHINE: Final = "127.0.0.1"
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """Return the host and the port of `host:port`, `:port` or `port`; without a host, that of this machine.
-
-    Raises LocalError for another text.
-    """
-    host, _, port = text.rpartition(":")
-    if not port.isdecimal() or int(port) > 65535:
-        raise LocalError(f"--http needs HOST:PORT, such as 127.0.0.1:8000, not {text!r}")
-    return host.strip("[]") or _THIS_MACHINE, int(port)
 
 
 # CORS: which headers let a web page of another origin read the responses of a server.

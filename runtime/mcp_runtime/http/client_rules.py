@@ -217,19 +217,6 @@ def encoded_uri(text: str) -> str:
     return _TO_ENCODE.sub(lambda match: quote(match[0]), text)
 
 
-def is_https_url(uri: str) -> bool:
-    """Return True if clients may fetch a resource themselves: this is the meaning of the `https://` scheme.
-
-    Treat URLs of untrusted servers as untrusted input: they may point into a private network.
-    https://modelcontextprotocol.io/specification/draft/server/resources#common-uri-schemes
-    """
-    try:
-        parts = urlsplit(uri)
-    except ValueError:
-        return False
-    return parts.scheme == "https" and bool(parts.netloc)
-
-
 def origin(url: str) -> tuple[str, str, int | None]:
     """Return scheme, host and port of a URL (RFC 6454). Raises ValueError for an invalid URL."""
     parts = urlsplit(url)

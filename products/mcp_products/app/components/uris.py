@@ -6,14 +6,26 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from mcp_runtime.errors import JSONRPCError, LocalError
-from mcp_runtime.http.client_rules import is_https_url
 from mcp_runtime.protocol.jsonrpc import INVALID_PARAMS
 from mcp_runtime.protocol.uris import is_same_uri, leaves_directory, spelled, tidy_uri
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
+
+
+def is_https_url(uri: str) -> bool:
+    """Return True if clients may fetch a resource themselves: this is the meaning of the `https://` scheme.
+
+    Treat URLs of untrusted servers as untrusted input: they may point into a private network.
+    https://modelcontextprotocol.io/specification/draft/server/resources#common-uri-schemes
+    """
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return False
+    return parts.scheme == "https" and bool(parts.netloc)
 
 
 def add_prefix(prefix: str, uri: str) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_products.common.awaiting import refusal, watch
 from mcp_runtime.aio.threads import loop_of_worker
-from mcp_runtime.endpoint.awaiting import refusal, watch
 from mcp_runtime.errors import LocalError
 
 if TYPE_CHECKING:

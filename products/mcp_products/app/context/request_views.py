@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from mcp_runtime.endpoint.awaiting import Watched
+from mcp_runtime.endpoint.context import Watched
 from mcp_runtime.endpoint.requests import send_request
 from mcp_runtime.errors import ProtocolViolationError
 from mcp_runtime.protocol.models import is_object

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
-from mcp_runtime.endpoint.awaiting import Watched
+from mcp_runtime.endpoint.context import Watched
 from mcp_runtime.errors import LocalError, ToolError
 from mcp_runtime.server.context import ServerContext
 

@@ -15,8 +15,8 @@ from contextlib import (
 from functools import partial
 from typing import Annotated, Any, Final, TypeVar, cast, get_args, get_origin
 
+from mcp_products.common.awaiting import call_plain, run_plain, watch
 from mcp_runtime.aio.tasks import SharedLifespan
-from mcp_runtime.endpoint.awaiting import run_plain
 from mcp_runtime.errors import LocalError, ToolError
 from mcp_runtime.server.context import ServerContext
 
@@ -339,12 +339,13 @@ async def _enter(node: _Node, values: dict[str, Any], stack: AsyncExitStack) -> 
     if node.is_async_generator:
         return await stack.enter_async_context(asynccontextmanager(node.function)(**values))
     if node.is_generator:
-        manager = contextmanager(node.function)(**values)
-        return await stack.enter_async_context(_in_threads(manager, values.values(), node.description))
+        twins = {name: watch(value) for name, value in values.items()}
+        manager = contextmanager(node.function)(**twins)
+        return await stack.enter_async_context(_in_threads(manager, twins.values(), node.description))
     if node.is_async:
         value = await node.function(**values)
     else:
-        value = await run_plain(partial(node.function, **values), values.values(), node.description)
+        value = await call_plain(node.function, node.description, values, True)
     if isinstance(value, AbstractAsyncContextManager):
         return await stack.enter_async_context(cast("AbstractAsyncContextManager[Any]", value))
     if isinstance(value, AbstractContextManager):

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from pydantic_core import SchemaValidator, ValidationError, to_json
 
+from mcp_products.common.awaiting import call_plain, run_plain
 from mcp_products.fast.app_answers import scalars_schema, scalars_validator
 from mcp_runtime._lazy import LazyModule
-from mcp_runtime.endpoint.awaiting import run_plain
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.models import integral, is_list, is_object
 from mcp_runtime.server.context import ServerContext
@@ -195,10 +195,10 @@ class Signature:
         return result
 
     def _call_plain(self, arguments: dict[str, Any]) -> Awaitable[Any]:
-        function = partial(self.function, **arguments)
-        injects = self.context is not None or self._dependencies is not None
-        watched = arguments.values() if injects else ()  # Arguments of requests are plain values.
-        return run_plain(function, watched, self.description, thread=self._in_thread)
+        if self.context is not None or self._dependencies is not None:
+            return call_plain(self.function, self.description, arguments, self._in_thread)
+        # Arguments of requests are plain values.
+        return run_plain(partial(self.function, **arguments), (), self.description, thread=self._in_thread)
 
 
 def _first_path(error: ValidationError) -> tuple[int | str, ...]:

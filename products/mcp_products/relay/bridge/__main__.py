@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_products.host.multi_client import read_entries
+from mcp_products.relay.addresses import parse_address
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.errors import LocalError, MCPError
-from mcp_runtime.http.asgi import parse_address
 from mcp_runtime.protocol.framing import SizeLimit
 from mcp_runtime.usage.rules import check_variables
 from mcp_runtime.usage.texts import plain

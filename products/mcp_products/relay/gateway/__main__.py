@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from mcp_products.relay.addresses import parse_address
 from mcp_runtime.errors import LocalError, MCPError
-from mcp_runtime.http.asgi import parse_address
 from mcp_runtime.usage.rules import check_variables
 from mcp_runtime.usage.texts import plain
 

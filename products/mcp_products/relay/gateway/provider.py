@@ -11,6 +11,7 @@ from typing import Any, Final
 from mcp_products.app.components.named_things import NamedThing, ThingKind, task_lists_of, things_named
 from mcp_products.app.components.uris import (
     add_prefix,
+    is_https_url,
     strip_name_prefix,
     strip_prefix,
     with_prefixed_name,
@@ -18,7 +19,6 @@ from mcp_products.app.components.uris import (
 )
 from mcp_products.app.providers.provider import Provider
 from mcp_runtime.errors import JSONRPCError, MCPError
-from mcp_runtime.http.client_rules import is_https_url
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_runtime.protocol.uris import uri_key_with_fragment
 from mcp_runtime.server.context import ServerContext

@@ -10,8 +10,8 @@ from support.endpoints import ALL_REVISIONS, INVALID_PARAMS, Rev, among, both, t
 from mcp_generated import App
 from mcp_generated.v2026_07_28.types import ImageContent
 from mcp_products.app.components.completion import rank_completions
+from mcp_products.app.components.uris import is_https_url
 from mcp_runtime.errors import JSONRPCError, LocalError, RemoteJSONRPCError
-from mcp_runtime.http.client_rules import is_https_url
 
 SECRET = "the launch code is 4711"
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import lru_cache, partial, wraps
 from pathlib import Path
 from types import NoneType
 from typing import Any, Final, NamedTuple, cast
 
-from ..aio.threads import worker_threads
-from ..errors import LocalError
+from mcp_runtime.aio.threads import worker_threads
+from mcp_runtime.endpoint.context import Watched
+from mcp_runtime.errors import LocalError
 
 _log: Final = logging.getLogger("mcp_runtime.app.context.awaiting")
 
@@ -36,24 +37,26 @@ class _UnawaitedCall(NamedTuple):
     line: int
 
 
-class Watched:
-    """The base of objects whose asynchronous methods must be awaited: contexts, and what contexts return."""
-
-    _unawaited: list[_UnawaitedCall] | None = None
-    """The calls of a plain `def` function; None if no plain function has the object."""
+class _Watching(Watched):
+    """The base of the classes of twins."""
 
 
 def watch(value: Any, calls: list[_UnawaitedCall] | None = None) -> Any:
-    """Return a Watched object, which adds the calls of its asynchronous methods to a list from now on.
+    """Return a twin of a Watched object, which adds the calls of its asynchronous methods to a list.
+
+    The twin has the attributes of the object, and shares their values with it.
 
     Args:
         value: The object; one of another class is returned as it is.
-        calls: The list; by default a list of its own.
+        calls: The list; by default that of the object, which is created here.
     """
-    if isinstance(value, Watched) and value._unawaited is None:  # pyright: ignore[reportPrivateUsage]
-        value._unawaited = [] if calls is None else calls  # pyright: ignore[reportPrivateUsage]
-        value.__class__ = _watching_class(cast(Any, type(value)))
-    return value
+    if not isinstance(value, Watched) or isinstance(value, _Watching):
+        return value
+    twin: Any = object.__new__(_watching_class(cast(Any, type(value))))
+    twin.__dict__ = vars(value)
+    if twin.unawaited is None:
+        twin.unawaited = [] if calls is None else calls
+    return twin
 
 
 @lru_cache(maxsize=128)
@@ -65,15 +68,15 @@ def _watching_class(base: type) -> type:
         if not name.startswith("_") and inspect.iscoroutinefunction(method):
             methods[name] = _recorded(name, method)
     if isinstance(session := getattr(base, "session", None), property):
-        methods["session"] = property(lambda ctx: watch(session.__get__(ctx), ctx._unawaited))
-    return type(base.__name__, (base,), methods)
+        methods["session"] = property(lambda ctx: watch(session.__get__(ctx), ctx.unawaited))
+    return type(base.__name__, (base, _Watching), methods)
 
 
 def _recorded(name: str, method: Callable[..., Coroutine[Any, Any, Any]]) -> Any:
     @wraps(method)
     def call(self: Any, *arguments: Any, **keywords: Any) -> Any:
         coroutine = method(self, *arguments, **keywords)
-        calls: list[_UnawaitedCall] | None = self._unawaited
+        calls: list[_UnawaitedCall] | None = self.unawaited
         if calls is not None:
             while calls and inspect.getcoroutinestate(calls[-1].coroutine) == inspect.CORO_CLOSED:
                 calls.pop()
@@ -96,7 +99,7 @@ def refusal(value: Any, description: str, thread: bool = True) -> str | None:
         description: The function that has made the calls.
         thread: Whether it ran in a worker thread, where `ctx.sync` is possible.
     """
-    calls: list[_UnawaitedCall] | None = getattr(value, "_unawaited", None)
+    calls: list[_UnawaitedCall] | None = getattr(value, "unawaited", None)
     if not calls:
         return None
     unstarted = [call for call in calls if inspect.getcoroutinestate(call.coroutine) == inspect.CORO_CREATED]
@@ -112,20 +115,26 @@ def refusal(value: Any, description: str, thread: bool = True) -> str | None:
     return f"{description}: {method}() in line {line} of {file} is not awaited, so that it does nothing:\n{remedy}"
 
 
+async def call_plain(function: Callable[..., Any], description: str, arguments: dict[str, Any], thread: bool) -> Any:
+    """Return the result of a plain `def` function with these arguments; see `run_plain`."""
+    twins = {name: watch(value) for name, value in arguments.items()}
+    return await run_plain(partial(function, **twins), twins.values(), description, thread=thread)
+
+
 async def run_plain(
-    function: Callable[..., Any], arguments: Collection[Any], description: str, *, thread: bool = True
+    function: Callable[..., Any], arguments: Iterable[Any], description: str, *, thread: bool = True
 ) -> Any:
     """Return the result of a plain `def` function; an awaitable one is awaited.
 
     Args:
         function: The function, with its arguments.
-        arguments: Its arguments, some of which may be Watched.
+        arguments: Its arguments, some of which `watch` may have returned.
         description: What the function is, for errors.
         thread: Whether it runs in a worker thread.
 
     Raises LocalError if the function has called an asynchronous method of them without `await`.
     """
-    values = [watch(value) for value in arguments if isinstance(value, Watched)] if arguments else ()
+    values = [value for value in arguments if isinstance(value, _Watching)]
     message: str | None = None
     try:
         result = await worker_threads().run(function) if thread else function()
@@ -135,7 +144,7 @@ async def run_plain(
         if message := _refusal_of(values, description, thread):
             _log.error("%s", message)
         raise
-    if values and any(value._unawaited for value in values):  # pyright: ignore[reportPrivateUsage]
+    if values and any(value.unawaited for value in values):
         await asyncio.sleep(0)  # Calls for which the function has created an asyncio task begin.
         message = _refusal_of(values, description, thread)
     if message is not None:
@@ -151,6 +160,7 @@ def plain_to_async(function: Callable[..., Any], description: str) -> Callable[.
     """Return an async function that runs a plain `def` with the same positional arguments in a worker thread."""
 
     async def in_thread(*arguments: Any) -> Any:
-        return await run_plain(partial(function, *arguments), arguments, description)
+        twins = [*map(watch, arguments)]
+        return await run_plain(partial(function, *twins), twins, description)
 
     return in_thread

@@ -10,17 +10,46 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from mcp_runtime.errors import LocalError
-from mcp_runtime.transports.stdio.child import system_program, variable
+
+_INHERITED_ON_WINDOWS: Final = (
+    *("ALLUSERSPROFILE", "COMMONPROGRAMFILES", "COMMONPROGRAMFILES(X86)", "COMMONPROGRAMW6432", "HOMEDRIVE"),
+    *("HOMEPATH", "LOCALAPPDATA", "NUMBER_OF_PROCESSORS", "OS", "PROCESSOR_ARCHITECTURE", "PROGRAMDATA"),
+    *("PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMW6432", "PUBLIC", "SYSTEMDRIVE", "TMP", "USERDOMAIN", "USERNAME"),
+    "WINDIR",
+)
 
 _PATHEXT: Final = ".COM;.EXE;.BAT;.CMD"
 _BATCH: Final = (".bat", ".cmd")
 _UNSAFE: Final = re.compile(r"[^0-9A-Za-z#$*+\-./:?@\\_\u00a0-\U0010ffff]")  # What needs quotes.
 # Extensions on, so that %cd:~,% is empty; delayed expansion off, so that `!` is plain; no AutoRun command.
 _SHELL_OPTIONS: Final = "/e:ON /v:OFF /d /c"
+
+
+def environment(inherited: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a child process: those with these names, a few of Windows, and those of `env`. The names
+    of Windows differ in more than case."""
+    names = {*inherited, *_INHERITED_ON_WINDOWS}
+    variables = {name: value for name, value in os.environ.items() if name.upper() in names}
+    for name, value in env.items():
+        same = [other for other in variables if other.upper() == name.upper()]
+        for other in same:
+            del variables[other]
+        variables[name] = value
+    return variables
+
+
+def variable(variables: Mapping[str, str], name: str, default: str = "") -> str:
+    """Return a variable of Windows, whose name is given in capital letters; the default for an empty one."""
+    return next((value for other, value in variables.items() if other.upper() == name), "") or default
+
+
+def system_program(name: str) -> str:
+    """Return the path of a program of Windows, such as cmd.exe; it is not searched in PATH."""
+    return "\\".join((variable(os.environ, "SYSTEMROOT", r"C:\Windows"), "System32", name))
 
 
 def popen_arguments(

@@ -23,6 +23,8 @@ from mcp_runtime.protocol.framing import DEFAULT_LIMIT, SizeLimit
 from mcp_runtime.transports.stdio.child import OnLine, ProcessTree, SubprocessTransport
 from mcp_runtime.transports.stdio.lines import LineTransport
 
+from .commands import environment as environment
+
 if sys.platform == "win32":
     from .windows import JobTree as Tree
 else:

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from mcp_runtime.transports.stdio.child import Child, ProcessTree, system_program
+from mcp_runtime.transports.stdio.child import Child, ProcessTree
 
-from .commands import popen_arguments
+from .commands import popen_arguments, system_program
 
 assert sys.platform == "win32"
 

@@ -7,7 +7,7 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from ... import products
@@ -271,6 +271,10 @@ class PipeIO(Protocol):
 
         Raises OSError if it cannot be started, and LocalError for an argument that no batch file can take.
         """
+        ...
+
+    def environment(self, inherited: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables of a child process of Windows: those with these names, its own, and those of `env`."""
         ...
 
 

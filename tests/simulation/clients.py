@@ -117,7 +117,7 @@ class Client:
                 last_event = self._last_id(event, last_event)
                 if event.data and (answer := self._read(json.loads(event.data), body["id"], token, progress)):
                     return answer
-            if exchange.status == 200 and exchange.headers["content-type"].startswith("application/json"):
+            if exchange.status == 200 and exchange.content and exchange.headers["content-type"] == "application/json":
                 answer = json.loads(exchange.content)
                 if answer.get("id") == body["id"]:
                     return dict(answer)

@@ -138,6 +138,22 @@ def test_all_553_definitions_are_there() -> None:
     assert sum(len(published(official(revision))) for revision in revisions) == 553
 
 
+@pytest.mark.parametrize("marks", [{}, {"x-capability": "none", "x-direction": "client_to_server", "x-result": "Base"}])
+def test_tags_of_messages_are_imported_with_and_without_keys_in_schema_json(
+    tmp_path: Path, marks: dict[str, str]
+) -> None:
+    tags = "/** @capability none\n * @direction client_to_server\n * @result Base */\n"
+    tagged = TS.replace("export interface Slim", f"{tags}export interface Slim")
+    result = imported(tmp_path, checkout(tmp_path, tagged, {**JSON, "Slim": JSON["Slim"] | marks}))
+    assert "6 of 6 definitions agree" in result.output
+    schema = json.loads((tmp_path / "schema" / "unclear" / "one" / "schema.json").read_text())
+    assert {name: schema["$defs"]["Slim"][name] for name in ("x-direction", "x-capability", "x-result")} == {
+        "x-direction": "client_to_server",
+        "x-capability": "none",
+        "x-result": "Base",
+    }
+
+
 def test_import_writes_edition_and_pins_once_both_files_agree(tmp_path: Path) -> None:
     result = imported(tmp_path, checkout(tmp_path))
     assert result.exit_code == 2, "what has no messages is written, and reported as unclear"

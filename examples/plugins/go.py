@@ -15,6 +15,8 @@ FILES = Path(__file__).parent / "go"
 RAW = "json.RawMessage"
 KINDS = {"string": "string", "boolean": "bool", "integer": "json.Number", "number": "json.Number"}
 KEPT = {"minimum", "maximum", "min_length", "max_length", "min_items", "max_items"}
+EXTRA = '\tExtra map[string]json.RawMessage `json:"-"` // Properties that the schema does not have.'
+COLUMNS = ("method", "kind", "direction", "params", "result", "capability")
 Form = dict[str, Any]
 
 
@@ -67,7 +69,9 @@ def declared(form: Form, types: dict[str, Form]) -> str:
     if form["is"] == "alias":
         return f"{comment}type {name} = {written(form['type'])}\n"
     lines = [field_line(field, types) for field in form["fields"]]
-    text = "\n".join(["\tExtra map[string]json.RawMessage `json:\"-\"` // Properties that the schema does not have.", *lines])
+    text = "\n".join(
+        ['\tExtra map[string]json.RawMessage `json:"-"` // Properties that the schema does not have.', *lines]
+    )
     return f"""{comment}type {name} struct {{
 {text}
 }}
@@ -112,10 +116,10 @@ def main() -> None:
     shapes = json.dumps({name: shape(form) for name, form in types.items()}, ensure_ascii=True)
     news = "".join(f"\t{json.dumps(name)}: func() any {{ return new({name}) }},\n" for name in types)
     rows = "".join(
-        "\t{" + ", ".join(json.dumps(row[key] or "") for key in ("method", "kind", "direction", "params", "result", "capability")) + "},\n"
-        for row in revision["methods"]
+        f"\t{{{', '.join(json.dumps(row[column] or '') for column in COLUMNS)}}},\n" for row in revision["methods"]
     )
     texts = "\n".join(declared(form, types) for form in types.values())
+    validator = re.split(r"^package \w+$", (FILES / "validate.go").read_text(encoding="utf-8"), flags=re.M)[1]
     files = {
         "types.go": f'{head}\nimport "encoding/json"\n\n{texts}',
         "tables.go": (
@@ -123,7 +127,7 @@ def main() -> None:
             f"// Methods has a row for each message.\nvar Methods = []Method{{\n{rows}}}\n\n"
             f"var makers = map[string]func() any{{\n{news}}}\n\nconst shapes = {json.dumps(shapes)}\n"
         ),
-        "validate.go": head + re.split(r"^package \w+$", (FILES / "validate.go").read_text(encoding="utf-8"), flags=re.M)[1],
+        "validate.go": head + validator,
     }
     json.dump({"files": files}, sys.stdout)
 

@@ -1,4 +1,5 @@
-// A plugin of mcp-codegen: TypeScript types and a table of the methods, of the IR on standard input.
+// A plugin of mcp-codegen: TypeScript types, a table of the methods, a strict validator, and for MCP a client over stdio, of
+// the IR on standard input.
 //   mcp-codegen plugin node examples/plugins/typescript.mjs --revision 2026-07-28 --output mcp
 import { readFileSync } from "node:fs";
 
@@ -64,8 +65,51 @@ const methods = [
 ].join("\n");
 const names = [...new Set(revision.methods.flatMap((row) => [row.params, row.result]).filter(Boolean))].sort();
 const imports = names.length ? `import type { ${names.join(", ")} } from "./types.js";\n\n` : "";
+// What the validator needs of a form: without texts, and without what is absent.
+const LIMITS = ["minimum", "maximum", "min_length", "max_length", "pattern", "min_items", "max_items"];
+function shape(form) {
+  const limits = Object.fromEntries(LIMITS.filter((key) => (form[key] ?? null) !== null).map((key) => [key, form[key]]));
+  switch (form.is) {
+    case "ref":
+      return { is: "ref", name: form.name };
+    case "plain":
+      return { is: form.kind, ...limits };
+    case "values":
+      return { is: "values", values: form.values };
+    case "array":
+      return { is: "array", items: shape(form.items), ...limits };
+    case "map":
+      return { is: "map", items: shape(form.values) };
+    case "union":
+      return { is: "union", arms: form.arms.map(shape) };
+    case "alias":
+      return shape(form.type);
+    default: {
+      const required = form.fields.filter((field) => field.required).map((field) => field.wire);
+      const fields = Object.fromEntries(form.fields.map((field) => [field.wire, shape(field.type)]));
+      return { is: "object", fields, required, closed: form.closed };
+    }
+  }
+}
+
+const shapes = Object.fromEntries(Object.entries(revision.types).map(([name, form]) => [name, shape(form)]));
+const answered = revision.methods.filter((row) => row.direction === "client_to_server" && row.result);
+const results = Object.fromEntries(answered.map((row) => [row.method, row.result]));
+const byName = Object.keys(shapes).map((name) => `  ${name}: T.${name};\n`).join("");
+const tables = [
+  'import type * as T from "./types.js";\nimport type { Shape } from "./validate.js";\n',
+  `/** The types by their names. */\nexport type TypesByName = {\n${byName}};\n`,
+  `export const revision = ${JSON.stringify(revision.id)};\n`,
+  `export const style: string = ${JSON.stringify(revision.lifecycle?.style ?? "")};\n`,
+  `/** The type of the result of each method. */\nexport const results: Record<string, string> = ${JSON.stringify(results)};\n`,
+  `export const shapes: Record<string, Shape> = ${JSON.stringify(shapes)};\n`,
+];
+const template = (name) => header + readFileSync(new URL(`typescript/${name}`, import.meta.url), "utf8");
 const files = {
   "types.ts": `${header}\n${anyObject}\n${Object.values(revision.types).map(declared).join("\n")}`,
   "methods.ts": `${header}${imports}${methods}`,
+  "tables.ts": `${header}${tables.join("\n")}`,
+  "validate.ts": template("validate.ts"),
 };
+if (["handshake", "stateless"].includes(revision.lifecycle?.style)) files["client.ts"] = template("client.ts");
 process.stdout.write(JSON.stringify({ files }));

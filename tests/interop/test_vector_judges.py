@@ -16,7 +16,7 @@ from support.project import ROOT, package
 
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.testkit.vectors import vectors
-from mcp_runtime.protocol.models import validator
+from mcp_products.models.parsing import Null, parse
 
 pytestmark = pytest.mark.long
 
@@ -31,10 +31,10 @@ def lines(revision: str) -> list[Line]:
     return list(vectors(schemas.revision(revision), schemas.normalized(revision)[0], SEED, EACH))
 
 
-def verdict(line: Line) -> bool:
+def verdict(line: Line, null: Null) -> bool:
     shape = getattr(package(line["revision"], "types"), line["type"])
     try:
-        validator(shape)(line["instance"])
+        parse(shape, line["instance"], null=null)
     except ValidationError:
         return False
     return True
@@ -52,11 +52,12 @@ def tally(judge: str, revision: str, verdicts: dict[str, bool]) -> tuple[list[Li
     return refused, accepted
 
 
-def test_generated_types_refuse_nothing_valid_and_accept_only_what_their_policy_says(revision: str) -> None:
-    verdicts = {line["id"]: verdict(line) for line in lines(revision) if line["kind"] == "instance"}
-    refused, accepted = tally("generated types", revision, verdicts)
+@pytest.mark.parametrize("null", ["absent", "refused"])
+def test_generated_types_refuse_nothing_valid_and_accept_only_what_their_policy_says(revision: str, null: Null) -> None:
+    verdicts = {line["id"]: verdict(line, null) for line in lines(revision) if line["kind"] == "instance"}
+    refused, accepted = tally(f"generated types, null {null}", revision, verdicts)
     assert refused == []
-    assert [line for line in accepted if "null" not in line["policy"]] == []
+    assert [line for line in accepted if "null" not in line["policy"] or null == "refused"] == []
 
 
 @pytest.mark.parametrize("judge", list(PEERS))

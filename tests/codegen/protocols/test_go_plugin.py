@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.cli.commands import mcp_codegen
-from support.project import OFFICIAL, ROOT, needs_official
+from support.languages import equal_examples, wrong_verdicts
+from support.project import ROOT, needs_official
 
-from mcp_codegen.catalog import SchemaCatalog
-from mcp_codegen.testkit.vectors import canonical, vectors
 from mcp_generated import REVISIONS
 
 PLUGIN = ROOT / "examples" / "plugins" / "go.py"
-SEED, EACH = 1, 4
 MAIN = """package main
 
 import (
@@ -77,43 +72,12 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "judge"
 
 
-def answers(judge: Path, lines: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    text = "\n".join(map(json.dumps, lines))
-    done = subprocess.run([judge], input=text, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[:4000]
-    return zip(lines, map(json.loads, done.stdout.splitlines()), strict=True)
-
-
 @pytest.mark.long
 def test_go_has_the_verdict_of_the_schema_on_all_vectors_and_writes_what_it_reads(judge: Path) -> None:
-    schemas = SchemaCatalog(ROOT / "schema")
-    lines = [
-        line
-        for revision in REVISIONS
-        for line in vectors(schemas.revision(revision), schemas.normalized(revision)[0], SEED, EACH)
-        if line["kind"] == "instance"
-    ]
-    wrong = [
-        (line, answer)
-        for line, answer in answers(judge, lines)
-        if line["valid"] != ("written" in answer)
-        or (line["valid"] and canonical(answer["written"]) != line["canonical"])
-    ]
-    print(f"\nGo: {len(wrong)} of {len(lines)} vectors wrong")
-    assert len(lines) > 5_000
-    assert wrong == []
+    assert wrong_verdicts([judge]) == []
 
 
 @pytest.mark.long
 @needs_official
 def test_go_reads_and_writes_the_official_examples(judge: Path) -> None:
-    lines = [
-        {
-            "revision": path.parents[2].name,
-            "type": path.parent.name,
-            "instance": json.loads(path.read_text(encoding="utf-8")),
-        }
-        for path in sorted(OFFICIAL.glob("*/examples/*/*.json"))
-    ]
-    equal = [answer.get("written") == line["instance"] for line, answer in answers(judge, lines)]
-    assert equal == [True] * 129
+    assert equal_examples([judge]) == 129

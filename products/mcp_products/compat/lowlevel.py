@@ -33,6 +33,7 @@ from .forms.errors import McpError
 from .forms.form import FORM, written
 from .http import translated
 from .names import InitializationOptions, NotificationOptions
+from .streams.trio_server import call_handler, enter_lifespan
 from .transports import serve_stream
 from .values import named_by_handler
 
@@ -482,7 +483,7 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
             lifespan = self._lifespan
 
             def enter(server: BaseServer) -> AbstractAsyncContextManager[Any]:
-                return lifespan(self)
+                return enter_lifespan(lifespan(self))
 
             members["lifespan"] = enter
         settings: dict[str, Any] = {
@@ -504,7 +505,7 @@ def _method(handler: Callable[..., Any]) -> Callable[..., Any]:
     async def handle(self: BaseServer, ctx: ServerContext, params: Any) -> Any:
         token = CURRENT.set(ctx)
         try:
-            return _result_of(ctx, await handler(ctx, params))
+            return _result_of(ctx, await call_handler(handler, ctx, params))
         finally:
             CURRENT.reset(token)
 

@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from mcp_products.legacy_sse.server import LegacySSEHandler
 from mcp_products.versions.adapters import server_candidates
 from mcp_runtime._lazy import LazyModule
+from mcp_runtime.aio.tasks import is_trio_task
 from mcp_runtime.bindings.server import BaseServer, services_of
 from mcp_runtime.errors import ConnectionClosedError, LocalError
 from mcp_runtime.http.asgi import BodyReader, Receive, Scope, Send, send_error
@@ -44,12 +45,13 @@ if TYPE_CHECKING:
     from mcp_runtime.transports.http_client import connection, transport
     from mcp_runtime.transports.stdio import server as stdio
 
-    from .streams import foreign_http
+    from .streams import foreign_http, trio_server
 else:  # Imported when they are used.
     stdio = LazyModule("mcp_runtime.transports.stdio.server")
     connection = LazyModule("mcp_runtime.transports.http_client.connection")
     transport = LazyModule("mcp_runtime.transports.http_client.transport")
     foreign_http = LazyModule("mcp_products.compat.streams.foreign_http")
+    trio_server = LazyModule("mcp_products.compat.streams.trio_server")
 
 
 @dataclass
@@ -232,6 +234,8 @@ def create_mcp_http_client(headers: dict[str, str] | None = None, timeout: Any =
 
 async def serve_stream(server: BaseServer, read: Any, write: Any) -> None:
     """Serve one connection in every protocol version."""
+    if is_trio_task():
+        return await trio_server.serve_in_trio(serve_stream, server, read, write)
     services = services_of(server_candidates(server))
     if isinstance(read, ServerStream):
         await read.serve(lambda transport: serve(services, transport, read.auth, read.scope))

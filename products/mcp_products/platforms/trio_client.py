@@ -64,7 +64,7 @@ def _adopt(item: Any, thread: AsyncioThread) -> None:
     item.__class__ = _trio_class(cast(Any, type(item)))
     item.asyncio_thread = thread
     if isinstance(item, ClientCore):
-        _wrap_handlers(item, partial(_in_trio, thread))
+        _wrap_handlers(item, partial(in_trio, thread))
 
 
 def _wrap_handlers(client: ClientCore, wrap: Callable[[Handler], Handler]) -> None:
@@ -76,7 +76,7 @@ def _wrap_handlers(client: ClientCore, wrap: Callable[[Handler], Handler]) -> No
     client.parts.wrap_handlers(wrapped, wrap)
 
 
-def _in_trio(thread: AsyncioThread, function: Callable[..., Any]) -> Callable[..., Any]:
+def in_trio(thread: AsyncioThread, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return an async function for asyncio that calls a function in a task of trio."""
 
     async def call(*arguments: Any) -> Any:
@@ -152,7 +152,7 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
 def _use_trio_for_progress(thread: AsyncioThread, keywords: dict[str, Any]) -> None:
     """Replace the callback for progress by one that asyncio can call."""
     if (callback := keywords.get("on_progress")) is not None:
-        keywords["on_progress"] = _in_trio(thread, callback)
+        keywords["on_progress"] = in_trio(thread, callback)
     options = keywords.get("options")
     if isinstance(options, RequestOptions) and options.on_progress is not None:
-        keywords["options"] = replace(options, on_progress=_in_trio(thread, options.on_progress))
+        keywords["options"] = replace(options, on_progress=in_trio(thread, options.on_progress))

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 
@@ -303,7 +304,7 @@ class ClientSession:
         self,
         name: str,
         arguments: dict[str, Any] | None = None,
-        read_timeout_seconds: Seconds = None,
+        read_timeout_seconds: float | timedelta | None = None,
         progress_callback: OnProgress | None = None,
         *,
         meta: Any = None,

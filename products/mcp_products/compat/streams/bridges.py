@@ -298,6 +298,7 @@ class StreamTransport:
         self._unsent: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._sending: asyncio.Task[None] | None = None
         self._closed = False
+        self._pending: set[Any] = set()
 
     def send(self, message: bytes, more: bool = False) -> None:
         """Queue a message. Raises ConnectionClosedError."""
@@ -309,8 +310,10 @@ class StreamTransport:
 
     async def _send_all(self) -> None:
         while (data := await self._unsent.get()) is not None:
+            message = _decoded(data)
+            self._pending.discard(getattr(message.message, "id", None))
             try:
-                await self._write.send(_decoded(data))
+                await self._write.send(message)
             except _CLOSED:
                 self._closed = True
 
@@ -325,8 +328,19 @@ class StreamTransport:
             except (anyio.EndOfStream, *_CLOSED):
                 return None
             if not isinstance(item, Exception):
-                return to_json(written(item.message))
+                return self._received(written(item.message))
             _log.debug("not read: %s", item)
+
+    def _received(self, raw: dict[str, Any]) -> bytes:
+        """Return a message; a request that it cancels is answered, as the official SDK does."""
+        if "method" in raw and "id" in raw:
+            self._pending.add(raw["id"])
+        elif raw.get("method") == FORM.method("CancelledNotification"):
+            id: Any = (raw.get("params") or {}).get("requestId")
+            if id in self._pending:
+                failure = {"jsonrpc": "2.0", "id": id, "error": {"code": 0, "message": "Request cancelled"}}
+                asyncio.get_running_loop().call_soon(self._unsent.put_nowait, to_json(failure))
+        return to_json(raw)
 
     async def close(self) -> None:
         """Send what is queued, and close the stream that is written to."""

@@ -1,0 +1,36 @@
+"""`listen` of the official SDK's sessions, which raises what its callers fall back on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+
+class ListenNotSupportedError(RuntimeError):
+    """A session that does not read the stream of `subscriptions/listen`."""
+
+    def __init__(self, negotiated_version: str | None) -> None:
+        """Create the error for the protocol version of a session."""
+        super().__init__(
+            f"listen: a session of compat does not read subscriptions ({negotiated_version}); changes of older versions"
+            " reach `message_handler`, and `mcp_generated.Client.listen` reads them in each version"
+        )
+        self.negotiated_version = negotiated_version
+
+
+class SubscriptionLost(RuntimeError):
+    """A stream that ended before its server has closed it."""
+
+
+def listen(
+    session: Any,
+    *,
+    tools_list_changed: bool = False,
+    prompts_list_changed: bool = False,
+    resources_list_changed: bool = False,
+    resource_subscriptions: Sequence[str] = (),
+    on_event: Any = None,
+) -> AbstractAsyncContextManager[Any]:
+    """Raise ListenNotSupportedError."""
+    raise ListenNotSupportedError(session.protocol_version)

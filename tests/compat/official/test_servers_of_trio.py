@@ -49,6 +49,10 @@ async def program(backend: str, seen: list[str]) -> None:
         await ask(write, "initialize", HELLO, id=1)
         assert (await read.receive()).message.result["serverInfo"]["name"] == "shop"
         await ask(write, "notifications/initialized", {})
+        await ask(write, "initialize", HELLO, id=4)  # Another handshake is answered as the first one.
+        again = (await read.receive()).message
+        assert (again.id, again.result["serverInfo"]["name"]) == (4, "shop")
+        await ask(write, "notifications/initialized", {})
         await ask(write, "tools/call", {"name": "say"}, id=2)
         assert (await read.receive()).message.method == "notifications/tools/list_changed"
         assert (await read.receive()).message.result["content"][0]["text"] == "state"

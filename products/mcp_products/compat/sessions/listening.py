@@ -19,7 +19,7 @@ class ListenNotSupportedError(RuntimeError):
         self.negotiated_version = negotiated_version
 
 
-class SubscriptionLost(RuntimeError):
+class SubscriptionLost(RuntimeError):  # noqa: N818 - the name of the official SDK
     """A stream that ended before its server has closed it."""
 
 

@@ -299,6 +299,8 @@ class StreamTransport:
         self._sending: asyncio.Task[None] | None = None
         self._closed = False
         self._pending: set[Any] = set()
+        self._opening: Id | None = None
+        self._opened: Any = None
 
     def send(self, message: bytes, more: bool = False) -> None:
         """Queue a message. Raises ConnectionClosedError."""
@@ -311,7 +313,10 @@ class StreamTransport:
     async def _send_all(self) -> None:
         while (data := await self._unsent.get()) is not None:
             message = _decoded(data)
-            self._pending.discard(getattr(message.message, "id", None))
+            id = getattr(message.message, "id", None)
+            self._pending.discard(id)
+            if self._opened is None and id is not None and id == self._opening:
+                self._opened = getattr(message.message, "result", None)
             try:
                 await self._write.send(message)
             except _CLOSED:
@@ -327,20 +332,39 @@ class StreamTransport:
                 item = await self._read.receive()
             except (anyio.EndOfStream, *_CLOSED):
                 return None
-            if not isinstance(item, Exception):
-                return self._received(written(item.message))
-            _log.debug("not read: %s", item)
+            if isinstance(item, Exception):
+                _log.debug("not read: %s", item)
+            elif (data := self._received(written(item.message))) is not None:
+                return data
 
-    def _received(self, raw: dict[str, Any]) -> bytes:
-        """Return a message; a request that it cancels is answered, as the official SDK does."""
-        if "method" in raw and "id" in raw:
+    def _received(self, raw: dict[str, Any]) -> bytes | None:
+        """Return a message of the client.
+
+        As in the official SDK, a request that it cancels is answered, and so is another handshake: as the first one.
+        """
+        method = raw.get("method")
+        if method == FORM.method("InitializeRequest"):
+            if self._opened is not None:
+                self._answer(raw["id"], {"result": self._opened})
+                return None
+            self._opening = raw["id"]
+        if method is not None and "id" in raw:
             self._pending.add(raw["id"])
-        elif raw.get("method") == FORM.method("CancelledNotification"):
+        elif method == FORM.method("CancelledNotification"):
             id: Any = (raw.get("params") or {}).get("requestId")
             if id in self._pending:
-                failure = {"jsonrpc": "2.0", "id": id, "error": {"code": 0, "message": "Request cancelled"}}
-                asyncio.get_running_loop().call_soon(self._unsent.put_nowait, to_json(failure))
+                self._answer(id, {"error": {"code": 0, "message": "Request cancelled"}})
         return to_json(raw)
+
+    def _answer(self, id: Id, outcome: dict[str, Any]) -> None:
+        """Answer a request after what the server does now."""
+        message = to_json({"jsonrpc": "2.0", "id": id, **outcome})
+
+        def send() -> None:
+            if not self._closed:
+                self.send(message)
+
+        asyncio.get_running_loop().call_soon(send)
 
     async def close(self) -> None:
         """Send what is queued, and close the stream that is written to."""

@@ -21,7 +21,7 @@ from support.source_tree import python_files, relative, syntax_tree
 # the low-level server in programs of trio.
 LINT = "products/mcp_products/lint"
 MAX_FILES = {"runtime": 94, "products": 303, LINT: 20, "codegen": 124}
-MAX_CODE_LINES = {"runtime": 12_000, "products": 40_570, LINT: 2_550, "codegen": 17_700}
+MAX_CODE_LINES = {"runtime": 12_000, "products": 40_580, LINT: 2_550, "codegen": 17_700}
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750
 

@@ -72,14 +72,18 @@ class _Passing(selectors.BaseSelector):
 def simulated(seed: object) -> Iterator[tuple[SimulatedLoop, random.Random]]:
     """A loop, and the random numbers of everything that runs on it, also those that are secrets elsewhere."""
     chance = random.Random(str(seed))
-    loop, before = SimulatedLoop(), (clock.wall, clock.monotonic, secrets.token_bytes)
-    clock.wall, clock.monotonic = loop.wall, loop.time  # type: ignore[assignment]
+    loop = SimulatedLoop()
+    wall, monotonic, token_bytes = clock.wall, clock.monotonic, secrets.token_bytes
+    clock.wall = loop.wall  # type: ignore[assignment]
+    clock.monotonic = loop.time  # type: ignore[assignment]
     secrets.token_bytes = lambda nbytes=32: chance.randbytes(nbytes or 32)
     gc.disable()  # What is collected when depends on what has run before.
     try:
         yield loop, chance
     finally:
-        clock.wall, clock.monotonic, secrets.token_bytes = before  # type: ignore[assignment]
+        clock.wall = wall
+        clock.monotonic = monotonic
+        secrets.token_bytes = token_bytes
         gc.enable()
 
 

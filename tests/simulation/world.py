@@ -112,7 +112,9 @@ class Connection:
         self._disk = world.disk
         self._process = process
         self._receivers: dict[str, list[ReceiveHint]] = {}
-        self._way, self._back, self._hints = Line(world, 0.003), Line(world, 0.003), Line(world, 0.02)
+        self._way = Line(world, 0.003)
+        self._back = Line(world, 0.003)
+        self._hints = Line(world, 0.02)
         self._disk.connections.append(self)
 
     async def _command(self, name: str, *arguments: Any) -> Any:
@@ -233,7 +235,8 @@ class Exchange:
         self._process = process
         self._world = process.world
         self._body: bytes | None = body
-        self._to_client, self._to_server = Line(self._world, 0.05), Line(self._world, 0.05)
+        self._to_client = Line(self._world, 0.05)
+        self._to_server = Line(self._world, 0.05)
         self._left = asyncio.Event()
         self._arrived: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue()
         self._decoder = SSEDecoder()

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ListenNotSupportedError(RuntimeError):
-    """A session that does not read the stream of `subscriptions/listen`."""
+    """A session that does not read the stream of subscriptions."""
 
     def __init__(self, negotiated_version: str | None) -> None:
         """Create the error for the protocol version of a session."""

@@ -13,11 +13,11 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from support.http.attacks import HOSTILE, WELL_FORMED, answered, application, body_of
+from support.project import SERVERS
 
 from mcp_generated import InvalidResponseError, MCPError, v2025_11_25, v2026_07_28
 from mcp_generated.http import HTTPLimits
@@ -109,7 +109,7 @@ async def test_a_server_over_http_does_other_work_beside_the_longest_message(kin
     await asgi.close()
 
 
-SERVER = str(Path(__file__).parents[2] / "support" / "servers" / "long_results.py")
+SERVER = str(SERVERS / "long_results.py")
 ITEMS = {
     "tools": ("tools/list", "tools", {"name": "NUMBER", "inputSchema": {"type": "object"}}),
     "content": ("tools/call", "content", {"type": "text", "text": "NUMBER"}),

@@ -23,8 +23,23 @@ from mcp_codegen.cli.main import main
 _BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 # Python runs in `tests/house/test_docs.py`; `text` and `console` show output, below or beside what makes it.
 # "py" are programs that need packages of others, or files that a command writes: tests/compat/names and
-# tests/codegen/test_generate_page.py run them.
-KINDS: Final = {"python", "py", "text", "console", "sh", "json", "toml", "yaml", "nginx", "", *pictures.KINDS}
+# tests/codegen/test_generate_page.py run them. "ts" and "go" are lines of what test_typescript_plugin.py and
+# test_go_plugin.py run in tests/codegen/protocols.
+KINDS: Final = {
+    "python",
+    "py",
+    "ts",
+    "go",
+    "text",
+    "console",
+    "sh",
+    "json",
+    "toml",
+    "yaml",
+    "nginx",
+    "",
+    *pictures.KINDS,
+}
 
 
 def place(path: Path) -> str:

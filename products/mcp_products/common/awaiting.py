@@ -52,7 +52,7 @@ def watch(value: Any, calls: list[_UnawaitedCall] | None = None) -> Any:
     """
     if not isinstance(value, Watched) or isinstance(value, _Watching):
         return value
-    twin: Any = object.__new__(_watching_class(cast(Any, type(value))))
+    twin = cast(Any, object.__new__(_watching_class(cast(Any, type(value)))))
     twin.__dict__ = vars(value)
     if twin.unawaited is None:
         twin.unawaited = [] if calls is None else calls

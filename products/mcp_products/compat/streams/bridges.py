@@ -351,8 +351,9 @@ class StreamTransport:
         if method is not None and "id" in raw:
             self._pending.add(raw["id"])
         elif method == FORM.method("CancelledNotification"):
-            id: Any = (raw.get("params") or {}).get("requestId")
-            if id in self._pending:
+            params: Any = raw.get("params")
+            id: Any = params.get("requestId") if is_object(params) else None
+            if isinstance(id, (str, int)) and id in self._pending:
                 self._answer(id, {"error": {"code": 0, "message": "Request cancelled"}})
         return to_json(raw)
 

@@ -265,12 +265,13 @@ class MCPASGIApp:
                     return await refuse_body(receive, send, body)
                 large = large_messages() if len(body) > LARGE else None
                 if large is None:
-                    message = decode(body, limits.max_parts, limits.max_batch)
+                    decoded = decode(body, limits.max_parts, limits.max_batch)
                 else:
                     client = client_key(auth.owner, address_of(scope))
-                    message = await large.decode_in_turn(body, client, limits.max_parts, limits.max_batch)
+                    decoded = await large.decode_in_turn(body, client, limits.max_parts, limits.max_batch)
                 del body  # A request may run for long.
-                await self._handle_post(IncomingPost(message, head, auth, scope, receive, send))
+                message = decoded
+                await self._handle_post(IncomingPost(decoded, head, auth, scope, receive, send))
             elif scope["method"] == "GET":
                 await self._stateful.listen(head.headers, auth, receive, send)
             else:

@@ -141,6 +141,7 @@ def plain(session: nox.Session) -> None:
         "tests/workers",
         "tests/lenient",
         "tests/versions",
+        "tests/large",
         "tests/telemetry",
         "tests/platforms",
         "tests/fast",

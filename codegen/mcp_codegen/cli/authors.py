@@ -12,7 +12,7 @@ SECTIONS: Final = {
     "Write": ("create",),
     "Try": ("run", "dev", "call", "inspect"),
     "Check": ("lint", "config", "discover"),
-    "Ship": ("pack", "install", "uninstall"),
+    "Ship": ("pack", "publish", "install", "uninstall"),
     "Connect": ("bridge", "gateway"),
 }
 COMMANDS: Final = {
@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "config": ".apps.hosts:config",
     "discover": ".apps.hosts:discover",
     "pack": ".apps.pack:pack",
+    "publish": ".apps.publish:publish",
     "install": ".apps.hosts:install",
     "uninstall": ".apps.hosts:uninstall",
     "bridge": ".apps.relays:bridge",

@@ -62,6 +62,11 @@ def variables_read(sources: Mapping[str, bytes]) -> dict[str, str | None]:
     return {name: default for name, default in sorted(found.items()) if name not in _OF_SYSTEM}
 
 
+def is_secret(variable: str) -> bool:
+    """Return True if the name of a variable says that its value is a secret."""
+    return _SECRET.search(variable) is not None
+
+
 def _reads(node: ast.AST) -> Iterator[tuple[str, str | None]]:
     match node:
         case ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=str(name)), ctx=ast.Load()):
@@ -141,12 +146,12 @@ def _listed(item: JsonObject, kind: str) -> JsonObject:
 def _user_config(variable: str, default: str | None) -> JsonObject:
     title = variable.replace("_", " ").capitalize()
     field: dict[str, Any] = {"type": "string", "title": title, "description": f"The variable {variable}."}
-    is_secret = _SECRET.search(variable) is not None
+    hidden = is_secret(variable)
     field["required"] = default is None
-    if is_secret:
+    if hidden:
         field["sensitive"] = True
     if default is not None:  # Without one, hosts pass the text ${user_config.…} where the user has set nothing.
-        field["default"] = "" if is_secret else default
+        field["default"] = "" if hidden else default
     return field
 
 

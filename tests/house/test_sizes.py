@@ -19,9 +19,10 @@ from support.source_tree import python_files, relative, syntax_tree
 # `Type.parse` took 20 lines of the core, and a file of a product.
 # codegen has five files and 600 lines for official types, which the official SDK writes by hand. products has 70 for
 # the low-level server in programs of trio. `publish` took 330 lines and two files of codegen: rules of the registry.
+# To tell each client of a proxy once of a change took 40 lines of products.
 LINT = "products/mcp_products/lint"
 MAX_FILES = {"runtime": 94, "products": 303, LINT: 20, "codegen": 124}
-MAX_CODE_LINES = {"runtime": 12_000, "products": 40_580, LINT: 2_550, "codegen": 18_050}
+MAX_CODE_LINES = {"runtime": 12_000, "products": 40_700, LINT: 2_550, "codegen": 18_050}
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750
 

@@ -124,8 +124,11 @@ class ServerDispatcher(ConnectionState):
         return self._session is None or not self._hides(self._session, params)
 
     async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
-        """Send the notification to the client."""
-        if self._session is not None:
+        """Send the notification to the client; without sessions, to the clients of this dispatcher that listen."""
+        if self.is_stateless:
+            if self._listen_streams is not None:
+                await self._listen_streams.bus.deliver(row, params)
+        elif self._session is not None:
             await self._session.send_notification(row, params)
 
     def _hides(self, channel: Channel, params: Mapping[str, Any]) -> bool:
@@ -139,7 +142,7 @@ class ServerDispatcher(ConnectionState):
         return isinstance(self.server.revision.lifecycle, Stateless)
 
     async def notify_lists_changed(self, lists: Iterable[str]) -> None:
-        """Notify the client that some of its lists have changed; without sessions, notify all subscribed clients."""
+        """Notify the client that some of its lists have changed; without sessions, the clients of this dispatcher."""
         for name in lists:
             declared = self.server.capabilities.get(name)
             if not (is_object(declared) and declared.get("listChanged")):
@@ -147,9 +150,7 @@ class ServerDispatcher(ConnectionState):
             handler = f"on_{name[:-1]}_list_changed"
             rows = self.server.revision.table("server_to_client").values()
             row = next((row for row in rows if row.name == handler and isinstance(row, Notification)), None)
-            if row is not None and self.is_stateless:
-                await self.origin.parts.announce(row, {}, None)
-            elif row is not None:
+            if row is not None:
                 await self.notify(row, {})
 
     def handle(
@@ -316,9 +317,9 @@ class ServerDispatcher(ConnectionState):
         request.params = None  # A stream may be open for days, and the filter is all it needs of the params.
         streams = self._listen_streams = self._listen_streams or ListenStreams(self._stream_limits)
         streams.add(stream, client_of(ctx))
-        bus = server.parts.bus
+        buses = server.parts.bus, streams.bus
         try:
-            await stream.run(bus, lifecycle, channel.auth.expires_in if channel.auth else None)
+            await stream.run(buses, lifecycle, channel.auth.expires_in if channel.auth else None)
         finally:
             streams.discard(stream)
         return request.row.read_result({"resultType": "complete", "_meta": {**self._server_info_meta(), **stream.meta}})

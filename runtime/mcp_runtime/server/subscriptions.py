@@ -171,10 +171,11 @@ class StreamCounts:
 
 
 class ListenStreams:
-    """The open `listen` requests of a server."""
+    """The open `listen` requests of one dispatcher; `bus` has those that are acknowledged."""
 
     def __init__(self, limits: StreamLimits) -> None:
         """Create an empty set of streams; `limits` are those of each client."""
+        self.bus = SubscriptionBus()
         self._streams: dict[ListenStream, Hashable] = {}
         self._counts = StreamCounts(limits)
 
@@ -238,23 +239,25 @@ class ListenStream:
         """Send the notification with the id of the subscription."""
         await self._channel.send_notification(row, {**params, "_meta": {**params.get("_meta", {}), **self.meta}})
 
-    async def run(self, bus: SubscriptionBus, lifecycle: Stateless, max_seconds: float | None) -> None:
+    async def run(self, buses: Iterable[SubscriptionBus], lifecycle: Stateless, max_seconds: float | None) -> None:
         """Acknowledge the filter, then send notifications until `end` is called.
 
         Args:
-            bus: The bus to subscribe to.
+            buses: What to subscribe to.
             lifecycle: The lifecycle of the protocol version, which has the acknowledgement.
             max_seconds: The maximum duration of the stream; None for no limit.
         """
         await self._channel.send_notification(
             lifecycle.acknowledged, {"notifications": self._filter, "_meta": self.meta}
         )
-        bus.subscribe(self)
+        for bus in buses:
+            bus.subscribe(self)
         timer = None if max_seconds is None else self._ended.get_loop().call_later(max_seconds, self.end)
         try:
             await self._ended
         finally:
-            bus.unsubscribe(self)
+            for bus in buses:
+                bus.unsubscribe(self)
             if timer is not None:
                 timer.cancel()
 

@@ -11,6 +11,7 @@ from support.clock import settle
 
 from mcp_generated.v2026_07_28.methods import REVISION
 from mcp_products.relay.proxy import connections
+from mcp_products.relay.proxy.changes import ChangeTeller
 from mcp_products.relay.proxy.connections import TargetConnections
 from mcp_products.relay.upstream.opening import ClientDetails
 from mcp_products.relay.upstream.places import SessionPlaces
@@ -44,7 +45,9 @@ async def test_a_cancelled_opening_closes_its_connection(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(connections, "open_connection", open_connection)
     connector: Any = SimpleNamespace(connected=None, revisions=())
-    target = TargetConnections("target", connector, REVISION, 2, SessionPlaces(2, "target", "places"))
+    target = TargetConnections(
+        "target", connector, REVISION, 2, SessionPlaces(2, "target", "places"), ChangeTeller("target")
+    )
     downstream: Any = SimpleNamespace(notified=None)
 
     async def ask() -> None:

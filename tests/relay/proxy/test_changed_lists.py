@@ -1,15 +1,12 @@
-"""What a proxy tells its client of lists that change at the target."""
+"""What a proxy tells its clients of lists that change at the target."""
 
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
-from mcp_generated.v2025_11_25.methods import REVISION
-from mcp_products.relay.proxy import calls
-from mcp_products.relay.proxy.calls import ProxyDownstream
-from mcp_runtime.server.service import ServerDispatcher
+from mcp_products.relay.proxy import changes
+from mcp_products.relay.proxy.changes import ChangeTeller
 
 
 class SlowClient:
@@ -27,18 +24,16 @@ class SlowClient:
 
 
 async def test_a_change_while_a_client_is_told_of_the_one_before_is_told_too(monkeypatch: Any) -> None:
-    monkeypatch.setattr(calls, "CHANGE_PAUSE", 0.0)
+    monkeypatch.setattr(changes, "CHANGE_PAUSE", 0.0)
     client = SlowClient()
-    rows = {"tools": SimpleNamespace(name="on_tool_list_changed")}
-    table = SimpleNamespace(up=SimpleNamespace(table=lambda direction: rows))
-    connection = cast(Any, SimpleNamespace(translation=table))
-    downstream = ProxyDownstream("proxy", REVISION, cast(ServerDispatcher, client))
+    teller = ChangeTeller("proxy", gathered_seconds=0.0)
+    teller.add(client)
     for _ in range(3):  # These come at once, and are one.
-        await downstream.notified(connection, "tools", {})
+        teller.list_changed("tools")
     await client.has_begun.wait()
     client.has_begun.clear()
-    await downstream.notified(connection, "tools", {})
+    teller.list_changed("tools")
     await client.has_begun.wait()
     client.may_end.set()
-    await downstream.close()
+    await teller.close()
     assert client.told == [["tools"], ["tools"]]

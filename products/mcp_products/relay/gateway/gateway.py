@@ -15,6 +15,7 @@ from mcp_products.host.multi_client import client_of_entry, entry_text
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.errors import AuthorizationError, LocalError
 
+from ..proxy.changes import ChangeTeller
 from ..proxy.connections import TargetConnections
 from ..upstream.places import SessionPlaces
 from ..upstream.target import ClientConnector
@@ -74,10 +75,10 @@ class Gateway:
         return None if settings.lock is None else DefinitionLock(settings.lock)
 
     def _upstream(self, name: str, settings: UpstreamSettings, lock: DefinitionLock | None) -> GatedUpstream:
-        def make(auth: Any) -> TargetConnections:
+        def make(auth: Any, teller: ChangeTeller) -> TargetConnections:
             keywords = {} if auth is None else {"auth": auth}
             connector = ClientConnector(self.app.client_class(), settings.entry, "all", keywords)
-            connections = TargetConnections(name, connector, revision, settings.connections, places)
+            connections = TargetConnections(name, connector, revision, settings.connections, places, teller)
             connections.opener.on_open = lambda opened: upstream.connected()
             return connections
 

@@ -201,6 +201,9 @@ class GatewayProvider(Provider):
         """Subscribe to resources at the servers that have them, and pass the log level and changes of roots to all."""
         if is_sessionless(ctx.connection_state):
             return await call_next(ctx, params)
+        if ctx.connection_state.is_shared:
+            for upstream in self.upstreams.values():
+                upstream.teller.add(ctx.connection_state)
         named = things_named(name, params, task_lists_of(ctx.revision))
         watched: list[tuple[GatedUpstream, str]] = []
         keeps = False

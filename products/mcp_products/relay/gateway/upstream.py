@@ -24,6 +24,7 @@ from mcp_runtime.server.context import ServerContext, share_key
 from mcp_runtime.server.limits import ClientRate
 from mcp_runtime.usage.texts import quoted, shortened
 
+from ..proxy.changes import ChangeTeller
 from ..proxy.connections import TargetConnections
 from ..proxy.provider import TargetProvider
 from ..upstream.places import NoSessionPlaceError
@@ -53,7 +54,7 @@ class UserConnections:
     def __init__(
         self,
         name: str,
-        make: Callable[[Any], TargetConnections],
+        make: Callable[[Any, ChangeTeller], TargetConnections],
         exchange: TokenExchange | None,
     ) -> None:
         """Create the connections; none is open.
@@ -61,12 +62,14 @@ class UserConnections:
         Args:
             name: The name of the server, for messages.
             make: Returns connections with an authorization of httpx2 or None: with an exchange, those of one token.
+                Its second argument tells clients without sessions what has changed.
             exchange: Gets tokens for the users; None if the credentials of the settings are those of all users.
         """
         self._name = name
         self._make = make
         self._exchange = exchange
-        self._shared = make(None)
+        self.teller = ChangeTeller(name)
+        self._shared = make(None, self.teller)
         self._users: OrderedDict[str, tuple[UserToken, TargetConnections]] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -96,7 +99,7 @@ class UserConnections:
         entry = self._users.get(key)
         if entry is None:
             own = token_exchange.UserToken(self._exchange)
-            entry = self._users[key] = own, self._make(own)
+            entry = self._users[key] = own, self._make(own, self.teller)
         self._users.move_to_end(key)
         entry[0].use(token, user.expires_at)  # It was verified: only then a request has a user.
         if len(self._users) > _MAX_USERS:
@@ -119,6 +122,7 @@ class UserConnections:
         connections = [self._shared, *(own for _, own in self._users.values())]
         self._users.clear()
         await asyncio.gather(*(item.close() for item in connections), *self._closing)
+        await self.teller.close()
 
 
 def bearer_token(headers: Any) -> str | None:
@@ -190,6 +194,8 @@ class GatedUpstream(TargetProvider):
         self._users = users
         self._listings = Listings()
         self._cache: dict[str, tuple[float, list[Any]]] = {}
+        self.teller = users.teller
+        self.teller.on_list = self._forget
         self.change(settings, lock)
 
     def change(self, settings: UpstreamSettings, lock: DefinitionLock | None) -> None:
@@ -259,6 +265,11 @@ class GatedUpstream(TargetProvider):
         ids = frozenset(getattr(item, ID_FIELDS[kind]) for item in items)
         self._listings.put(ctx, self._users.key(ctx), kind, ids)
         return items
+
+    def _forget(self, kind: str) -> None:
+        """Forget a list that has changed: clients read it when they are told."""
+        for changed in (kind, "resource_templates") if kind == "resources" else (kind,):
+            self._cache.pop(changed, None)
 
     async def _read(self, ctx: ServerContext, kind: str) -> list[Any]:
         """Return a list of the server. Few are read at the same time, so that long ones take a bounded memory; clients

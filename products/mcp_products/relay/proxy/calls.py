@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
 from mcp_runtime.aio.fan_out import FanOut
-from mcp_runtime.errors import JSONRPCError, MCPError
+from mcp_runtime.errors import JSONRPCError
 from mcp_runtime.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST
 from mcp_runtime.protocol.revision import InputRequest, Revision
 from mcp_runtime.server.context import ServerContext, share_key
@@ -18,11 +18,11 @@ from mcp_runtime.server.service import ServerDispatcher
 from ..upstream.connection import Call, UpstreamConnection
 from ..upstream.raw import FROM_SERVER
 from ..upstream.suspended import SuspendedCall, SuspendedCalls
+from .changes import ChangeTeller
 from .client_side import notify_change, send_input_request, send_log, session_context
 
 _log: Final = logging.getLogger("mcp_runtime.relay.proxy.calls")
 
-CHANGE_PAUSE: Final = 0.5  # Seconds between two notifications of a changed list, however often a target sends one.
 _LISTS: Final = {
     "on_tool_list_changed": "tools",
     "on_prompt_list_changed": "prompts",
@@ -140,25 +140,24 @@ class ProxyDownstream:
     What belongs to a session are changes of the lists, of `watched` resources, and the end of elicitations.
     """
 
-    def __init__(self, name: str, revision: Revision, dispatcher: ServerDispatcher | None = None) -> None:
+    def __init__(
+        self, name: str, revision: Revision, teller: ChangeTeller, dispatcher: ServerDispatcher | None = None
+    ) -> None:
         """Create the downstream of a connection.
 
         Args:
             name: The name of the proxy, for messages.
             revision: The protocol version of the app.
+            teller: Tells the clients of the connection what has changed.
             dispatcher: That of the session; None for a connection of requests without one.
         """
         self.watched: Callable[[str], list[str]] = lambda uri: []
         """Returns the URIs that clients have for a resource of the target that has changed."""
-        self.announcer: ServerDispatcher | None = None
-        """Tells all clients without a session that listen of a changed list, where there is no session."""
         self._name = name
+        self._teller = teller
         self._dispatcher = dispatcher
         self._log_row = revision.lifecycle.log
         self.input_rows = {row.method: row for row in revision.rows if isinstance(row, InputRequest)}
-        self._quiet_until: dict[str, float] = {}
-        self._pausing: set[str] = set()  # The lists that are to be notified of, once their time has come.
-        self._notifying: set[asyncio.Task[None]] = set()
 
     async def notified(self, connection: UpstreamConnection, method: str, params: dict[str, Any]) -> None:
         """Pass a notification that belongs to no request."""
@@ -168,16 +167,15 @@ class ProxyDownstream:
             await self._log(connection, method, params)
         elif name == "on_resource_updated":
             await self.changed(params.get("uri", ""))
-        elif name in _LISTS and (announcer := dispatcher or self.announcer) is not None:
-            self._list_changed(announcer, _LISTS[name])
+        elif name in _LISTS:
+            self._teller.list_changed(_LISTS[name])
         elif dispatcher is not None and name == "on_elicitation_complete":
             await notify_change(dispatcher, name, params)
 
     async def changed(self, uri: str) -> None:
-        """Notify the client of the session that a resource of the target has changed."""
-        if self._dispatcher is not None:
-            for outside in self.watched(uri):
-                await notify_change(self._dispatcher, "on_resource_updated", {"uri": outside})
+        """Notify clients that have subscribed to a resource of the target that it has changed."""
+        for outside in self.watched(uri):
+            await self._teller.resource_updated(outside)
 
     async def _log(self, connection: UpstreamConnection, method: str, params: dict[str, Any]) -> None:
         is_stateless = connection.translation.up_is_stateless
@@ -188,24 +186,6 @@ class ProxyDownstream:
 
     def _session_context(self) -> ServerContext | None:
         return None if self._dispatcher is None else session_context(self._dispatcher)
-
-    def _list_changed(self, dispatcher: ServerDispatcher, kind: str) -> None:
-        """Notify of a changed list, once for all changes within a time."""
-        if kind not in self._pausing:
-            self._pausing.add(kind)
-            task = asyncio.get_running_loop().create_task(self._notify_list(dispatcher, kind))
-            self._notifying.add(task)
-            task.add_done_callback(self._notifying.discard)
-
-    async def _notify_list(self, dispatcher: ServerDispatcher, kind: str) -> None:
-        loop = asyncio.get_running_loop()
-        await asyncio.sleep(self._quiet_until.get(kind, 0.0) - loop.time())
-        self._quiet_until[kind] = loop.time() + CHANGE_PAUSE
-        self._pausing.discard(kind)  # A change from here on is another one: the client may have read this one.
-        try:
-            await dispatcher.notify_lists_changed([kind])
-        except MCPError as error:
-            _log.debug("a changed list was not sent to a client of %r: %s", self._name, error)
 
     async def requested(self, connection: UpstreamConnection, method: str, params: dict[str, Any]) -> Any:
         """Return the client's result of a request of the target. Raises JSONRPCError."""
@@ -227,11 +207,3 @@ class ProxyDownstream:
 
     def ended(self, connection: UpstreamConnection) -> None:
         """Do nothing: the next request opens another connection."""
-
-    async def close(self) -> None:
-        """End what waits to be sent."""
-        tasks = list(self._notifying)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)

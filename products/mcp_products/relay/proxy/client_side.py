@@ -92,18 +92,14 @@ def session_context(dispatcher: ServerDispatcher) -> ServerContext | None:
 
 
 async def notify_change(dispatcher: ServerDispatcher, name: str, params: Mapping[str, Any]) -> None:
-    """Notify the client of a change, by the name of its row, if it has subscribed to it, and its version has it.
-
-    Without sessions all clients that have subscribed get it.
-    """
+    """Notify the clients of a dispatcher of a change, by the name of its row, if they have subscribed to it, and their
+    version has it."""
     rows = dispatcher.server.revision.table("server_to_client").values()
     row = next((row for row in rows if row.name == name), None)
     if not isinstance(row, Notification):
         return
     try:
-        if dispatcher.is_stateless:
-            await dispatcher.origin.parts.announce(row, params, None)
-        elif dispatcher.wants(row, params):
+        if dispatcher.is_stateless or dispatcher.wants(row, params):
             await dispatcher.notify(row, params)
     except MCPError as error:
         _log.debug("%r was not sent to a client: %s", row.method, error)

@@ -25,6 +25,7 @@ from ..upstream.suspended import SuspendedCalls
 from ..upstream.target import ClientConnector
 from ..upstream.translation import LossCounter
 from .calls import ProxyDownstream
+from .changes import ChangeTeller
 from .client_side import INPUT_CAPABILITIES, session_capabilities
 from .target import ConnectedTarget, ListenedResources, RelayedTarget, TargetConnection, Watches
 
@@ -45,9 +46,13 @@ class ProxySession:
         """Create a connection that is not open, for the client of a request."""
         state = ctx.connection_state
         has_client = not is_sessionless(state)
-        downstream = ProxyDownstream(
-            connections.name, connections.revision, cast(ServerDispatcher, state) if has_client else None
-        )
+        dispatcher = cast(ServerDispatcher, state) if has_client else None
+        self._teller = None if state.is_shared else ChangeTeller(connections.name, 0.0)
+        teller = self._teller or connections.teller
+        teller.on_list = connections.teller.on_list
+        if has_client:
+            teller.add(state)
+        downstream = ProxyDownstream(connections.name, connections.revision, teller, dispatcher)
         details = connections.details(ctx)
         self.downstream = downstream
         self._connections = connections
@@ -87,7 +92,8 @@ class ProxySession:
 
     async def close(self) -> None:
         """End what waits to be sent, and what a client of the program is asked for."""
-        await self.downstream.close()
+        if self._teller is not None:
+            await self._teller.close()
         if self._listened is not None:
             await self._listened.close()
 
@@ -99,7 +105,13 @@ class TargetConnections:
     """
 
     def __init__(
-        self, name: str, connector: ClientConnector, revision: Revision, limit: int, places: SessionPlaces
+        self,
+        name: str,
+        connector: ClientConnector,
+        revision: Revision,
+        limit: int,
+        places: SessionPlaces,
+        teller: ChangeTeller,
     ) -> None:
         """Create the connections; none is open.
 
@@ -109,11 +121,13 @@ class TargetConnections:
             revision: The protocol version of the app.
             limit: The number of connections of requests without a session.
             places: Those of sessions, which clients share.
+            teller: Tells clients without sessions what has changed.
         """
         names = target_names(name)
         self.name = name
         self.revision = revision
         self.places = places
+        self.teller = teller
         self.suspended = SuspendedCalls()
         self.opener = Opener(connector, revision.package, LossCounter(), names, connector.revisions)
         self.connected = None if connector.connected is None else ConnectedTarget(connector.connected, name)
@@ -122,7 +136,7 @@ class TargetConnections:
         self._fan_out = FanOut()
         self._pool = Pool(limit, self._open_shared, self._close_later, names)
         self._pool.end_waiting.append(self.suspended.end_oldest)
-        self._borrowed = ProxyDownstream(name, revision)
+        self._borrowed = ProxyDownstream(name, revision, teller)
         self.input_rows = self._borrowed.input_rows
         self._of_sessions: WeakKeyDictionary[ConnectionState, ProxySession] = WeakKeyDictionary()
         self._ending: set[asyncio.Task[Any]] = set()
@@ -175,7 +189,7 @@ class TargetConnections:
             return self._target(await self._opened(self.of_session(ctx), ctx)), _nothing, True
         borrower, gets_messages = self._borrower(ctx)
         if ctx.connection_state.is_stateless:
-            self._borrowed.announcer = cast(ServerDispatcher, ctx.connection_state)
+            self.teller.add(ctx.connection_state)
         connection = await self._pool.acquire(borrower, self._borrowed, gets_messages)
         holds = gets_messages(connection.translation.up_is_stateless)
 
@@ -280,7 +294,6 @@ class TargetConnections:
         self._of_sessions.clear()
         while self._ending:
             await asyncio.wait(list(self._ending))
-        await self._borrowed.close()
 
 
 def _nothing() -> None:

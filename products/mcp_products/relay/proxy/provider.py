@@ -32,6 +32,7 @@ from ..upstream.pool import MAX_CONNECTIONS
 from ..upstream.target import ClientConnector, entries_of, prefix_of
 from ..upstream.translation import LossCounter, Translation
 from .calls import ForwardedCall, ProxiedCall, run_round, suspended_call
+from .changes import ChangeTeller
 from .connections import TargetConnections, is_sessionless
 
 _log: Final = logging.getLogger("mcp_runtime.relay.proxy.provider")
@@ -263,14 +264,16 @@ class ProxyProvider(TargetProvider):
     @asynccontextmanager
     async def lifespan(self, app: Any) -> AsyncGenerator[TargetConnections]:
         """Open connections when clients need them, and close all at the end."""
+        teller = ChangeTeller(self._name)
         connections = TargetConnections(
-            self._name, self._connector, self._revision, self._connection_limit, self._session_places
+            self._name, self._connector, self._revision, self._connection_limit, self._session_places, teller
         )
         connections.opener.on_open = self._opened
         try:
             yield connections
         finally:
             await connections.close()
+            await teller.close()
 
     def _opened(self, upstream: OpenUpstream) -> None:
         if self.on_open is not None:

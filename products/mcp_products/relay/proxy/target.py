@@ -187,11 +187,12 @@ class Watches:
 
     def outside_of(self, changed: str) -> list[str]:
         """Return the URIs that clients have for what has changed: a watched resource, or a part of one."""
-        return [
+        found = (
             _changed_outside(changed, inside, outside)
             for outside, inside, _ in self._inside.values()
             if is_within_resource(changed, inside)
-        ]
+        )
+        return list(dict.fromkeys(found))  # A client may watch a resource and a part of it.
 
 
 def _changed_outside(changed: str, uri: str, outside: str) -> str:

@@ -30,9 +30,10 @@ class ProxyHeaders:
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve an ASGI connection."""
-        headers: dict[bytes, bytes] = dict(scope.get("headers", ()))  # A lifespan has none.
-        if b"x-forwarded-for" in headers or b"x-forwarded-proto" in headers:  # The middleware reads no others.
-            run_to_end(self._middleware(scope, receive, send))
+        for name, _ in scope.get("headers", ()):  # A lifespan has none.
+            if name == b"x-forwarded-for" or name == b"x-forwarded-proto":  # The middleware reads no others.
+                run_to_end(self._middleware(scope, receive, send))
+                break
         return self._application(scope, receive, send)
 
 

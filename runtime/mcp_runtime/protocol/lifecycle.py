@@ -113,6 +113,7 @@ _EXTENSIONS: Final = ".extensions."
 MISSING_CAPABILITY_ERROR: Final = "MISSING_REQUIRED_CLIENT_CAPABILITY"
 
 
+@cache
 def parse_capability_path(capability: str) -> tuple[str, tuple[str, ...]]:
     """Split a capability path into the side that declares it and the keys inside its capabilities object.
 

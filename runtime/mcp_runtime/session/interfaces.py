@@ -171,7 +171,6 @@ def closed_error(transport: Any, prefix: str = "") -> ConnectionClosedError:
     return ConnectionClosedError(f"{prefix}{transport.close_reason}", getattr(transport, "last_output", ""))
 
 
-@runtime_checkable
 class PushTransport(Protocol):
     """A transport that calls a receiver with each message, which saves an iteration of the event loop."""
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import Context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..aio import forks
 from ..aio.tasks import TaskStarter, adopted_task, end_process
@@ -49,7 +49,6 @@ from ..usage.texts import shortened
 from .handlers import RunningHandlers, RunningRequest, ignore_response
 from .interfaces import (
     Channel,
-    PushTransport,
     Reply,
     RequestAuth,
     RequestTransport,
@@ -227,7 +226,8 @@ class Session:
         self.auth = auth
         self.scope = scope
         self.transport: Any = transport
-        self._request_transport = transport if isinstance(transport, RequestTransport) else None
+        # One name tells: to look for all those of a protocol takes longer than to handle a request.
+        self._request_transport = cast("RequestTransport", transport) if hasattr(transport, "set_sink") else None
         self.handle = handle
         self._on_initialize = on_initialize
         self._pending = PendingRequests()
@@ -288,7 +288,7 @@ class Session:
         """Begin to handle messages, which `run` reads, or else another session of the same transport."""
         handlers = self._handlers
         handlers.drain = self.transport.drain
-        handlers.push = self.transport if isinstance(self.transport, PushTransport) else None
+        handlers.push = self.transport if hasattr(self.transport, "resume") else None
         return handlers
 
     async def end(self) -> None:

@@ -91,6 +91,8 @@ _NO_STORE: Final = HTTPError(
     {"retryAfter": 1},
     retry_after=1,
 )
+_SESSION: Final = RequestKind.SESSION  # To look up a member of an enumeration calls a function.
+_STATELESS: Final = RequestKind.STATELESS
 Owner = Callable[[Mapping[str, Any]], object]
 
 
@@ -229,7 +231,8 @@ class MCPASGIApp:
         """Serve one ASGI 3 connection: an HTTP request, or the lifespan of the process."""
         if scope["type"] != "http":
             return await self._run_lifespan(scope, receive, send)
-        head, length = self._head_parser.read(scope["method"], scope["headers"])
+        method: str = scope["method"]
+        head, length = self._head_parser.read(method, scope["headers"])
         message: Message | list[Message] | None = None
         try:
             if self._is_extended or self._is_starting or self._is_leaving:
@@ -239,11 +242,11 @@ class MCPASGIApp:
             if head.origin_error is not None:
                 raise RefusedRequestError(head.origin_error)
             path = path_of(scope)
-            if scope["method"] == "OPTIONS" and self._cors is not None:
+            if method == "OPTIONS" and self._cors is not None:
                 headers = preflight_headers(scope["headers"], self._revisions.methods)
                 return await respond(send, 204, headers=headers)
             if self._authenticator is not None and self._authenticator.is_metadata_path(path, self._path):
-                return await send_metadata(send, scope["method"], self._authenticator.document)
+                return await send_metadata(send, method, self._authenticator.document)
             legacy = self._legacy_sse if self._legacy_sse is not None and self._legacy_sse.serves(path) else None
             if legacy is None and self._path not in (None, path):
                 endpoint = f"{scope.get('root_path', '')}{self._path}"
@@ -259,7 +262,7 @@ class MCPASGIApp:
             if head.error is not None:
                 allow = [(b"allow", self._revisions.methods.encode())] if head.error.status == 405 else ()
                 raise RefusedRequestError(head.error, allow)
-            if scope["method"] == "POST":
+            if method == "POST":
                 body, limits = await self._body_reader.read(receive, length, scope), self._limits
                 if not isinstance(body, bytes):
                     return await refuse_body(receive, send, body)
@@ -272,7 +275,7 @@ class MCPASGIApp:
                 del body  # A request may run for long.
                 message = decoded
                 await self._handle_post(IncomingPost(decoded, head, auth, scope, receive, send))
-            elif scope["method"] == "GET":
+            elif method == "GET":
                 await self._stateful.listen(head.headers, auth, receive, send)
             else:
                 await self._stateful.end(head.headers, auth, send)
@@ -361,9 +364,9 @@ class MCPASGIApp:
             kind = HTTPError(413, message.message)
         if self._closing:
             kind = HTTPError(503, "the server is shutting down", INTERNAL_ERROR, retry_after=1)
-        if kind is RequestKind.SESSION:
+        if kind is _SESSION:
             return self._stateful.serve(post)
-        if kind is RequestKind.STATELESS:
+        if kind is _STATELESS:
             revision = check_stateless(head, message, self._revisions)
             if isinstance(revision, HTTPError):
                 return send_error(send, revision, id_of(message))

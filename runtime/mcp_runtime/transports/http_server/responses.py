@@ -217,7 +217,8 @@ class StatelessResponder(PostResponder):
                 raise
             response = error.response if isinstance(error, CancelledRequestError) else None
         finally:
-            self._end_task()
+            if self._task is not None:
+                self._end_task(self._task)
         body, code = response or _NO_RESPONSE
         self.reply(body, code)
         if self.sending is not None:
@@ -229,21 +230,22 @@ class StatelessResponder(PostResponder):
 
     def send_body(self, post: IncomingPost) -> Awaitable[None]:
         """Send the response as one body."""
-        response, code, challenge = self.response, self.code, self.auth.challenge_headers
+        response, code = self.response, self.code
         if response is None:
             return send_error(post.send, _SHUTTING_DOWN, id_of(post.message))
-        if code and challenge:
+        if not code:
+            return respond(post.send, 200, response)
+        if challenge := self.auth.challenge_headers:
             return respond(post.send, 403, response, challenge)
-        if code and (more := retry_headers(code, response)):
+        if more := retry_headers(code, response):
             return respond(post.send, 429, response, more)  # A limit of this client; it may try again later.
         return respond(post.send, status_of(code, self.connection.revision), response)
 
-    def _end_task(self) -> None:
+    def _end_task(self, task: asyncio.Task[Any]) -> None:
         """Let the task go on: its handler has ended."""
-        if self._task is not None:
-            for _ in range(self._cancelled):
-                self._task.uncancel()
-            self._task = None
+        for _ in range(self._cancelled):
+            task.uncancel()
+        self._task = None
 
     def close(self) -> None:
         """Look out for the client no more."""

@@ -163,8 +163,9 @@ class StatefulHandler(PostHandler):
             http_session = await self._directory.find(id, post.auth, address_of(post.scope))
         if http_session is None:
             raise RefusedRequestError(_UNKNOWN_SESSION)
-        if isinstance(message, (RequestMessage, list)) and self._is_crowded(http_session.client):
-            raise RefusedRequestError(_TOO_MANY)
+        if self._counts.total >= _MAX_RUNNING and isinstance(message, (RequestMessage, list)):
+            if self._counts.is_full(http_session.client):
+                raise RefusedRequestError(_TOO_MANY)
         if not isinstance(message, RequestMessage):
             rest = await self._directory.forward(http_session, message)
             if rest is None:
@@ -172,9 +173,6 @@ class StatefulHandler(PostHandler):
             post.message = rest
         responder = self._dispatch(http_session, post)
         await self._respond(http_session, responder, post, client=http_session.client)
-
-    def _is_crowded(self, client: ClientKey) -> bool:
-        return self._counts.total >= _MAX_RUNNING and self._counts.is_full(client)
 
     async def listen(self, headers: Headers, auth: RequestAuth, receive: Receive, send: Send) -> None:
         """Serve a GET: send the standalone stream, or resume the stream that `Last-Event-ID` names. Raises

@@ -265,6 +265,7 @@ def converter(source: str, target: str) -> Chain:
 _register(
     {
         "awaiting": "mcp_products.common.awaiting",
+        "cards": "mcp_products.cards.discovery",
         "error_output": "mcp_products.platforms.error_output",
         "fast": "mcp_products.fast",
         "foreign_loop": "mcp_products.platforms.trio_client",
@@ -292,6 +293,7 @@ _register(
         "mcp_products.auth.client": ("an OAuth client", "http,auth"),
         "mcp_products.auth.discovery": ("an OAuth client", "http,auth"),
         "mcp_products.auth.resource_server": ("a protected server", "http,auth"),
+        "mcp_products.cards": ("card=", "http"),
         "mcp_products.compat": ("mcp_generated.compat", "compat"),
         "mcp_products.hosting": ("a server over HTTP", "http"),
         "mcp_products.hosting.other_servers": ("server= of run()", "hypercorn"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
+    from mcp_products.cards.card import ServerCard as ServerCard
     from mcp_products.hosting.run import listen as listen
     from mcp_products.workers.stores.memory import InMemoryStore as InMemoryStore
     from mcp_products.workers.stores.redis import RedisStore as RedisStore
@@ -28,6 +29,7 @@ __all__ = [
     "MCPASGIApp",
     "RedisStore",
     "SQLiteStore",
+    "ServerCard",
     "Store",
     "StoreUnavailableError",
     "listen",
@@ -36,6 +38,7 @@ __all__ = [
 __getattr__, _ = _lazy_module(
     __name__,
     names={
+        "ServerCard": "mcp_products.cards.card",
         "listen": "mcp_products.hosting.run",
         "InMemoryStore": "mcp_products.workers.stores.memory",
         "RedisStore": "mcp_products.workers.stores.redis",

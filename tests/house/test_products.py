@@ -21,9 +21,10 @@ from mcp_runtime.transports.stdio.lines import ErrorOutput, PipeIO, PlainErrorOu
 
 CORE = python_files("runtime")
 
-# Where the core looks for a product, by module and function: at most 23. What left the core took seven.
+# Where the core looks for a product, by module and function: at most 24. What left the core took seven.
 SEAMS = {
     "bindings/client._uri_of": "resource_names",
+    "bindings/client._endpoint_of": "cards",
     "bindings/server._hosting": "hosting",
     "client/core._own_cache": "result_cache",
     "client/input_required._wait_for_task": "task_polling",
@@ -76,7 +77,7 @@ def seams_of(path: Path) -> list[str]:
 
 
 def test_products_are_looked_for_at_few_places() -> None:
-    assert len(SEAMS) <= 23
+    assert len(SEAMS) <= 24
     assert sorted(seam for path in CORE for seam in seams_of(path)) == sorted(SEAMS)
 
 

@@ -19,10 +19,13 @@ from support.source_tree import python_files, relative, syntax_tree
 # `Type.parse` took 20 lines of the core, and a file of a product.
 # codegen has five files and 600 lines for official types, which the official SDK writes by hand. products has 70 for
 # the low-level server in programs of trio. `publish` took 330 lines and two files of codegen: rules of the registry.
-# To tell each client of a proxy once of a change took 40 lines of products.
+# To tell each client of a proxy once of a change took 40 lines of products. `card=` of an app took 25.
+# cards has one too: a document of an extension, which only an extra installs.
 LINT = "products/mcp_products/lint"
-MAX_FILES = {"runtime": 94, "products": 303, LINT: 20, "codegen": 124}
-MAX_CODE_LINES = {"runtime": 12_000, "products": 40_700, LINT: 2_550, "codegen": 18_050}
+CARDS = "products/mcp_products/cards"
+OWN_ROWS = (LINT, CARDS)
+MAX_FILES = {"runtime": 94, "products": 303, LINT: 20, CARDS: 4, "codegen": 124}
+MAX_CODE_LINES = {"runtime": 12_000, "products": 40_725, LINT: 2_550, CARDS: 300, "codegen": 18_050}
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750
 
@@ -108,7 +111,8 @@ def _docstring_lines(tree: ast.Module) -> Iterator[int]:
 
 def files_of(folder: str) -> list[Path]:
     """Return the modules of a folder, without those that have a row of their own."""
-    return [path for path in python_files(folder) if folder == LINT or not relative(path).startswith(f"{LINT}/")]
+    others = tuple(f"{row}/" for row in OWN_ROWS if row != folder)
+    return [path for path in python_files(folder) if not relative(path).startswith(others)]
 
 
 def imports_in_functions(path: Path) -> list[str]:

@@ -177,6 +177,7 @@ AREAS: Final = {
 
 # The area that has names of several modules.
 HTTP: Final[dict[str, tuple[str, ...]]] = {
+    "mcp_products.cards.card": ("ServerCard",),
     "mcp_products.hosting.run": ("listen",),
     "mcp_products.workers.stores.memory": ("InMemoryStore",),
     "mcp_products.workers.stores.redis": ("RedisStore",),
@@ -199,6 +200,7 @@ HTTP: Final[dict[str, tuple[str, ...]]] = {
 # The products that the runtime looks for, by the name that it has for the seam.
 PRODUCTS: Final = {
     "awaiting": "mcp_products.common.awaiting",
+    "cards": "mcp_products.cards.discovery",
     "error_output": "mcp_products.platforms.error_output",
     "fast": "mcp_products.fast",
     "foreign_loop": "mcp_products.platforms.trio_client",
@@ -228,6 +230,7 @@ EXTRAS: Final = {
     "mcp_products.auth.client": ("an OAuth client", "http,auth"),
     "mcp_products.auth.discovery": ("an OAuth client", "http,auth"),
     "mcp_products.auth.resource_server": ("a protected server", "http,auth"),
+    "mcp_products.cards": ("card=", "http"),
     "mcp_products.compat": ("mcp_generated.compat", "compat"),
     "mcp_products.hosting": ("a server over HTTP", "http"),
     "mcp_products.hosting.other_servers": ("server= of run()", "hypercorn"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack, cast, overload
 
+from mcp_runtime._lazy import load
 from mcp_runtime.bindings.arguments import ASGISettings, HTTPServerSettings, StdioServerSettings
 from mcp_runtime.bindings.server import BaseServer, HTTPTransport
 from mcp_runtime.errors import LocalError
@@ -17,13 +18,22 @@ from mcp_runtime.transports.http_server.app import MCPASGIApp
 from .settings import AppKeywords, OnDuplicate, ServerKeywords, ServerSettings, take_settings
 
 if TYPE_CHECKING:
+    from mcp_products.cards.card import ServerCard
+
     from .http_application import HTTPApplication, SessionManager
     from .settings import HTTPAppKeywords, SSEAppKeywords
 
 ServerT = TypeVar("ServerT", bound=BaseServer)
+_CARDS: Final = "mcp_products.cards.routes"
 _IDENTITY: Final = ("title", "description", "icons", "website_url")
 
 RouteT = TypeVar("RouteT", bound=Callable[..., Any])
+
+
+class AppASGISettings(ASGISettings, total=False):
+    """The keywords of `asgi` of an app."""
+
+    card: bool | ServerCard
 
 
 class AppHTTPSettings(HTTPServerSettings, ServerKeywords, total=False):
@@ -140,14 +150,21 @@ class Serving(Generic[ServerT]):
         """Serve over HTTP+SSE of 2024 besides Streamable HTTP in the running event loop."""
         await self.run_async("sse", revisions=revisions, **settings)
 
-    def asgi(self, *, revisions: RevisionChoice = "all", **settings: Unpack[ASGISettings]) -> MCPASGIApp:
+    def asgi(self, *, revisions: RevisionChoice = "all", **settings: Unpack[AppASGISettings]) -> MCPASGIApp:
         """Return an ASGI application that serves this app over Streamable HTTP.
 
-        The keywords are those of `Server.asgi`. Raises TypeError for an unknown keyword.
+        The keywords are those of `Server.asgi`, and `card`. Raises TypeError for an unknown keyword.
         """
+        card = settings.pop("card", self.settings.card)
         named = {"store": "memory"} if self._names_memory and self.settings.store == "memory" else {}
         merged: Any = {**named, **self.settings.asgi_settings(), "routes": self._routes, **settings}
-        return self.server.asgi(revisions=revisions, **merged)
+        return self.server.asgi(revisions=revisions, **self._with_card(card, merged, revisions))
+
+    def _with_card(self, card: Any, keywords: dict[str, Any], revisions: RevisionChoice) -> dict[str, Any]:
+        if card:
+            made = load(_CARDS).card_routes(self, card, keywords.get("path"), revisions, keywords.get("hosts"))
+            keywords["routes"] = [*keywords["routes"], *made]
+        return keywords
 
     # ---- the names of the official SDK and of FastMCP ---------------------------------------------------------------
 
@@ -230,7 +247,8 @@ class Serving(Generic[ServerT]):
         settings = self._with(keywords)
         merged: Any = {"path": settings.path, **settings.asgi_settings(), **keywords, "routes": ()}
         endpoint = self.server.asgi(revisions=revisions, **merged)
-        application = HTTPApplication(endpoint, self._routes, middleware, settings.debug)
+        routes = self._with_card(settings.card, {**merged, "routes": self._routes}, revisions)["routes"]
+        application = HTTPApplication(endpoint, routes, middleware, settings.debug)
         self._session_manager = application.sessions
         return application
 
@@ -251,4 +269,5 @@ class Serving(Generic[ServerT]):
         settings.configure_logging()
         address = {"host": settings.host, "port": settings.port, "path": settings.path}
         named = {"store": "memory"} if self._names_memory and settings.store == "memory" else {}
-        return {**address, **named, **settings.asgi_settings(), "routes": self._routes, **given, **keywords}
+        merged = {**address, **named, **settings.asgi_settings(), "routes": self._routes, **given, **keywords}
+        return self._with_card(settings.card, merged, keywords.get("revisions", "all"))

@@ -50,6 +50,7 @@ from .results import ShownExceptions
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from mcp_products.cards.card import ServerCard
     from mcp_runtime.http.authentication import Protection
     from mcp_runtime.stores import Store
     from mcp_runtime.transports.http_server.events import EventStore
@@ -300,6 +301,7 @@ class ServedKeywords(TypedDict, total=False):
     retry_interval: int | None
     event_store: EventStore | None
     store: str | Store
+    card: bool | ServerCard
     dependencies: Sequence[str]
 
 
@@ -349,6 +351,7 @@ class ServerSettings:
         event_store: Stores the messages of SSE streams, to resume them. Default None: in memory.
         store: What all workers of an HTTP endpoint share: "memory" (the default, for one worker), "sqlite:///path",
             "redis://host" or a Store.
+        card: Whether to serve a card by which clients find the endpoint, or a ServerCard.
         dependencies: The packages that the program needs, for commands that install it.
 
     Raises LocalError for a value that cannot be served.
@@ -370,6 +373,7 @@ class ServerSettings:
     retry_interval: int | None = None
     event_store: EventStore | None = None
     store: str | Store = "memory"
+    card: bool | ServerCard = False
     dependencies: Sequence[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ from mcp_products.app.settings import (
     ToolSettings,
 )
 from mcp_products.app.transforms.transform import Transform
+from mcp_products.cards.card import ServerCard
 from mcp_runtime.bindings.arguments import StdioServerSettings
 from mcp_runtime.bindings.server import HTTPTransport
 from mcp_runtime.http.authentication import Protection
@@ -97,6 +98,7 @@ class OfficialEndpointKeywords(AccessKeywords, total=False):
     json_response: bool | None
     stateless_http: bool | None
     store: str | Store
+    card: bool | ServerCard
     health_path: str | None
     ready_path: str | None
     transport_security: TransportSecuritySettings | None

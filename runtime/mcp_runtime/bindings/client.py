@@ -114,7 +114,8 @@ class BaseClient(ClientCore):
         """Return a client of the server at a URL. Needs the extra `http`.
 
         Args:
-            url: The URL of the server's endpoint, such as "http://localhost:8000/mcp".
+            url: The URL of the server's endpoint, such as "http://localhost:8000/mcp". One without a path is that of a
+                host, whose server card says where the endpoint is.
             http: Headers, credentials, proxy, TLS and limits of the HTTP requests.
             settings: The keywords of the constructor.
 
@@ -123,18 +124,15 @@ class BaseClient(ClientCore):
         check_url(f"{cls.__name__}.http", url)
 
         async def start() -> RequestTransport:
-            return http_client.HTTPClientTransport(url, cls.revision, http or connection.HTTPOptions())
+            options = http or connection.HTTPOptions()
+            return http_client.HTTPClientTransport(await _endpoint_of(url, options), cls.revision, options)
 
         if http is not None and http.login_timeout:
             settings.setdefault("connect_options", RequestOptions(timeout=http.login_timeout + 60.0))
         return cls(start, **settings)
 
     async def _uri_of(
-        self,
-        name: str,
-        variables: Mapping[str, Any] | None,
-        options: RequestOptions | None,
-        keywords: RequestKeywords,
+        self, name: str, variables: Mapping[str, Any] | None, options: RequestOptions | None, keywords: RequestKeywords
     ) -> str:
         """Return the URI of the resource or the resource template with this name."""
         if keywords:
@@ -169,6 +167,11 @@ class BaseClient(ClientCore):
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
+
+
+async def _endpoint_of(url: str, options: HTTPOptions) -> str:
+    cards: Any = products.find("cards")
+    return url if cards is None else await cards.endpoint_of(url, options)
 
 
 async def negotiate(*clients: BaseClient) -> ClientCore:

@@ -17,6 +17,7 @@ _EXTRAS: Final = {
         "codegen",
     ),
     "uritemplate": "codegen",
+    "libcst": "migrate",
 }
 
 

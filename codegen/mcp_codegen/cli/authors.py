@@ -12,6 +12,7 @@ SECTIONS: Final = {
     "Write": ("create",),
     "Try": ("run", "dev", "call", "inspect"),
     "Check": ("lint", "config", "discover"),
+    "Move": ("migrate",),
     "Ship": ("pack", "publish", "install", "uninstall"),
     "Connect": ("bridge", "gateway"),
 }
@@ -22,6 +23,7 @@ COMMANDS: Final = {
     "call": ".apps.calls:call",
     "inspect": ".apps.calls:inspect",
     "lint": ".apps.lint:lint",
+    "migrate": ".apps.migrate:migrate",
     "config": ".apps.hosts:config",
     "discover": ".apps.hosts:discover",
     "pack": ".apps.pack:pack",
@@ -58,6 +60,7 @@ def authors(context: click.Context, /) -> None:
     mcp-generated create my-server                 a new project
     mcp-generated call server.py add a=1 b=2       call a tool
     mcp-generated install server.py --host cursor  put it into a host
+    mcp-generated migrate .                        move a program of another SDK here
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, Unpack, overload
 
@@ -12,7 +13,7 @@ from mcp_products.app.components.visibility import ComponentKind
 from mcp_products.app.content import AssistantMessage, Audio, Image, UserMessage
 from mcp_products.app.middleware.authorization import AuthMiddleware, AuthorizationCheck, selected_component
 from mcp_products.app.middleware.hooks import Middleware, MiddlewareContext
-from mcp_products.app.settings import version_of
+from mcp_products.app.settings import ServerSettings, version_of
 from mcp_runtime.errors import JSONRPCError, LocalError, ToolError
 from mcp_runtime.protocol.models import is_list
 
@@ -26,7 +27,6 @@ from .transports import serve_stream
 from .values import named_by_handler
 
 if TYPE_CHECKING:
-    from mcp_products.app.settings import ServerSettings
     from mcp_products.auth.resource_server.protection import ResourceServer
 
     from .auth import AuthSettings, OfficialTokenVerifier
@@ -120,6 +120,19 @@ class Protection:
         return protected_resource(self.auth, self.verifier, f"http://{settings.host}:{settings.port}{settings.path}")
 
 
+class OfficialSettings(ServerSettings):
+    """The settings of a server, with its lifespan, which tests of programs enter."""
+
+    lifespan: Callable[[Any], Any] | None = None
+
+    @classmethod
+    def of(cls, settings: ServerSettings, lifespan: Callable[[Any], Any] | None) -> Self:
+        """Return settings with a lifespan."""
+        made = cls(**{item.name: getattr(settings, item.name) for item in fields(settings)})
+        made.lifespan = lifespan
+        return made
+
+
 if TYPE_CHECKING:
     from mcp_runtime.transports.http_server.app import MCPASGIApp
 
@@ -178,6 +191,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         if not settings.get("version"):
             settings["version"] = "0"
         super().__init__(**{"coerce": True, **settings})
+        self.settings = OfficialSettings.of(self.settings, settings.get("lifespan"))
         parent: Any = super()
         self.middleware = OfficialMiddleware(parent.middleware)
         self._protection = protection

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import AnyUrl, BaseModel
 
-from .forms.errors import ErrorFields
+from .forms.errors import ErrorFields, MCPDeprecationWarning
 from .forms.form import FORM
 
 
@@ -26,6 +26,8 @@ _CONSTANTS: Final[dict[str, Any]] = {
     "AnyUrl": AnyUrl,
     "ErrorFields": ErrorFields,
     **dict.fromkeys(("AuthCheck", "CallNext", "EventCallback", "EventId", "HandlerResult", "StreamId"), Any),
+    "MCPDeprecationWarning": MCPDeprecationWarning,
+    "TransportStreams": Any,
     "ServerMiddleware": AnyMiddleware,
 }
 

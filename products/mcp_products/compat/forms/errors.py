@@ -105,6 +105,10 @@ class _Elicitation(BaseModel, extra="allow"):
     elicitationId: str = ""  # noqa: N815 - The property has this name.
 
 
+class MCPDeprecationWarning(UserWarning):
+    """The warning of 2.x for what is deprecated, for filters that name it. Here DeprecationWarning says so."""
+
+
 def timed_out(method: str, timeout: float | None) -> McpError:
     """Return the error for a request that got no response in time, with the code that the form has for it."""
     code = getattr(FORM.types, "REQUEST_TIMEOUT", REQUEST_TIMEOUT)

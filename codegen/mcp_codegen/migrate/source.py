@@ -1,0 +1,420 @@
+"""One Python module: its names, calls and strings in the words of this project, and marks where that is not certain."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper
+
+from .import_lines import ImportLines, dotted, import_of
+from .names import Names
+from .report import Mark
+from .tables import COMPAT, PACKAGES, TYPES, Form, Goal, Place, Rule, Tables
+
+# What a comment can stand before. A decorator is a part of what it decorates.
+_STATEMENTS: Final = frozenset(
+    {cst.SimpleStatementLine, cst.If, cst.For, cst.While, cst.Try, cst.TryStar, cst.With, cst.Match}
+    | {cst.FunctionDef, cst.ClassDef, cst.ExceptHandler, cst.ExceptStarHandler}
+)
+_PATH: Final = re.compile(r"(?:mcp|mcp_types|fastmcp)(?:\.[A-Za-z_]\w*)*")
+_CODE: Final = re.compile(r"^\s*(?:from|import)\s+(?:mcp|mcp_types|fastmcp)\b", re.MULTILINE)
+_PARTS: Final = 2  # A word with a dot; "mcp" alone is the name of many things.
+
+
+class SourceEdit(cst.CSTTransformer):
+    """The changes of one module."""
+
+    def __init__(
+        self, wrapper: MetadataWrapper, tables: Tables, form: Form, goal: Goal, known: Mapping[str, str]
+    ) -> None:
+        """Prepare the changes of a module.
+
+        Args:
+            wrapper: The module with its metadata.
+            tables: The tables of the migration.
+            form: The major version of the SDK that it was written for.
+            goal: What it becomes.
+            known: Kinds of names that it imports from other modules of the project.
+        """
+        super().__init__()
+        self._tables = tables
+        self._form: Form = form
+        self._goal: Goal = goal
+        self.names = Names(wrapper, tables, known)
+        self.changes: Counter[str] = Counter()
+        self.marks: list[Mark] = []
+        self._lines = ImportLines(tables, form, self.names.used, self._chosen, self._why)
+        self._pending: list[list[Mark]] = []
+        self._emitted: set[str] = set()
+        self.extra: dict[Place, str] = {}
+        self._renamed: dict[str, str] = {}
+        self._inner: set[cst.CSTNode] = set()
+        self._handled: set[cst.CSTNode] = set()  # Strings of calls that are changed or marked there.
+        self._handlers = 0
+        self._depth = 0
+        self._header = {line.comment.value for line in wrapper.module.header if line.comment is not None}
+
+    # ---- marks ------------------------------------------------------------------------------------------------------
+
+    def mark(self, node: cst.CSTNode, reason: str, link: str) -> None:
+        """Mark the statement that a node stands in."""
+        mark = Mark(self.names.line(node), reason, link)
+        if self._pending and mark.reason not in (other.reason for other in self._pending[-1]):
+            self._pending[-1].append(mark)
+            self.marks.append(mark)
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if type(node) in _STATEMENTS:
+            self._pending.append([])
+        return super().on_visit(node)
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        left = super().on_leave(original_node, updated_node)
+        if type(original_node) not in _STATEMENTS:
+            return left
+        marks = self._pending.pop()
+        if not marks:
+            return left
+        if isinstance(left, cst.FlattenSentinel):
+            first, *rest = list(left)
+            return cst.FlattenSentinel([self._commented(first, marks), *rest])
+        return self._commented(left, marks)
+
+    def _commented(self, node: Any, marks: Sequence[Mark]) -> cst.CSTNode:
+        there = {line.comment.value for line in node.leading_lines if line.comment is not None} | self._header
+        new = [cst.EmptyLine(comment=cst.Comment(mark.comment)) for mark in marks if mark.comment not in there]
+        commented: cst.CSTNode = node.with_changes(leading_lines=[*node.leading_lines, *new])
+        return commented
+
+    # ---- imports ----------------------------------------------------------------------------------------------------
+
+    def visit_ExceptHandler(self, node: cst.ExceptHandler) -> None:
+        self._handlers += _catches_import_errors(node)
+
+    def leave_ExceptHandler(
+        self, original_node: cst.ExceptHandler, updated_node: cst.ExceptHandler
+    ) -> cst.ExceptHandler:
+        self._handlers -= _catches_import_errors(original_node)
+        return updated_node
+
+    def visit_IndentedBlock(self, node: cst.IndentedBlock) -> None:
+        self._depth += 1
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        self._depth -= 1
+        return updated_node
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | cst.FlattenSentinel[cst.SimpleStatementLine] | cst.RemovalSentinel:
+        statements: list[cst.BaseSmallStatement] = []
+        comments: dict[int, list[str]] = {}
+        is_import = False
+        for before, after in zip(original_node.body, updated_node.body, strict=True):
+            found = self._lines.replaced(before) if isinstance(before, cst.Import | cst.ImportFrom) else None
+            if found is None:
+                statements.append(after)
+                continue
+            is_import = True
+            self.changes["import"] += found.moved
+            for reason, link in found.reasons:
+                self.mark(before, reason, link)
+            if found.moved and self._handlers:
+                self.mark(
+                    before,
+                    "this branch is for another version of the SDK, and both import the same now",
+                    "two-versions",
+                )
+            comments |= {len(statements) + index: texts for index, texts in found.comments.items()}
+            statements += found.statements
+        if not is_import:
+            return updated_node
+        if len(updated_node.body) > 1:
+            return updated_node.with_changes(
+                body=[item.with_changes(semicolon=cst.MaybeSentinel.DEFAULT) for item in statements]
+            )
+        return self._on_lines(updated_node, statements, comments)
+
+    def _on_lines(
+        self,
+        node: cst.SimpleStatementLine,
+        statements: Sequence[cst.BaseSmallStatement],
+        comments: Mapping[int, Sequence[str]],
+    ) -> cst.SimpleStatementLine | cst.FlattenSentinel[cst.SimpleStatementLine] | cst.RemovalSentinel:
+        lines: list[cst.SimpleStatementLine] = []
+        for index, statement in enumerate(statements):
+            text = cst.Module([]).code_for_node(statement)
+            has_comments = any(line.comment for line in node.leading_lines) or node.trailing_whitespace.comment
+            if not self._depth and text in self._emitted and not has_comments:
+                continue
+            if not self._depth:
+                self._emitted.add(text)
+            if not lines:
+                lines.append(node.with_changes(body=[statement]))
+            else:
+                above = [cst.EmptyLine(comment=cst.Comment(comment)) for comment in comments.get(index, ())]
+                lines.append(cst.SimpleStatementLine([statement], leading_lines=above))
+        if not lines:
+            return cst.RemoveFromParent()
+        return cst.FlattenSentinel(lines) if len(lines) > 1 else lines[0]
+
+    def _chosen(self, place: Place, local: str) -> tuple[Place, str]:
+        """Return the place of a name for the goal, and its local name: that of a native app where it is free."""
+        native = self._tables.native(place, self._goal)
+        if native is None:
+            return place, local
+        if local == native.name or local != place.name:  # An alias of the author stays.
+            return native, local
+        if native.name in self.names.used:
+            return native, local
+        self._renamed[local] = native.name
+        return native, native.name
+
+    def _why(self, module: str, name: str) -> tuple[str, str]:
+        rule = self._tables.find("absent", self._form, self._goal, "", name)
+        if rule is not None:
+            return f"{module}.{name}: {rule.reason}", rule.link
+        return f"{module}.{name} has no counterpart", "no-counterpart"
+
+    # ---- names ------------------------------------------------------------------------------------------------------
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        self._inner.add(node.value)
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        rule = self._tables.find(
+            "attribute", self._form, self._goal, self.names.kind(original_node.value), original_node.attr.value
+        )
+        if rule is not None:
+            return self._ruled(original_node, updated_node, rule)
+        path = self.names.path(original_node)
+        module, rest = self._tables.split(path) if path else ("", "")
+        if not module or rest.count("."):
+            return updated_node
+        if not rest:
+            if original_node not in self._inner and self.names.path(original_node.value):
+                self.mark(
+                    original_node, f"{path} is used as a value; its names are in {COMPAT} now", "modules-as-values"
+                )
+            return updated_node
+        return self._member(original_node, updated_node, module, rest)
+
+    def _member(self, node: cst.Attribute, updated: cst.Attribute, module: str, name: str) -> cst.BaseExpression:
+        """Return the expression for a name of a module that is itself imported, such as `types.Tool`."""
+        place = self._tables.place(self._form, module, name)
+        root = _root(node)
+        if place is None:
+            self.mark(node, *self._why(module, name))
+            return updated
+        place = self._tables.native(place, self._goal) or place
+        self.changes["name"] += place.name != name
+        bound = self.names.path(root)
+        if self._tables.has_all_types(bound):
+            if place.module == TYPES:
+                return updated.with_changes(attr=cst.Name(place.name))
+        elif place.module in (COMPAT, TYPES):
+            value: cst.BaseExpression = cst.Name(root.value)
+            if place.module == TYPES:
+                value = cst.Attribute(value, cst.Name("types"))
+            return updated.with_changes(value=value, attr=cst.Name(place.name))
+        local = place.name if place.name not in self.names.used else f"{module.partition('.')[0]}_{place.name}"
+        self.extra[place] = local
+        return cst.Name(local)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        if (new := self._renamed.get(original_node.value)) and self.names.path(original_node):
+            return updated_node.with_changes(value=new)
+        return updated_node
+
+    def _ruled(self, node: cst.Attribute, updated: cst.Attribute, rule: Rule) -> cst.BaseExpression:
+        if rule.reason:
+            self.mark(node, rule.reason, rule.link)
+        if not rule.write:
+            return updated
+        self.changes["attribute"] += 1
+        return updated.with_changes(attr=cst.Name(rule.write))
+
+    # ---- calls ------------------------------------------------------------------------------------------------------
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if _last_name(node.func) in self._tables.strings | self._tables.lookups:
+            self._handled |= {argument.value for argument in node.args}
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        function = original_node.func
+        name = _last_name(function)
+        kind = self._tables.kinds.get(self.names.path(function), "")
+        on = f"{kind}()" if kind else ""
+        if isinstance(function, cst.Attribute) and (owner := self.names.kind(function.value)):
+            on = f"{owner}.{name}"
+            rule = self._tables.find("method", self._form, self._goal, owner, name)
+            keywords = {argument.keyword.value for argument in original_node.args if argument.keyword is not None}
+            if rule is not None and rule.unless not in keywords:
+                self.mark(original_node, rule.reason, rule.link)
+        call = self._with_keywords(original_node, updated_node, on) if on else updated_node
+        if name in self._tables.strings:
+            return self._with_paths(original_node, call)
+        if name in self._tables.lookups:
+            for argument in original_node.args[:1]:
+                text = _text(argument.value)
+                if text is not None and _PATH.fullmatch(text):
+                    self.mark(
+                        original_node,
+                        f"{name}({text!r}) looks for a package that the program no longer needs",
+                        "strings",
+                    )
+        return call
+
+    def _with_keywords(self, node: cst.Call, updated: cst.Call, on: str) -> cst.Call:
+        kept: list[cst.Arg] = []
+        for before, after in zip(node.args, updated.args, strict=True):
+            keyword = "" if before.keyword is None else before.keyword.value
+            rule = self._tables.find("keyword", self._form, self._goal, on, keyword) if keyword else None
+            if rule is None:
+                kept.append(after)
+                continue
+            if rule.reason:
+                self.mark(before, f"{keyword}=: {rule.reason}", rule.link)
+            if rule.drop:
+                self.changes["keyword"] += 1
+            elif rule.write:
+                self.changes["keyword"] += 1
+                kept.append(after.with_changes(keyword=cst.Name(rule.write)))
+            else:
+                kept.append(after)
+        if len(kept) < len(updated.args) and kept:
+            kept[-1] = kept[-1].with_changes(comma=updated.args[-1].comma)
+        added = self._tables.find("constructor", self._form, self._goal, on, "")
+        if added is not None:
+            have = {argument.keyword.value for argument in kept if argument.keyword is not None}
+            new = cst.ensure_type(cst.parse_expression(f"f({added.write})"), cst.Call).args
+            missing = [item for item in new if item.keyword is not None and item.keyword.value not in have]
+            if missing:
+                self.changes["keyword"] += len(missing)
+                self.mark(node, added.reason, added.link)
+                kept = _joined(kept, missing)
+        return updated if kept == list(updated.args) else updated.with_changes(args=kept)
+
+    # ---- strings ----------------------------------------------------------------------------------------------------
+
+    def _with_paths(self, node: cst.Call, updated: cst.Call) -> cst.Call:
+        """Return a call such as `patch("mcp.types.Tool")` with the path of the name here."""
+        arguments: list[cst.Arg] = []
+        for before, after in zip(node.args, updated.args, strict=False):
+            text = _text(before.value)
+            if text is None and _begins_with_package(before.value):
+                self.mark(before, "a name of a module that is put together here is not changed", "strings")
+            if text is None or not _PATH.fullmatch(text) or not isinstance(after.value, cst.SimpleString):
+                arguments.append(after)
+                continue
+            path = self.path_of(text)
+            if path is None:
+                self.mark(before, f"{text!r} has no counterpart", "strings")
+                arguments.append(after)
+                continue
+            self.changes["string"] += 1
+            quote = after.value.prefix + after.value.quote
+            arguments.append(after.with_changes(value=cst.SimpleString(f"{quote}{path}{after.value.quote}")))
+        return updated if arguments == list(updated.args) else updated.with_changes(args=arguments)
+
+    def path_of(self, text: str) -> str | None:
+        """Return the path here of a module or of a name of one; None without a counterpart."""
+        module, rest = self._tables.split(text)
+        if not module:
+            return None
+        if not rest:
+            return TYPES if self._tables.has_all_types(module) else COMPAT
+        name, _, attributes = rest.partition(".")
+        place = self._tables.place(self._form, module, name)
+        if place is None:
+            return None
+        place = self._tables.native(place, self._goal) or place
+        return f"{place.path}.{attributes}" if attributes else place.path
+
+    def visit_Expr(self, node: cst.Expr) -> bool:
+        return not isinstance(
+            node.value, cst.SimpleString | cst.ConcatenatedString
+        )  # A docstring is a text for people.
+
+    def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.BaseExpression:
+        text = _text(original_node) or ""
+        if _CODE.search(text):
+            self.mark(original_node, "this string has code that imports the SDK; it is not changed", "strings")
+        elif _PATH.fullmatch(text) and self._tables.split(text)[0].count(".") + 1 >= _PARTS:
+            if original_node not in self._handled:
+                self.mark(original_node, f"{text!r} names a module of the SDK; it is not changed", "strings")
+        return updated_node
+
+
+def migrated(data: bytes, edit: Callable[[MetadataWrapper], SourceEdit]) -> tuple[bytes, SourceEdit]:
+    """Return the bytes of a module after its changes, in its own encoding and with its own ends of lines.
+
+    Raises ParserSyntaxError and UnicodeDecodeError for what cannot be read, and UnicodeEncodeError.
+    """
+    wrapper = MetadataWrapper(cst.parse_module(data), unsafe_skip_copy=True)  # It was parsed here: no node is shared.
+    changes = edit(wrapper)
+    module = wrapper.module.visit(changes)
+    extra = [import_of(place, local) for place, local in changes.extra.items()]
+    if extra:
+        place = 1 + max((index for index, statement in enumerate(module.body) if _is_import(statement)), default=-1)
+        module = module.with_changes(body=[*module.body[:place], *extra, *module.body[place:]])
+    return module.bytes, changes
+
+
+def _is_import(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Import | cst.ImportFrom)
+
+
+def _catches_import_errors(node: cst.ExceptHandler) -> bool:
+    return node.type is not None and any(
+        word in cst.Module([]).code_for_node(node.type) for word in ("ImportError", "ModuleNotFoundError")
+    )
+
+
+def _root(node: cst.BaseExpression) -> cst.Name:
+    while isinstance(node, cst.Attribute):
+        node = node.value
+    return cst.ensure_type(node, cst.Name)
+
+
+def _last_name(node: cst.BaseExpression) -> str:
+    return node.attr.value if isinstance(node, cst.Attribute) else dotted(node)
+
+
+def _text(node: cst.BaseExpression) -> str | None:
+    value = node.evaluated_value if isinstance(node, cst.SimpleString) else None
+    return value if isinstance(value, str) else None
+
+
+def _begins_with_package(node: cst.BaseExpression) -> bool:
+    """Return True for a text that is put together, and begins with the name of a package."""
+    while isinstance(node, cst.BinaryOperation | cst.ConcatenatedString):
+        node = node.left
+    first = node.parts[0] if isinstance(node, cst.FormattedString) and node.parts else node
+    text = first.value if isinstance(first, cst.FormattedStringText) else _text(node)
+    return text is not None and text.partition(".")[0] in PACKAGES and "." in text
+
+
+def _joined(arguments: list[cst.Arg], new: Sequence[cst.Arg]) -> list[cst.Arg]:
+    """Return arguments with further ones, laid out as those before."""
+    if not arguments:
+        return list(new)
+    last = arguments[-1]
+    between = next((item.comma for item in arguments if isinstance(item.comma, cst.Comma)), None)
+    comma = (
+        between
+        if between is not None and len(arguments) > 1
+        else cst.Comma(cst.SimpleWhitespace(""), cst.SimpleWhitespace(" "))
+    )
+    return [
+        *arguments[:-1],
+        last.with_changes(comma=comma),
+        *(item.with_changes(comma=comma) for item in new[:-1]),
+        new[-1].with_changes(comma=last.comma),
+    ]

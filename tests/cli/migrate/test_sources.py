@@ -1,0 +1,232 @@
+"""`mcp-generated migrate`: what becomes of the source of a program, and what gets a mark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+pytest.importorskip("libcst", reason="libcst is not installed")
+
+from mcp_codegen.migrate.project import Project
+from mcp_codegen.migrate.report import MARK, Edited
+from mcp_codegen.migrate.tables import Goal
+
+V1: Final = "from mcp.server.fastmcp import FastMCP\n"
+V2: Final = "from mcp.server.mcpserver import MCPServer\n"
+
+
+def edited(path: Path, goal: Goal = "compat") -> Edited:
+    [file] = [file for file in Project(path, goal).edited() if file.path == path]
+    return file
+
+
+def migrated(folder: Path, source: str, goal: Goal = "compat") -> tuple[str, list[str]]:
+    """The source after its changes without its marks, and the reasons of the marks; a second run changes nothing."""
+    path = folder / "program.py"
+    path.write_bytes(source.encode())
+    file = edited(path, goal)
+    assert file.error == ""
+    path.write_bytes(file.after)
+    assert edited(path, goal).after == file.after, "a second run changes something"
+    lines = [line for line in file.after.decode().splitlines(keepends=True) if not line.lstrip().startswith(MARK)]
+    comments = file.after.decode().count(MARK)
+    assert comments == len(file.marks), "each mark is a comment"
+    return "".join(lines), [mark.reason for mark in file.marks]
+
+
+IMPORTS: Final = {
+    "one name": (V1, "from mcp_generated.compat import FastMCP\n"),
+    "an alias": (
+        "from fastmcp import FastMCP as F, Context\nf: F = F('x')\n",
+        "from mcp_generated.compat import FastMCP as F, Context\nf: F = F('x')\n",
+    ),
+    "a module with an alias": (
+        "import mcp.types as types\nimport mcp_types as t\ntypes.Tool, t.Tool\n",
+        "from mcp_generated.compat import types\nfrom mcp_generated.compat import types as t\ntypes.Tool, t.Tool\n",
+    ),
+    "a module by its path": (
+        "import mcp.server.stdio\nimport mcp.types\n"
+        "mcp.server.stdio.stdio_server(); mcp.types.Tool; mcp.ClientSession\n",
+        "from mcp_generated import compat as mcp\nmcp.stdio_server(); mcp.types.Tool; mcp.ClientSession\n",
+    ),
+    "names of several modules": (
+        "from mcp import ClientSession, Tool, types  # all\n",
+        "from mcp_generated.compat import ClientSession, types  # all\nfrom mcp_generated.compat.types import Tool\n",
+    ),
+    "parentheses and comments": (
+        "from mcp.types import (\n    TextContent,  # text\n    Tool,\n)\n",
+        "from mcp_generated.compat.types import (\n    TextContent,  # text\n    Tool,\n)\n",
+    ),
+    "another name": (
+        "from mcp.types import Content, ResourceReference\nx: Content\n",
+        "from mcp_generated.compat.types import "
+        "ContentBlock as Content, ResourceTemplateReference as ResourceReference\nx: Content\n",
+    ),
+    "three values of 1.x": (
+        V1 + "from mcp.client.streamable_http import streamable_http_client\n",
+        "from mcp_generated.compat import FastMCP\n"
+        "from mcp_generated.compat import streamablehttp_client as streamable_http_client\n",
+    ),
+    "two values of 2.x": (
+        V2 + "from mcp.client.streamable_http import streamable_http_client\n",
+        "from mcp_generated.compat import MCPServer\nfrom mcp_generated.compat import streamable_http_client\n",
+    ),
+    "type checking and functions": (
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mcp.server.fastmcp import Context\n\n"
+        "def f(c: 'Context'):\n"
+        "    from mcp.server.fastmcp.exceptions import ToolError\n    raise ToolError\n",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mcp_generated.compat import Context\n\n"
+        "def f(c: 'Context'):\n"
+        "    from mcp_generated.compat import ToolError\n    raise ToolError\n",
+    ),
+    "other packages": ("import os, mcp.types as t\nimport mcp_tools\n", None),
+    "the client of FastMCP": (
+        "import fastmcp\nfastmcp.FastMCP('x')\n"
+        "async def f():\n    async with fastmcp.Client('x') as c:\n        pass\n",
+        "from mcp_generated import compat as fastmcp\n"
+        "from mcp_products.compat.sessions.fastmcp_client import Client\n"
+        "fastmcp.FastMCP('x')\nasync def f():\n    async with Client('x') as c:\n        pass\n",
+    ),
+    "a star": (
+        "from mcp.server.fastmcp import *\nserver = FastMCP('x')\n",
+        "from mcp_generated.compat import FastMCP\nserver = FastMCP('x')\n",
+    ),
+    "a star of types": ("from mcp.types import *\nTool\n", "from mcp_generated.compat.types_v2 import *\nTool\n"),
+    "a class of the same name": ("class FastMCP:\n    pass\n\nmcp = FastMCP()\nmcp.types\n", None),
+    "a relative module": ("from .mcp import FastMCP\nfrom . import mcp\n", None),
+    "ends of lines": (V1.replace("\n", "\r\n") + "x = 1\r\n", "from mcp_generated.compat import FastMCP\r\nx = 1\r\n"),
+    "a semicolon": ("import mcp.types as t; x = 1\n", "from mcp_generated.compat import types as t; x = 1\n"),
+}
+
+
+@pytest.mark.parametrize("form", IMPORTS)
+def test_import_lines_have_the_names_of_this_project(form: str, tmp_path: Path) -> None:
+    before, after = IMPORTS[form]
+    text, _ = migrated(tmp_path, before)
+    expected = before if after is None else after
+    if form == "other packages":
+        expected = "import os\nfrom mcp_generated.compat import types as t\nimport mcp_tools\n"
+    assert text == expected
+
+
+STRINGS: Final = {
+    'patch("mcp.types.Tool")': 'patch("mcp_generated.compat.types.Tool")',
+    "patch('mcp.client.stdio.stdio_client.x')": "patch('mcp_generated.compat.stdio_client.x')",
+    'setattr("mcp.server.fastmcp.FastMCP.run", 1)': 'setattr("mcp_generated.compat.FastMCP.run", 1)',
+    'importlib.import_module("mcp.types")': 'importlib.import_module("mcp_generated.compat.types")',
+    'patch("mcp.client.auth.PKCEParameters")': "has no counterpart",
+    'version("mcp")': "looks for a package",
+    'import_module(f"mcp.{name}")': "put together",
+    'x = "mcp.server.fastmcp"': "names a module",
+    'run(["-c", "import mcp\\nmcp.run()"])': "has code that imports",
+    'x = "mcp"': "",
+    'x = "mcp.example.org"': "",
+}
+
+
+@pytest.mark.parametrize("line", STRINGS)
+def test_strings_that_name_modules_change_or_get_a_mark(line: str, tmp_path: Path) -> None:
+    text, reasons = migrated(tmp_path, V1 + line + "\n")
+    expected = STRINGS[line]
+    if expected.startswith(line[:5]):
+        assert (text.splitlines()[-1], reasons) == (expected, [])
+    else:
+        assert text.splitlines()[-1] == line
+        assert [expected in reason for reason in reasons] == ([True] if expected else [])
+
+
+MARKED: Final = {
+    "a name without a counterpart": ("from mcp.client.auth import PKCEParameters\n", "has no counterpart"),
+    "a private table": (V1 + "m = FastMCP('x')\nm._tool_manager\n", "private attribute"),
+    "a context of a server": (V1 + "m = FastMCP('x')\nm.get_context()\n", "parameter of type Context"),
+    "a keyword": (V1 + "m = FastMCP('x', auth_server_provider=1)\n", "AuthorizationServer"),
+    "a dump of 1.x": (V1 + "import mcp.types as t\nx = t.Tool(name='x', inputSchema={})\nx.model_dump()\n", "by_alias"),
+    "a root of 1.x": (V1 + "from mcp import types\nx = types.ServerNotification(1)\nx.root\n", ".root"),
+    "two versions": (
+        "try:\n    from mcp.server.mcpserver import MCPServer\nexcept ImportError:\n"
+        "    from mcp.server.fastmcp import FastMCP as MCPServer\n",
+        "another version",
+    ),
+    "settings of FastMCP": ("from fastmcp import settings\n", "no settings of the process"),
+    "a handler that is added": (
+        "from mcp.server import Server\ns = Server('x')\ns.add_request_handler(1, 2)\n",
+        "on_…",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MARKED)
+def test_what_is_not_certain_gets_a_mark_with_its_reason(case: str, tmp_path: Path) -> None:
+    source, reason = MARKED[case]
+    _, reasons = migrated(tmp_path, source)
+    assert [reason in text for text in reasons] == [True], reasons
+
+
+def test_a_dump_by_alias_and_a_dump_of_another_model_have_no_mark(tmp_path: Path) -> None:
+    source = (
+        V1
+        + "import mcp.types as t\nx = t.Tool(name='x', inputSchema={})\nx.model_dump(by_alias=True)\ny.model_dump()\n"
+    )
+    assert migrated(tmp_path, source)[1] == []
+
+
+def test_a_mark_stands_above_the_statement_and_its_decorators(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(V1 + "m = FastMCP('x')\n\n# why\n@m.tool(exclude_args=['a'])\ndef f(a=1):\n    return 1\n")
+    lines = edited(path).after.decode().splitlines()
+    at = lines.index("# why")
+    assert lines[at + 1].startswith(MARK) and lines[at + 2] == "@m.tool(exclude_args=['a'])"
+
+
+NATIVE: Final = """\
+from fastmcp import Context, FastMCP
+
+server = FastMCP("shop", list_page_size=10, warn_on_duplicate_tools=False)
+
+
+@server.tool
+async def price(item: str, ctx: Context) -> float:
+    print(ctx.fastmcp.name, ctx.lifespan_context)
+    return 1.5
+"""
+
+
+def test_a_native_app_has_the_defaults_of_the_sdk_written_out(tmp_path: Path) -> None:
+    text, reasons = migrated(tmp_path, NATIVE, "app")
+    assert text == (
+        "from mcp_generated import Context, App\n\n"
+        'server = App("shop", page_size=10, coerce=True, tool_errors=(Exception,))\n\n\n'
+        "@server.tool\nasync def price(item: str, ctx: Context) -> float:\n"
+        "    print(ctx.app.name, ctx.state)\n    return 1.5\n"
+    )
+    assert len(reasons) == 2
+
+
+def test_a_name_of_the_author_stays_where_a_native_one_is_taken(tmp_path: Path) -> None:
+    text, _ = migrated(tmp_path, V1 + "class App(FastMCP):\n    pass\n", "app")
+    assert text == "from mcp_generated import App as FastMCP\nclass App(FastMCP):\n    pass\n"
+
+
+def test_a_file_of_another_encoding_keeps_it(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_bytes(b"# -*- coding: latin-1 -*-\n" + V1.encode() + b"x = '\xe9'\n")
+    assert edited(path).after == b"# -*- coding: latin-1 -*-\nfrom mcp_generated.compat import FastMCP\nx = '\xe9'\n"
+
+
+@pytest.mark.parametrize(
+    "data", [b"from mcp import x\nprint 'x'\n", b"from mcp import x\n\xff\xfe\n", b"# coding: none\nimport mcp\n"]
+)
+def test_a_file_that_cannot_be_read_is_named_and_left(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_bytes(data)
+    file = edited(path)
+    assert file.after == data and file.error
+
+
+def test_servers_of_other_modules_are_known_to_tests(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(V1 + "mcp = FastMCP('x')\n")
+    (tmp_path / "test_server.py").write_text("from server import mcp\n\ndef test():\n    assert mcp._tool_manager\n")
+    files = {file.path.name: file for file in Project(tmp_path, "compat").edited()}
+    assert [mark.line for mark in files["test_server.py"].marks] == [4]

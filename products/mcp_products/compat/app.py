@@ -22,6 +22,7 @@ from .components import Tool
 from .context import OfficialRequestContext, with_user
 from .event_buses import BridgedSubscriptions
 from .fastmcp import FastMCPKeywords, with_host_protection, with_view
+from .forms.form import FORM
 from .http import plain, translated
 from .transports import serve_stream
 from .values import named_by_handler
@@ -229,6 +230,16 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         def __getattr__(self, name: str) -> Any:
             remedy = "; docs/migration.md has the lines to write instead" if name in _PRIVATE else ""
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{remedy}")
+
+    async def run_stdio_async(self, **settings: Any) -> None:
+        """Serve over stdio; over the streams of what a test has put in the place of `compat.stdio_server`."""
+        parent: Any = super()
+        replaced = FORM.replaced("stdio_server")
+        if replaced is None:
+            await parent.run_stdio_async(**settings)
+            return
+        async with replaced() as (read, write):
+            await serve_stream(self.server, read, write)
 
     def add_tool(
         self, function: Any = None, name: str | None = None, *, fn: Any = None, **settings: Unpack[OfficialToolKeywords]

@@ -17,6 +17,7 @@ from support.source_tree import python_files, relative, syntax_tree
 # lint has a row of its own: rules grow with what hosts refuse, and no server imports them.
 # The methods of vendors took 120 lines and four files of products.
 # `Type.parse` took 20 lines of the core, and a file of a product.
+# Programs that moved here took 30 lines of compat: settings with a lifespan, and a stdio_server that a test replaces.
 # codegen has five files and 600 lines for official types, which the official SDK writes by hand. products has 70 for
 # the low-level server in programs of trio. `publish` took 330 lines and two files of codegen: rules of the registry.
 # To tell each client of a proxy once of a change took 40 lines of products. `card=` of an app took 25.
@@ -27,7 +28,7 @@ CARDS = "products/mcp_products/cards"
 MIGRATE = "codegen/mcp_codegen/migrate"
 OWN_ROWS = (LINT, CARDS, MIGRATE)
 MAX_FILES = {"runtime": 94, "products": 303, LINT: 20, CARDS: 4, "codegen": 124, MIGRATE: 12}
-MAX_CODE_LINES = {"runtime": 12_000, "products": 40_725, LINT: 2_550, CARDS: 300, "codegen": 18_050, MIGRATE: 1_600}
+MAX_CODE_LINES = {"runtime": 12_000, "products": 40_755, LINT: 2_550, CARDS: 300, "codegen": 18_050, MIGRATE: 1_600}
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750
 

@@ -85,9 +85,7 @@ class Project:
                 name: kinds[name] for name in re.findall(r"\w+", names.decode("utf-8", "replace")) if name in kinds
             }
         try:
-            edited.after, changes = migrated(
-                data, lambda wrapper: SourceEdit(wrapper, tables(), self.form, self.goal, known)
-            )
+            after, changes = migrated(data, lambda wrapper: SourceEdit(wrapper, tables(), self.form, self.goal, known))
         except cst.ParserSyntaxError as error:
             edited.error = (
                 f"line {error.raw_line}: it is no Python that this version reads: {error.message.splitlines()[0]}"
@@ -97,6 +95,7 @@ class Project:
         except RecursionError:
             edited.error = "its expressions are nested too deeply"
         else:
+            edited.after = after
             edited.changes = Counter({kind: number for kind, number in changes.changes.items() if number})
             edited.marks = changes.marks
         return edited

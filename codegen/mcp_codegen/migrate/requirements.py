@@ -113,7 +113,8 @@ def edited_file(path: Path, goal: Goal, needs: Needs) -> Edited:
                 lines.requirements()
             edited.after = lines.text.encode("utf-8")
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
-        edited.after, edited.error = data, f"cannot be read: {error}"
+        edited.after = data
+        edited.error = f"cannot be read: {error}"
         edited.changes.clear()
         edited.marks.clear()
     return edited

@@ -29,6 +29,8 @@ from .values import named_by_handler
 
 if TYPE_CHECKING:
     from mcp_products.auth.resource_server.protection import ResourceServer
+    from mcp_runtime.bindings.arguments import StdioServerSettings
+    from mcp_runtime.session.interfaces import RevisionChoice
 
     from .auth import AuthSettings, OfficialTokenVerifier
     from .http import TransportSecuritySettings
@@ -231,12 +233,14 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
             remedy = "; docs/migration.md has the lines to write instead" if name in _PRIVATE else ""
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{remedy}")
 
-    async def run_stdio_async(self, **settings: Any) -> None:
+    async def run_stdio_async(
+        self, *, revisions: RevisionChoice = "all", **settings: Unpack[StdioServerSettings]
+    ) -> None:
         """Serve over stdio; over the streams of what a test has put in the place of `compat.stdio_server`."""
         parent: Any = super()
         replaced = FORM.replaced("stdio_server")
         if replaced is None:
-            await parent.run_stdio_async(**settings)
+            await parent.run_stdio_async(revisions=revisions, **settings)
             return
         async with replaced() as (read, write):
             await serve_stream(self.server, read, write)

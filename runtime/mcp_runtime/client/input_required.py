@@ -22,13 +22,13 @@ from ..protocol.connection import RequestReceived
 from ..protocol.jsonrpc import INTERNAL_ERROR
 from ..protocol.revision import InputRequest, Request, Revision
 from ..session.requests import Params, RequestOptions
+from ..session.session import ended, is_cancelled
 from ..usage.keywords import nearest
 
 MAX_ROUNDS: Final = 10
 
 AnswerInputRequest = Callable[[Any], Awaitable[Any]]
 IsAnswerable = Callable[[Any], bool]
-Retry = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 async def resolve_input_required(
@@ -38,7 +38,7 @@ async def resolve_input_required(
     *,
     is_answerable: IsAnswerable,
     answer: AnswerInputRequest,
-    retry: Retry,
+    retry: Callable[[dict[str, Any]], Awaitable[Any]],
     max_rounds: int | None = MAX_ROUNDS,
 ) -> Any:
     """Return the first result that requires no input, or input that cannot be answered.
@@ -90,17 +90,13 @@ class InputAnswers(Endpoint):
             input_requests: dict[str, Any] = result.input_requests or {}
             return all(input_request.method in rows for input_request in input_requests.values())
 
-        async def answer(input_request: Any) -> Any:
-            return await self._answer_input_request(rows[input_request.method], input_request.params)
-
-        retry = partial(super()._send_request, row, options=options)
         return await resolve_input_required(
             row.method,
             arguments,
             result,
             is_answerable=is_answerable,
-            answer=answer,
-            retry=retry,
+            answer=lambda item: self._answer_input_request(rows[item.method], item.params),
+            retry=partial(super()._send_request, row, options=options),
             max_rounds=self._max_rounds,
         )
 
@@ -121,9 +117,14 @@ class InputAnswers(Endpoint):
         return {row.method: row for row in rows if row.method in self._handlers}
 
     async def _answer_input_request(self, row: InputRequest[Any], params: Any) -> Any:
-        """Return the response of a handler to an input request."""
+        """Return the response of a handler to an input request. Raises LocalError if it was cancelled by itself."""
         request = RequestReceived("", cast(Any, row), params)
-        return await self._handlers[row.method](ClientContext(self._require_channel(), request, self), params)
+        try:
+            return await self._handlers[row.method](ClientContext(self._require_channel(), request, self), params)
+        except asyncio.CancelledError as error:
+            if is_cancelled(error):
+                raise  # The task of the caller.
+            raise LocalError(ended(row.method, error)) from error
 
 
 # Rate limits of what a server requests of a client, and the order of its log messages.

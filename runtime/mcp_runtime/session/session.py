@@ -138,7 +138,7 @@ def error_response(connection: Connection, request: RequestReceived, error: Base
     """Return the error response to a request whose handler failed, and its code.
 
     Sent with their messages are a JSONRPCError, an UnwritableValueError, and what the client itself has refused; other
-    exceptions become "internal error" and are logged.
+    exceptions become "internal error" and are logged. What is no Exception is named: it shows nothing of the handler.
     """
     if isinstance(error, MCPError) and error.is_refusal and not isinstance(error, JSONRPCError):
         error = _refusal(request, error)
@@ -147,18 +147,23 @@ def error_response(connection: Connection, request: RequestReceived, error: Base
         if code != error.code:
             _log.warning("%r: %d is sent instead of the reserved code %d", request.row.method, code, error.code)
         return connection.send_error(request, code, error.message, error.data), code
+    text = "internal error"
     if isinstance(error, UnwritableValueError):  # Its message has places and types, and no values.
+        text = f"{text}: {error}"
+    elif not isinstance(error, Exception):
+        text = f"{'the server ends' if isinstance(error, ENDS_PROCESS) else text}: {ended(request.row.method, error)}"
+    if isinstance(error, (InvalidMessageError, UnwritableValueError)):
         _log.error("%s", error)
-        return connection.send_error(request, INTERNAL_ERROR, f"internal error: {error}"), INTERNAL_ERROR
-    if isinstance(error, InvalidMessageError):
-        _log.error("%s", error)
-    elif isinstance(error, ENDS_PROCESS):
-        _log.error("the handler of %r ends the process: %r", request.row.method, error)
-        text = f"the server ends: the handler of {request.row.method!r} has raised {type(error).__name__}"
-        return connection.send_error(request, INTERNAL_ERROR, text), INTERNAL_ERROR
     else:
         _log.error("the handler of %r failed", request.row.method, exc_info=error)
-    return connection.send_error(request, INTERNAL_ERROR, "internal error"), INTERNAL_ERROR
+    return connection.send_error(request, INTERNAL_ERROR, text), INTERNAL_ERROR
+
+
+def ended(method: str, error: BaseException) -> str:
+    """Return what a handler has done that has cancelled its own task, or has raised what is no Exception."""
+    if isinstance(error, asyncio.CancelledError):
+        return f"the handler of {method!r} was cancelled, but its request was not"
+    return f"the handler of {method!r} has raised {type(error).__name__}"
 
 
 def _refusal(request: RequestReceived, error: MCPError) -> JSONRPCError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,12 +19,17 @@ from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, client_of, s
 from support.matrices import long_after
 from support.processes import exit_code_within
 
-from mcp_generated import App, Depends
-from mcp_runtime.errors import ConnectionClosedError, RemoteJSONRPCError
+from mcp_generated import App, Context, Depends
+from mcp_runtime.errors import ConnectionClosedError, LocalError, RemoteJSONRPCError
 from mcp_runtime.session.requests import RequestOptions
 
 OPTIONS = RequestOptions(timeout=30)
-ENDINGS = ("cancel", "cancel later", "cancelled", "generator", "base")
+CANCELLED = "internal error: the handler of '.*' was cancelled, but its request was not"
+ENDINGS = {
+    **dict.fromkeys(("cancel", "cancel later", "cancelled"), CANCELLED),
+    "generator": "internal error: the handler of '.*' has raised GeneratorExit",
+    "base": "internal error: the handler of '.*' has raised BaseException",
+}
 
 
 async def end(kind: str) -> None:
@@ -48,7 +54,7 @@ async def test_a_handler_of_a_class(rev: Rev, kind: str) -> None:
 
     async with client_of(rev, server_of(rev, call_tool=call_tool)) as client:
         for _ in range(3):
-            with pytest.raises(RemoteJSONRPCError, match="internal error"):
+            with pytest.raises(RemoteJSONRPCError, match=ENDINGS[kind]):
                 await client.call_tool("ends", options=OPTIONS)
         assert (await client.call_tool("fine", options=OPTIONS)).content[0].text == "fine"
 
@@ -100,7 +106,7 @@ async def test_functions_of_an_app(kind: str) -> None:
             ),
         ]
         for request in requests:
-            with pytest.raises(RemoteJSONRPCError, match="internal error"):
+            with pytest.raises(RemoteJSONRPCError, match=ENDINGS[kind]):
                 await request()
 
 
@@ -115,7 +121,7 @@ async def test_plain_functions_of_an_app(kind: str) -> None:
     app.add_tool(fail, "looped", thread=False)
     async with connect(app) as client:
         for name in ("threaded", "looped", "threaded"):
-            with pytest.raises(RemoteJSONRPCError, match="internal error"):
+            with pytest.raises(RemoteJSONRPCError, match=ENDINGS[kind]):
                 await client.call_tool(name, options=OPTIONS)
 
 
@@ -134,26 +140,106 @@ async def test_middleware(kind: str) -> None:
         return await call_next(ctx, params)
 
     async with connect(app) as client:
-        with pytest.raises(RemoteJSONRPCError, match="internal error"):
+        with pytest.raises(RemoteJSONRPCError, match=ENDINGS[kind]):
             await client.call_tool("tool", options=OPTIONS)
 
 
 @pytest.mark.parametrize("kind", ENDINGS)
+@among(ALL_REVISIONS)
+async def test_every_handler_of_a_class(rev: Rev, kind: str) -> None:
+    async def ends(*arguments: Any) -> Any:
+        await end(kind)
+
+    names = ("list_tools", "list_prompts", "get_prompt", "list_resources", "read_resource", "complete")
+    own = () if rev.stateless else ("subscribe", "set_level")
+    server = server_of(rev, {"logging": {}}, **dict.fromkeys((*names, *own), ends))
+    async with client_of(rev, server) as client:
+        requests: list[Callable[[], Any]] = [
+            lambda: client.list_tools(options=OPTIONS),
+            lambda: client.list_prompts(options=OPTIONS),
+            lambda: client.get_prompt("a", options=OPTIONS),
+            lambda: client.list_resources(options=OPTIONS),
+            lambda: client.read_resource("data://a", options=OPTIONS),
+            lambda: client.complete(
+                rev.t.PromptReference(name="a"), completion_argument(rev)(name="b", value=""), options=OPTIONS
+            ),
+        ]
+        if own:
+            requests += [lambda: client.subscribe("data://a", options=OPTIONS)]
+            requests += [lambda: client.set_level("error", options=OPTIONS)]
+        for request in requests:
+            with pytest.raises(RemoteJSONRPCError, match=ENDINGS[kind]):
+                await request()
+
+
+def completion_argument(rev: Rev) -> Any:
+    """The type of the argument of a completion, which older revisions name by its place."""
+    return getattr(rev.t, "CompletionArgument", None) or rev.t.CompleteRequestParamsArgument
+
+
+@pytest.mark.parametrize("kind", ENDINGS)
+async def test_methods_of_a_vendor(kind: str) -> None:
+    app = App("ends")
+
+    @app.method("acme/end")
+    async def own() -> str:
+        await end(kind)
+        return "x"
+
+    async with connect(app) as client:
+        with pytest.raises(RemoteJSONRPCError, match=ENDINGS[kind]):
+            await client.request_own("acme/end", {}, options=OPTIONS)
+
+
+ASKED = {"on_create_message": "sampling", "on_elicit": "elicitation", "on_list_roots": "roots"}
+
+
+@pytest.mark.parametrize("kind", ENDINGS)
+@pytest.mark.parametrize("handler", ASKED)
 @among(HANDSHAKE)
-async def test_handlers_of_a_client(rev: Rev, kind: str) -> None:
+async def test_handlers_of_a_client(rev: Rev, handler: str, kind: str) -> None:
+    if handler == "on_elicit" and rev.id < "2025-06-18":
+        return  # There is none.
+
     async def call_tool(ctx: Any, params: Any) -> Any:
         message = rev.t.SamplingMessage(role="user", content=rev.t.TextContent(text="who"))
         try:
-            await ctx.create_message(messages=[message], max_tokens=5)
+            match handler:
+                case "on_create_message":
+                    await ctx.create_message(messages=[message], max_tokens=5)
+                case "on_elicit":
+                    await ctx.elicit({"message": "?", "requestedSchema": {"type": "object", "properties": {}}})
+                case "on_list_roots":
+                    await ctx.list_roots()
         except RemoteJSONRPCError as error:
             return rev.text(error.message)
 
     async def ends(*arguments: Any) -> Any:
         await end(kind)
 
-    async with client_of(rev, server_of(rev, call_tool=call_tool), on_create_message=ends) as client:
+    async with client_of(rev, server_of(rev, call_tool=call_tool), **{handler: ends}) as client:
         result = await client.call_tool("ask", options=OPTIONS)
-    assert result.content[0].text == "internal error"
+    assert re.fullmatch(ENDINGS[kind], result.content[0].text)
+
+
+@pytest.mark.parametrize("kind", ["cancelled", "generator"])
+async def test_an_answer_of_a_client_without_sessions_is_an_error_of_its_own_call(kind: str) -> None:
+    from mcp_generated.v2026_07_28 import Client
+
+    app = App("asks")
+
+    @app.tool
+    async def ask(ctx: Context) -> str:
+        return (await ctx.elicit("?", str)).action
+
+    class Person(Client):
+        async def on_elicit(self, ctx: Any, params: Any) -> Any:
+            await end(kind)
+
+    async with connect(app, client=Person) as client:
+        wrong, text = (LocalError, CANCELLED[16:]) if kind == "cancelled" else (GeneratorExit, "own")
+        with pytest.raises(wrong, match=text):
+            await client.call_tool("ask", options=OPTIONS)
 
 
 @pytest.mark.parametrize("kind", ["cancelled", "generator", "base"])

@@ -85,10 +85,8 @@ class InputAnswers(Endpoint):
         rows = self._input_handlers()
 
         def is_answerable(result: Any) -> bool:
-            if not hasattr(result, "input_requests"):
-                return False
-            input_requests: dict[str, Any] = result.input_requests or {}
-            return all(input_request.method in rows for input_request in input_requests.values())
+            input_requests: dict[str, Any] = getattr(result, "input_requests", None) or {}
+            return hasattr(result, "input_requests") and all(item.method in rows for item in input_requests.values())
 
         return await resolve_input_required(
             row.method,

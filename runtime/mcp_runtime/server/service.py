@@ -125,11 +125,10 @@ class ServerDispatcher(ConnectionState):
 
     async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
         """Send the notification to the client; without sessions, to the clients of this dispatcher that listen."""
-        if self.is_stateless:
-            if self._listen_streams is not None:
-                await self._listen_streams.bus.deliver(row, params)
-        elif self._session is not None:
+        if not self.is_stateless and self._session is not None:
             await self._session.send_notification(row, params)
+        elif self._listen_streams is not None:
+            await self._listen_streams.bus.deliver(row, params)
 
     def _hides(self, channel: Channel, params: Mapping[str, Any]) -> bool:
         """Return True for the change of a resource that a rule hides from the client."""

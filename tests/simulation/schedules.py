@@ -20,6 +20,8 @@ from simulation.world import Process, World
 YEAR = 366 * 86_400.0
 LIMITS = HTTPLimits(session_idle_timeout=YEAR, handshake_timeout=YEAR)
 CLIENTS, WORKERS = 2, 2
+UNUSED = 60.0  # Seconds after which workers forget sessions that were not used, and have no stream.
+AFTER_SLEEP = 10.0  # Seconds in which clients use their sessions again.
 FORGOTTEN = 250.0  # Seconds of sleep after which a stream that has ended may be forgotten.
 AFTER_FAULT = 45.0  # Seconds after a fault in which what it has ended may still be noticed.
 SETTLED = 200.0  # Seconds after the last step, and the end of its faults, in which everything has an outcome.
@@ -82,6 +84,7 @@ class Simulation(World):
         self.may_lose_changes = False
         self.losses: list[float] = []
         self.kills: list[float] = []
+        self.sleeps: list[float] = []  # When one was over that was longer than `UNUSED`.
         self._last_fault = float("-inf")  # When one was over that may end calls.
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -98,6 +101,8 @@ class Simulation(World):
         """True where a session may be lost: docs/reliability.md has these cases under "What is not promised"."""
         if any(self.disk.slow_until > loss for loss in self.losses):
             return True
+        if any(0.0 <= loss - slept < AFTER_SLEEP for slept in self.sleeps for loss in self.losses):
+            return True  # No worker has used the session in the last minute: only the store has it.
         return any(abs(kill - loss) < WITH_LOSS for kill in self.kills for loss in self.losses)
 
     # ---- steps -------------------------------------------------------------------------------------------------------
@@ -206,6 +211,8 @@ class Simulation(World):
 
     def _sleep(self, step: Step) -> None:
         self.loop.now += step.seconds
+        if step.seconds > UNUSED:
+            self.sleeps.append(self.loop.now)
         if step.seconds > FORGOTTEN:
             self._fault()
         if step.seconds > EPOCH_SECONDS:

@@ -18,6 +18,7 @@ CASES = [
     for number, fault in enumerate(FAULTS)
 ]
 AT_MOST = 100_000
+MENDED = (1328, 1854)  # A worker is killed, or the machine sleeps, just after a loss.
 
 
 @pytest.mark.deadline(60)
@@ -29,7 +30,7 @@ def test_a_seed_gives_the_same_schedule_and_the_same_steps(seed: int) -> None:
 
 
 @pytest.mark.deadline(60)
-@pytest.mark.parametrize("seed", range(3, 6))
+@pytest.mark.parametrize("seed", [*range(3, 6), *MENDED])
 def test_every_promise_is_held(seed: int) -> None:
     outcome = played(seed)
     assert not outcome.violations, str(outcome)

@@ -132,11 +132,12 @@ class LifeSigns:
         """Show that this worker runs, and has read its mail up to a number; count a loss. Raises
         StoreUnavailableError."""
         async with self._looking:
-            self._note_pause()
+            self.note_pause()
             await self._look_at_epoch(not await self._has_own_sign())
             self._number += 1
             times = clock.monotonic(), clock.wall()
             await self._store.put(self._own, to_json([self._number, read]), self._seconds)
+            self.note_pause()  # It may have come meanwhile.
             self._shown = self._number
             self._shown_at = times
 
@@ -164,9 +165,9 @@ class LifeSigns:
         at, wall = self._shown_at
         return max(clock.monotonic() - at, clock.wall() - wall)
 
-    def _note_pause(self) -> None:
+    def note_pause(self) -> None:
         """Give the others time to show a sign of life after this worker has paused: they may have done so too."""
-        if self._shown and self.paused_seconds > self._seconds:
+        if self._shown_at[0] > float("-inf") and self.paused_seconds > self._seconds:
             self.paused_at = clock.monotonic()
             self.give_time()
 

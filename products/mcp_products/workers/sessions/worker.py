@@ -292,6 +292,7 @@ class Worker:
         return found
 
     def _awaits_others(self) -> bool:
+        self._life.note_pause()  # In the time of a loss, it may be later than the others had to store what they know.
         return self.has_begun or clock.monotonic() < self._life.paused_at + _RESTORING_SECONDS
 
     @property

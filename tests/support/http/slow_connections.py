@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import socket
 import sys
 from collections.abc import AsyncIterator, Coroutine
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from support.clock import LoopClock
-from support.endpoints import STATELESS
+from support.endpoints import STATELESS, Rev
 from support.feature_cells.bridge.bridge_processes import with_our_packages
 from support.processes import free_port
 
@@ -38,8 +39,8 @@ def app() -> App:
         return text
 
     @served.tool()
-    def large() -> str:
-        return "x" * (LARGE // 2)  # The result has it twice.
+    def large(half: bool = True) -> str:
+        return "x" * (LARGE // 2 if half else LARGE)  # Since 2025-06-18 the result has it twice.
 
     @served.tool()
     async def stream(ctx: Context) -> str:
@@ -63,39 +64,74 @@ def app() -> App:
     return served
 
 
-def call(tool: str, arguments: dict[str, Any] | None = None, padding: int = 0) -> tuple[bytes, bytes]:
-    """The head and the body of a call; with padding, the Content-Length is larger than the body."""
-    meta = {"_meta": {"progressToken": 1}}
-    body = json.dumps(REV.request(1, "tools/call", {"name": tool, "arguments": arguments or {}, **meta})).encode()
-    lines = [
-        "POST /mcp HTTP/1.1",
-        "host: 127.0.0.1",
-        "accept: application/json, text/event-stream",
-        "content-type: application/json",
-        f"mcp-protocol-version: {REV.id}",
-        "mcp-method: tools/call",
-        f"mcp-name: {tool}",
-        f"content-length: {len(body) + padding}",
-    ]
-    return "\r\n".join([*lines, "", ""]).encode(), body
+class Requests:
+    """The requests of a client of one revision, in its session where there are sessions. Each call has another id."""
+
+    def __init__(self, rev: Rev) -> None:
+        self.rev = rev
+        self.session: str | None = None
+        self._last = 0
+
+    def of(self, message: dict[str, Any], padding: int = 0) -> tuple[bytes, bytes]:
+        """The head and the body of a message; with padding, the Content-Length is larger than the body."""
+        body = json.dumps(message).encode()
+        lines = [
+            "POST /mcp HTTP/1.1",
+            "host: 127.0.0.1",
+            "accept: application/json, text/event-stream",
+            "content-type: application/json",
+            f"content-length: {len(body) + padding}",
+        ]
+        if self.rev.stateless:
+            lines += [f"mcp-method: {message['method']}", f"mcp-name: {message['params']['name']}"]
+        if self.session is not None:
+            lines.append(f"mcp-session-id: {self.session}")
+        if self.rev.stateless or (self.session is not None and self.rev.id >= "2025-06-18"):
+            lines.append(f"mcp-protocol-version: {self.rev.id}")
+        return "\r\n".join([*lines, "", ""]).encode(), body
+
+    def call(self, tool: str, arguments: dict[str, Any] | None = None, padding: int = 0) -> tuple[bytes, bytes]:
+        """The head and the body of a call; with padding, the Content-Length is larger than the body."""
+        self._last += 1
+        if tool == "large" and self.rev.id < "2025-06-18":
+            arguments = {"half": False}
+        params = {"name": tool, "arguments": arguments or {}, "_meta": {"progressToken": self._last}}
+        return self.of(self.rev.request(self._last, "tools/call", params), padding)
+
+    def echo(self) -> bytes:
+        return b"".join(self.call("echo", {"text": "hi"}))
+
+    def incomplete(self, path: str = "/mcp") -> bytes:
+        """A request of which ten bytes are missing."""
+        head, body = self.call("echo", {"text": "hi"}, padding=10)
+        return head.replace(b"/mcp", path.encode()) + body
 
 
-def echo() -> bytes:
-    return b"".join(call("echo", {"text": "hi"}))
-
-
-def incomplete(path: str = "/mcp") -> bytes:
-    """A request of which ten bytes are missing."""
-    head, body = call("echo", {"text": "hi"}, padding=10)
-    return head.replace(b"/mcp", path.encode()) + body
+call, echo, incomplete = (own := Requests(REV)).call, own.echo, own.incomplete
 
 
 class ClockedServer:
-    """A server of this event loop, the clock of which can be set forward."""
+    """A server of this event loop, the clock of which can be set forward, and what its client requests."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, rev: Rev) -> None:
         self.port = port
         self.clock = LoopClock()
+        self.requests = Requests(rev)
+
+    async def open(self) -> None:
+        """Open the session of the client, where there are sessions."""
+        rev = self.requests.rev
+        if rev.stateless:
+            return
+        info = {"protocolVersion": rev.id, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        with await self.connect() as raw:
+            await raw.send(b"".join(self.requests.of(rev.request("hello", "initialize", info))))
+            found = re.search(rb"(?i)mcp-session-id: (\S+)", await raw.until(b"serverInfo"))
+            assert found is not None, raw.received
+            self.requests.session = found[1].decode()
+        with await self.connect() as raw:
+            await raw.send(b"".join(self.requests.of({"jsonrpc": "2.0", "method": "notifications/initialized"})))
+            assert b" 202 " in await raw.until(b"\r\n")
 
     async def connect(self, address: str = "127.0.0.1", buffer: int | None = None) -> RawSocket:
         sock = socket.socket()
@@ -116,7 +152,7 @@ class ClockedServer:
     async def serves(self, address: str = "127.0.0.1") -> bool:
         """Whether another client's call is answered."""
         with await self.connect(address) as other:
-            await other.send(echo())
+            await other.send(self.requests.echo())
             return b'"hi"' in await other.until(b'"hi"')
 
 
@@ -187,15 +223,16 @@ def _running(kind: str, port: int, limits: HTTPLimits, settings: dict[str, Any])
 
 @asynccontextmanager
 async def server(
-    parser: str, tls: tuple[Path, Path] | None = None, kind: str = "server", **limits: Any
+    parser: str, tls: tuple[Path, Path] | None = None, kind: str = "server", rev: Rev = REV, **limits: Any
 ) -> AsyncIterator[ClockedServer]:
-    """A server, a bridge or a gateway as `run("http")` makes it, with TLS if there is a certificate and its key."""
+    """A server, a bridge or a gateway as `run("http")` makes it, with TLS if there is a certificate and its key, and a
+    session of a client where there are sessions."""
     port = free_port()
     settings: dict[str, Any] = {"http": parser, "timeout_graceful_shutdown": 0}
     if tls is not None:
         settings |= {"ssl_certfile": str(tls[0]), "ssl_keyfile": str(tls[1])}
     serving = asyncio.ensure_future(_running(kind, port, HTTPLimits(**limits), settings))
-    running_server = ClockedServer(port)
+    running_server = ClockedServer(port, rev)
     try:
         while True:
             with contextlib.suppress(OSError):
@@ -204,6 +241,8 @@ async def server(
             await asyncio.sleep(0.001)
         for _ in range(5):  # `create_server` listens before it returns, and the server has started after that.
             await asyncio.sleep(0)
+        if tls is None:
+            await running_server.open()
         yield running_server
     finally:
         serving.cancel()

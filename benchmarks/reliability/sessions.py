@@ -1,11 +1,14 @@
 """Open many sessions with streams at two workers, announce a change, and measure who hears it when, and the memory.
 
-    python benchmarks/reliability/sessions.py [--sessions 10000] [--workers 2] [--store redis|sqlite]
+    python benchmarks/reliability/sessions.py [--sessions 10000] [--workers 2] [--store redis|sqlite] [--no-losses]
 
+Then the store loses all that it has, and the machine sleeps for longer than a time to live; a change is announced after
+each. After a loss each stream is told once of each list, because it may have missed a change.
 Prints as JSON: the seconds in which an announced change reaches half of the streams and all of them; bytes of the
 workers for a connection that has had a request, for a session that has just been opened on it, for one that has not
 been used for two minutes (`--forget`), for one with its stream, and for all of these together; and bytes of Redis for a
-session. Sessions before these fill what a worker has once. Ends with 1 if a stream has not got a change, or twice.
+session. Sessions before these fill what a worker has once. Ends with 1 if a stream has not got a change, or twice, or
+has not been told after the loss.
 """
 
 from __future__ import annotations
@@ -20,16 +23,20 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from counting_client import CAPABILITIES, VERSION
+from passing_time import let_pass, lose
 from processes import LoadServer, RedisServer
 
 AT_ONCE = 64  # Sessions that are opened at the same time.
 FIRST = 1_200  # Sessions before those that are measured: their heads fill the caches of two workers.
 FORGOTTEN = 125.0  # Seconds after which workers have forgotten sessions that are not used: twice a minute.
 CHANGE_SECONDS = 30.0  # Seconds for a change to arrive.
+ANNOUNCED = b"tools/list_changed"
+SLEEP = 75.0  # Seconds that pass at once.
 _ACCEPT = "Accept: application/json, text/event-stream"
 _JSON = b"Content-Type: application/json\r\nContent-Length: "
 
@@ -54,7 +61,7 @@ class Stream(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Note changes, or pass an answer on when it is complete."""
         if self.is_streaming:
-            self.changes += [time.monotonic()] * data.count(b"list_changed")
+            self.changes += [time.monotonic()] * data.count(ANNOUNCED)
             return
         self.data += data
         head, end, body = self.data.partition(b"\r\n\r\n")
@@ -112,6 +119,7 @@ class Crowd:
         """Create what the options name."""
         os.environ["KEEP_ALIVE"] = "900"  # All connections are open before the first session is.
         self.options = options
+        self.folder = folder
         self.redis = RedisServer(folder)
         store = f"redis://127.0.0.1:{self.redis.port}" if options.store == "redis" else f"sqlite:///{folder}/store.db"
         self.server = LoadServer(store, options.workers, folder / "stored")
@@ -155,10 +163,21 @@ class Crowd:
         figures["bytes of workers with the connection"] = (self.memory() - before) // number
         figures["bytes of Redis a session with its stream"] = (await self.redis_memory() - redis_before) // number
         figures["files of the workers"] = self._held()
-        for turn in range(2):
-            figures[f"change {turn + 1}"] = await self._announce(turn + 1)
+        for turn in (1, 2):
+            figures[f"change {turn}"] = await self._announce()
         assert all(len(stream.changes) == 2 for stream in first)
+        if self.options.losses:
+            await self._let_harm_happen(figures)
         return figures
+
+    async def _let_harm_happen(self, figures: dict[str, Any]) -> None:
+        """Let the store lose all that it has, then let time pass, and announce a change after each."""
+        port = self.redis.port if self.options.store == "redis" else None
+        figures["told after a loss"] = await self._heard(lambda: lose(port, self.folder))
+        figures["change 3, after the loss"] = await self._announce()
+        await let_pass(SLEEP, self.folder / "stored", self.server.marked(), port)
+        # A sleep may look like a loss: the clocks of the workers and of the store go on one after the other.
+        figures["change 4, after a sleep"] = await self._announce(most=2)
 
     async def _connect(self, number: int) -> None:
         """Open connections, which have had one request."""
@@ -172,28 +191,34 @@ class Crowd:
         for start in range(0, len(self.streams), AT_ONCE):
             await asyncio.gather(*(work(stream) for stream in self.streams[start : start + AT_ONCE]))
 
-    async def _announce(self, turn: int) -> dict[str, Any]:
+    async def _announce(self, most: int = 1) -> dict[str, Any]:
         """Announce a change by a call, and return when the streams had it."""
         loop, port = asyncio.get_running_loop(), self.streams[0].port
         _, caller = await loop.create_connection(lambda: Stream(port), "127.0.0.1", port)
         await caller.open()
         params = {"name": "announce", "arguments": {"token": "x"}}
-        began = time.monotonic()
-        await caller.send("POST", {"id": 1, "method": "tools/call", "params": params})
+        call = {"id": 1, "method": "tools/call", "params": params}
+        return await self._heard(lambda: caller.send("POST", call), most)
+
+    async def _heard(self, happen: Callable[[], Awaitable[object]], most: int = 1) -> dict[str, Any]:
+        """Let something happen, and return when the streams were told of a change: each once, or so often at most."""
+        before, began = {stream: len(stream.changes) for stream in self.streams}, time.monotonic()
+        await happen()
         until = began + CHANGE_SECONDS
-        while self._waits(turn) and time.monotonic() < until:  # noqa: ASYNC110
+        while self._wait(before) and time.monotonic() < until:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         await asyncio.sleep(1)  # For those that come twice.
-        times = sorted(stream.changes[turn - 1] - began for stream in self.streams if len(stream.changes) >= turn)
+        told = {stream: stream.changes[count:] for stream, count in before.items()}
+        times = sorted(times[0] - began for times in told.values() if times)
         return {
             "seconds to half": round(statistics.median(times), 3) if times else None,
             "seconds to all": round(times[-1], 3) if len(times) == len(self.streams) else None,
             "not received": len(self.streams) - len(times),
-            "received twice": sum(len(stream.changes) > turn for stream in self.streams),
+            "received twice": sum(len(times) > most for times in told.values()),
         }
 
-    def _waits(self, turn: int) -> bool:
-        return any(len(stream.changes) < turn for stream in self.streams)
+    def _wait(self, before: dict[Stream, int]) -> bool:
+        return any(len(stream.changes) == count for stream, count in before.items())
 
     def memory(self) -> int:
         """Return the resident bytes of the workers."""
@@ -223,6 +248,18 @@ async def redis_value(port: int, section: str, name: str) -> int:
     return 0 if digits is None else int(digits[1])
 
 
+async def redis_keys(port: int) -> list[str]:
+    """Return the names of all keys of a Redis."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"KEYS *\r\n")
+    names = []
+    for _ in range(int((await reader.readline())[1:])):
+        size = int((await reader.readline())[1:])
+        names.append((await reader.readexactly(size + 2))[:size].decode())
+    writer.close()
+    return names
+
+
 def port_of(server: LoadServer) -> int:
     """Return the port of a server."""
     return int(server.url.split(":")[2].split("/")[0])
@@ -234,6 +271,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--store", choices=("redis", "sqlite"), default="redis")
+    parser.add_argument("--no-losses", dest="losses", action="store_false", help="only announce changes")
     parser.add_argument("--forget", action="store_true", help="wait two minutes for workers to forget unused sessions")
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -241,9 +279,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         figures = asyncio.run(Crowd(options, Path(folder)).run())
     print(json.dumps(figures, indent=2))
-    sys.exit(
-        any(figures[f"change {turn}"]["not received"] or figures[f"change {turn}"]["received twice"] for turn in (1, 2))
-    )
+    heard = [value for value in figures.values() if isinstance(value, dict)]
+    sys.exit(any(item["not received"] or item["received twice"] for item in heard))
 
 
 if __name__ == "__main__":

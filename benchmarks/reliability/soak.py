@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import sys
 import tempfile
 import time
@@ -32,12 +33,13 @@ from typing import Any
 from passing_time import let_pass, lose
 from processes import LoadServer, RedisServer
 from records import add_options, repeat
-from sessions import Stream, port_of, redis_value
+from sessions import Stream, port_of, redis_keys, redis_value
 from watching import PROBLEMS, Watch
 
 ABANDONED = 0.1  # The part of the calls that are left, and of those for which a session is opened and left.
 KEEP_ALIVE = 60  # Seconds for which uvicorn keeps a connection without a request.
-OWN_KEYS = 5  # Keys that a store has besides one for each worker, at most.
+OWN_KEYS = 5  # Keys that a store has, at most: two epochs, the changes, the keys and the mail to all workers.
+KEYS_OF_WORKER = 2  # Its signs of life: that of its sessions, and that of its tasks.
 SLEEP = 75.0  # Seconds that pass at once.
 SETTLED = 0.5  # Seconds after which nothing runs any more that clients have left.
 
@@ -145,6 +147,14 @@ async def keys_of(redis: RedisServer | None) -> int:
     return 0 if redis is None else await redis_value(redis.port, "keyspace", "keys=")
 
 
+async def key_names(redis: RedisServer | None) -> list[str]:
+    """Return the names of the keys that Redis has, without what is random in them."""
+    if redis is None:
+        return []
+    names = await redis_keys(redis.port)
+    return sorted(re.sub(r"[0-9a-f]{8,}", "…", name) for name in names)
+
+
 async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Run it; return what was counted, and what was held after each tenth."""
     os.environ |= {"IDLE": str(options.idle), "KEEP_ALIVE": str(KEEP_ALIVE)}
@@ -176,7 +186,7 @@ async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         await watch.end()
         if redis is not None:
             await asyncio.sleep(1.5 * options.idle)
-        remaining = await keys_of(redis)
+        remaining = await key_names(redis)
     finally:
         await server.stop()
         if redis is not None:
@@ -191,7 +201,7 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], int, bool]:
     first, last = result["tenths"][0], result["tenths"][-1]
     result["growth"] = {name: round(last[name] / first[name] - 1, 3) for name in ("MiB", "files", "tasks")}
     grown = any(growth > options.growth for growth in result["growth"].values())
-    grown = grown or result["keys left"] > OWN_KEYS + options.workers
+    grown = grown or len(result["keys left"]) > OWN_KEYS + KEYS_OF_WORKER * options.workers
     counts: Counter[str] = result["counts"]
     is_wrong = any(counts[problem] for problem in ("wrong answers", *PROBLEMS))
     return result, counts["calls"] + counts["disconnects"], not (grown or is_wrong)

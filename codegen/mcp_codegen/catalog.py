@@ -22,6 +22,7 @@ from .model.known_names import other_names
 from .model.lifecycle import check_http, derive_error_codes, derive_http, derive_lifecycle, has_batches, has_null_ids
 from .model.methods import derive_methods, read_message_tags
 from .model.overlay import Docs, Overlay, read_docs, read_overlay
+from .model.tags import check_tags, with_tags
 from .model.types import NamedTypes, read_types
 from .paths import Pins, digest, read_pins
 
@@ -194,25 +195,25 @@ class SchemaCatalog:
             ) from error
 
     def _derive(self, revision: str, schema: Schema, sha256: str) -> Revision:
-        types = self._types(revision, schema)
+        overlay = with_tags(self.overlay, schema, revision)
+        types = read_types(schema, revision, overlay, self.docs)
         tags = read_message_tags(schema, types, revision)
-        methods = derive_methods(types, revision, self.overlay, tags)
-        lifecycle = derive_lifecycle(methods, revision, self.overlay)
+        methods = derive_methods(types, revision, overlay, tags)
+        lifecycle = derive_lifecycle(methods, revision, overlay)
         constants = schema.get("x-constants", {})
-        http = derive_http(methods, types, constants, lifecycle.style, revision, self.overlay)
-        codes = derive_error_codes(constants, lifecycle.style, revision, self.overlay)
+        http = derive_http(methods, types, constants, lifecycle.style, revision, overlay)
+        codes = derive_error_codes(constants, lifecycle.style, revision, overlay)
+        check_tags(overlay, revision)
         batches, null_ids = has_batches(types), has_null_ids(types)
-        names = other_names(types, self.overlay)
+        names = other_names(types, overlay)
         return Revision(
             revision, constants, types, methods, lifecycle, http, codes, batches, null_ids, sha256, other_names=names
         )
 
     def types(self, revision: str) -> NamedTypes:
         """Return the types of one revision, even if its methods cannot be derived yet."""
-        return self._types(revision, self.normalized(revision)[0])
-
-    def _types(self, revision: str, schema: Schema) -> NamedTypes:
-        return read_types(schema, revision, self.overlay, self.docs)
+        schema, _ = self.normalized(revision)
+        return read_types(schema, revision, with_tags(self.overlay, schema, revision), self.docs)
 
     @property
     def app_form(self) -> str:

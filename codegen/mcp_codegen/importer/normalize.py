@@ -15,6 +15,8 @@ The normalized schema extends JSON Schema with these annotations, which validato
 | `x-official`  | anywhere   | the schema that the official schema.json has here; `false`: it has none        |
 | `x-category`  | definition | the heading under which the specification documents it                         |
 | `x-internal`  | definition | the specification does not document it separately                              |
+| `x-tags`      | root       | the tags of constants, by the name of the constant                             |
+| others        | anywhere   | a tag of schema.ts of this name, such as `x-direction`: see `importer/syntax`  |
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ from typing import Any, Final
 from ..errors import SchemaError
 from .references import REF, Schema, alias_targets, circular, record_schema, references, tuple_schema
 from .syntax import (
+    CONSTANT_TAGS,
+    DEFINITION_TAGS,
     JSON_TAGS,
+    PROPERTY_TAGS,
     TEXT_TAGS,
     AllOf,
     ArrayOf,
@@ -45,6 +50,7 @@ from .syntax import (
     TypeOf,
     UnionOf,
     literal_texts,
+    marks_of,
     size,
     substitute,
     tag_value,
@@ -82,7 +88,10 @@ class _Normalizer:
 
     def __init__(self, declarations: list[Declaration], revision: str) -> None:
         self._revision = revision
-        self._constants = {item.name: item.value for item in declarations if isinstance(item, ConstantDeclaration)}
+        constants = [item for item in declarations if isinstance(item, ConstantDeclaration)]
+        self._constants = {item.name: item.value for item in constants}
+        tags = {item.name: {tag: item.tags[tag] for tag in CONSTANT_TAGS if tag in item.tags} for item in constants}
+        self._constant_tags = {name: written for name, written in tags.items() if written}
         self._types = {item.name: item for item in declarations if not isinstance(item, ConstantDeclaration)}
         self._remaining = _REPEATED + _REPEATED_A_DECLARATION * len(declarations)
         self._open_bases: list[str] = []  # The interfaces whose bases are being read.
@@ -114,6 +123,7 @@ class _Normalizer:
             "$schema": DIALECT,
             "title": f"Model Context Protocol {self._revision}",
             "x-constants": self._constants,
+            **({"x-tags": self._constant_tags} if self._constant_tags else {}),
             **({"x-generic": generic} if generic else {}),
             "$defs": definitions,
         }
@@ -124,8 +134,7 @@ class _Normalizer:
             marks["x-category"] = declared.tags["category"].strip("`")
         flags = {"internal": "x-internal", "deprecated": "deprecated"}
         marks |= {mark: True for tag, mark in flags.items() if tag in declared.tags}
-        of_messages = [tag for tag in ("direction", "capability", "result") if tag in declared.tags]
-        marks |= {f"x-{tag}": declared.tags[tag].strip("`") for tag in of_messages}
+        marks |= marks_of(declared.tags, DEFINITION_TAGS)
         body = (
             self._interface(declared)
             if isinstance(declared, InterfaceDeclaration)
@@ -179,10 +188,9 @@ class _Normalizer:
                 properties.pop(member.name, None)
                 required.pop(member.name, None)
                 continue
-            if "deprecated" in member.tags:
-                properties[member.name] = {"deprecated": True} | self._type(member.type, member.tags)
-            else:
-                properties[member.name] = self._type(member.type, member.tags)
+            marks: Schema = {"deprecated": True} if "deprecated" in member.tags else {}
+            marks |= marks_of(member.tags, PROPERTY_TAGS)
+            properties[member.name] = marks | self._type(member.type, member.tags)
             required[member.name] = not member.optional
         body: Schema = {"type": "object"}
         if properties or literal.index is None:

@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 from ..errors import SchemaError, is_list, is_object
 from .references import REF, Schema, circular, objects, references
+from .syntax import MARKS
 
-_OF_MESSAGES: Final = ("x-direction", "x-capability", "x-result")  # Tags of messages in schema.ts.
 _ANNOTATIONS: Final = (
-    *_OF_MESSAGES,
+    *MARKS,
     "x-extends",
     "x-omits",
     "x-open",
@@ -117,12 +117,12 @@ def _short(value: Any) -> str:
 
 
 def without_prose(schema: Any) -> Any:
-    """Return the schema without descriptions, titles and tags of messages; a property with such a name stays."""
+    """Return the schema without descriptions, titles and tags; a property with such a name stays."""
     if is_object(schema):
         return {
             key: without_prose(value)
             for key, value in schema.items()
-            if not (key in ("description", "title", *_OF_MESSAGES) and isinstance(value, str))
+            if not (key in ("description", "title", *MARKS) and isinstance(value, str))
         }
     return [without_prose(item) for item in schema] if is_list(schema) else schema
 

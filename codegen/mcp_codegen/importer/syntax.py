@@ -139,6 +139,7 @@ class ConstantDeclaration:
 
     name: str
     value: str | int
+    tags: dict[str, str]
 
 
 Declaration = InterfaceDeclaration | TypeAliasDeclaration | ConstantDeclaration
@@ -209,6 +210,19 @@ def without_nothing(written: TsType) -> TsType:
 
 
 # The tags of JSDoc blocks, and the values of those that become keywords of JSON Schema.
+
+# Tags that say what no type says. The normalized schema keeps them, with `x-` before their name: see model/tags.py.
+MESSAGE_TAGS: Final = ("direction", "capability", "result")
+DEFINITION_TAGS: Final = (*MESSAGE_TAGS, "role", "named", "constructs", "requires")
+PROPERTY_TAGS: Final = ("named", "constructs", "essential", "requires", "header")
+CONSTANT_TAGS: Final = ("httpStatus", "reserved", "transport")
+MARKS: Final = tuple(dict.fromkeys(f"x-{tag}" for tag in (*DEFINITION_TAGS, *PROPERTY_TAGS)))
+
+
+def marks_of(tags: Mapping[str, str], kept: tuple[str, ...]) -> dict[str, str]:
+    """Return the annotations of the normalized schema for those tags that are kept."""
+    return {f"x-{tag}": tags[tag].strip("`") for tag in kept if tag in tags}
+
 
 _TAG: Final = re.compile(r"[\s*/]*@([\w-]+)(.*)")  # At the beginning of a line.
 # Tags of the JSON Schema tool with its prefix, which mean the same as without it.

@@ -355,7 +355,7 @@ def _declarations(node: Node, tags: dict[str, str], source: str) -> Iterator[tup
                 refuse(inner, "`let`", "`const`", source)
             for declarator in _children(inner):
                 if declarator != kind:
-                    yield _constant(declarator, source), declarator.start_point.row + 1
+                    yield _constant(declarator, tags, source), declarator.start_point.row + 1
         case _:
             refuse_node(inner, source)
 
@@ -373,14 +373,14 @@ def _interface(node: Node, tags: dict[str, str], source: str) -> InterfaceDeclar
     return InterfaceDeclaration(name, tuple(bases), _object(_field(node, "body", source), source), tags)
 
 
-def _constant(declarator: Node, source: str) -> ConstantDeclaration:
+def _constant(declarator: Node, tags: dict[str, str], source: str) -> ConstantDeclaration:
     name, value = _field(declarator, "name", source), declarator.child_by_field_name("value")
     if value is None or name.type != "identifier":
         refuse(declarator, "a constant without a name or a value", "`const NAME = value`", source)
     read = _read(value, source)
     if isinstance(read, bool) or not isinstance(read, (str, int)):
         refuse(value, f"a constant of {text_of(value)[:40]}", "a string or an integer", source)
-    return ConstantDeclaration(text_of(name), read)
+    return ConstantDeclaration(text_of(name), read, tags)
 
 
 def _refuse_parameters(node: Node, source: str) -> None:

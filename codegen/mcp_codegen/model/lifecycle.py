@@ -49,6 +49,17 @@ def derive_lifecycle(methods: tuple[Method, ...], revision: str, overlay: Overla
     return Lifecycle(fitting[0], by_style[fitting[0]])
 
 
+# The HTTP profile of a lifecycle of which nothing is said.
+PLAIN_HTTP: Final[Mapping[str, Any]] = {
+    "streamable": True,
+    "version_header": True,
+    "priming_event": False,
+    "resource_metadata": True,
+    "name_params": {},
+    "statuses": {},
+}
+
+
 def derive_http(
     methods: tuple[Method, ...],
     types: NamedTypes,
@@ -61,14 +72,7 @@ def derive_http(
     revision, less its [[http_without]] rows."""
     styles, without = overlay.table("http", revision), overlay.table("http_without", revision)
     if style not in styles:
-        return HTTPProfile(
-            streamable=True,
-            version_header=True,
-            priming_event=False,
-            resource_metadata=True,
-            name_params={},
-            statuses={},
-        )
+        return HTTPProfile(**PLAIN_HTTP)
     values = dict(styles.use(style))
     for feature in without.rows:
         if feature not in values:

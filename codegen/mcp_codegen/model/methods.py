@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from ..errors import RuleError, combine, is_object
+from ..importer.syntax import MESSAGE_TAGS
 from .ir import Alias, Field, InterimResult, Map, Method, Object, Plain, Ref, Scalar, Type, Union, Values
 from .lifecycle import CAPABILITIES, CapabilityRequirements, declared_path, has_capability
 from .names import snake
@@ -52,7 +53,6 @@ def constants_of(written: Type) -> tuple[Scalar, ...]:
 # `@direction client_to_server` or `server_to_client`: the side that sends a message, for one that is in no union.
 # `@capability server.tools` or `none`: the capability that it needs. `@result FetchedPage`: the result of a request.
 
-TAGS: Final = ("direction", "capability", "result")
 _NO_CAPABILITY: Final = "none"
 
 
@@ -72,7 +72,7 @@ def read_message_tags(schema: Mapping[str, Any], types: NamedTypes, revision: st
     """Return the tags of the messages of a normalized schema, by type. Raises RuleError for a wrong value."""
     tags: dict[str, MessageTags] = {}
     for name, definition in schema.get("$defs", {}).items():
-        written = {tag: definition.get(f"x-{tag}") for tag in TAGS} if is_object(definition) else {}
+        written = {tag: definition.get(f"x-{tag}") for tag in MESSAGE_TAGS} if is_object(definition) else {}
         if any(value is not None for value in written.values()):
             tags[name] = _tags(name, written, types, revision)
     return tags
@@ -107,7 +107,7 @@ def check_direction(tags: Mapping[str, MessageTags], name: str, direction: str, 
 
 
 def _tags(name: str, written: Mapping[str, Any], types: NamedTypes, revision: str) -> MessageTags:
-    direction, capability, result = (None if written[tag] is None else str(written[tag]) for tag in TAGS)
+    direction, capability, result = (None if written[tag] is None else str(written[tag]) for tag in MESSAGE_TAGS)
     if direction is not None and direction not in DIRECTIONS:
         raise _error(revision, name, "direction", direction, f"write {' or '.join(DIRECTIONS)}")
     if result is not None and result not in types:

@@ -3,7 +3,8 @@
 A row names a place, the value that the generator derives there itself (`derived`, omitted if nothing can be derived)
 and the value to `use` instead. It applies to every revision that has the place and that it fits, or to those in `only`:
 a row does not fit if its `derived` is not what the schema gives, or if it names something that the schema has not.
-Generation fails for a row that nothing uses, and for one that does not fit a revision in its `only`.
+Generation fails for a row that nothing uses, and for one that does not fit a revision in its `only`. A tag of
+schema.ts is a row of the revision that has it: see tags.py.
 
 | table          | place        | value                                                                           |
 |----------------|--------------|---------------------------------------------------------------------------------|
@@ -51,7 +52,10 @@ _TABLES: Final = {
 
 @dataclass(frozen=True)
 class OverlayRow:
-    """One row; `used` collects the revisions in which it was applied, `unfit` those that it does not fit, and why."""
+    """One row; `used` collects the revisions in which it was applied, `unfit` those that it does not fit, and why.
+
+    `tag` is the name of the tag in schema.ts that the row is, empty for one of overlay.toml.
+    """
 
     table: str
     place: str
@@ -61,8 +65,11 @@ class OverlayRow:
     reason: str = ""
     used: set[str] = field(default_factory=set[str], compare=False)
     unfit: dict[str, str] = field(default_factory=dict[str, str], compare=False)
+    tag: str = ""
 
     def __str__(self) -> str:
+        if self.tag:
+            return f"schema.ts: @{self.tag} at {self.place}"
         return f"overlay.toml: [[{self.table}]] {_TABLES[self.table]} = {self.place!r}"
 
     def error(self, revision: str) -> OverlayError:
@@ -87,7 +94,7 @@ class OverlayRows:
         row = self.rows.get(place)
         if row is None:
             return derived
-        if (row.derived or "") != derived:
+        if not row.tag and (row.derived or "") != derived:
             self.leave_out(
                 place,
                 f"its `derived` is {row.derived or 'nothing'!r}, the schema now gives {derived or 'nothing'!r}",

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from ..catalog import SchemaCatalog
 from ..diff.values import directions, reachable_types
 from ..errors import CodegenError, Finding, is_list, is_object
 from ..model.ir import Object, Ref, Revision
 from ..model.overlay import OverlayRow
+
+_WITHOUT_TAG: Final = ("interim",)  # What no tag of schema.ts says.
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +115,16 @@ def as_markdown(reports: Sequence[ClarityReport]) -> str:
             "generator are listed under"
         ),
         "*cannot be derived*; facts from a row of `schema/overlay.toml` are listed with the reason of that row.",
-        "The tags `@direction`, `@capability` and `@result` of a message in schema.ts are read where they are present.",
-        "The unions and names of the releases give all directions and results: only `@capability` would save rows.",
+        "Tags in schema.ts can say what these rows say, where it belongs: [generator.md](generator.md#tags).",
+        "Those of [tags.toml](upstream/tags.toml) leave no row of 2026-07-28.",
     ]
     for report in reports:
         lines += ["", f"## {report.revision}", "", f"{_summary(report)[0].upper()}{_summary(report)[1:]}.", ""]
         lines += [
             f"* **{finding.kind}** ({finding.rule}) `{finding.at}`: {finding.text}" for finding in report.findings
         ]
-        if report.answers and (saved := sum(row.table == "capability" for row in report.answers)):
-            lines += [f"Tags in schema.ts would save {saved} of these rows: `@capability` of as many messages.", ""]
+        if saved := sum(row.table not in _WITHOUT_TAG for row in report.answers):
+            lines += [f"Tags in schema.ts would save {saved} of these {len(report.answers)} rows.", ""]
         if report.answers:
             lines += ["| table | place | value in the overlay | reason |", "|---|---|---|---|"]
             table = ((row.table, f"`{row.at}`", f"`{row.use}`", row.reason) for row in report.answers)

@@ -27,7 +27,7 @@ CARDS = "products/mcp_products/cards"
 # migrate has a row of its own too: rules grow with what other SDKs change.
 MIGRATE = "codegen/mcp_codegen/migrate"
 OWN_ROWS = (LINT, CARDS, MIGRATE)
-MAX_FILES = {"runtime": 94, "products": 303, LINT: 20, CARDS: 4, "codegen": 124, MIGRATE: 12}
+MAX_FILES = {"runtime": 94, "products": 303, LINT: 20, CARDS: 4, "codegen": 125, MIGRATE: 12}
 MAX_CODE_LINES = {"runtime": 12_000, "products": 40_755, LINT: 2_550, CARDS: 300, "codegen": 18_050, MIGRATE: 1_600}
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750

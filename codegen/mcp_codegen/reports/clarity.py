@@ -116,7 +116,7 @@ def as_markdown(reports: Sequence[ClarityReport]) -> str:
         ),
         "*cannot be derived*; facts from a row of `schema/overlay.toml` are listed with the reason of that row.",
         "Tags in schema.ts can say what these rows say, where it belongs: [generator.md](generator.md#tags).",
-        "Those of [tags.toml](upstream/tags.toml) leave no row of 2026-07-28.",
+        "Those of [tags.toml](upstream/tags.toml) leave no row of the newest version.",
     ]
     for report in reports:
         lines += ["", f"## {report.revision}", "", f"{_summary(report)[0].upper()}{_summary(report)[1:]}.", ""]

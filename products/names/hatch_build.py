@@ -32,11 +32,20 @@ _FORM.choose({form!r})
 _MAIN: Final = """\
 \"\"\"Print what this package is.\"\"\"
 
+import sys
 from importlib.metadata import version
 
 import mcp
 
-print(mcp.__doc__, version("mcp"))
+
+def main() -> None:
+    if sys.argv[1:] not in ([], ["version"], ["--version"]):
+        sys.exit(f"mcp: {' '.join(sys.argv[1:])!r} is not here: write mcp --version, or mcp-codegen --help")
+    print(mcp.__doc__, version("mcp"))
+
+
+if __name__ == "__main__":
+    main()
 """
 
 

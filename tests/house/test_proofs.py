@@ -12,7 +12,7 @@ from support.project import ROOT, TESTS
 
 FACTS = ROOT.parent / "shared" / "facts" / "faults.md"
 SECTIONS = ("1.2", "1.3", "1.4", "1.5")  # Envelope, surface, sessions and streams, concurrency.
-FAULT_IN_USE = re.compile(r"\| (\d+a?) \| [^|]+ \| `([\w/]+\.py)::(test_\w+)` \|")
+PROVED = re.compile(r"\| (\d+a?) \| .* \| `([\w/]+\.py)::(test_\w+)` \|")
 NAMED = re.compile(r"(?:CVE-\d+-\d+|GHSA(?:-[0-9a-z]{4}){3})")
 needs_facts = pytest.mark.skipif(not FACTS.is_file(), reason=f"the list of threats and faults is not at {FACTS}")
 
@@ -51,10 +51,20 @@ def test_each_advisory_of_the_list_is_a_row() -> None:
     assert set(NAMED.findall(listed)) <= {*PROOFS["advisories"]["tested"]}
 
 
-def test_each_fault_in_use_has_a_test_that_exists() -> None:
-    table = (TESTS / "README.md").read_text(encoding="utf-8").partition("## Faults in use")[2].partition("\n## ")[0]
-    rows = [FAULT_IN_USE.fullmatch(line) for line in table.splitlines() if line.startswith("| ")][1:]
-    assert [row and row[1] for row in rows] == ["1", "2", "2a", *map(str, range(3, 46))]
+# The tables whose last column names the test of a row: their page, their section, and the rows that they have.
+TABLES = {
+    "faults in use": ("tests/README.md", "## Faults in use", ["1", "2", "2a", *map(str, range(3, 46))]),
+    "clients": ("docs/clients.md", "## What clients of other libraries have", [*map(str, range(1, 32))]),
+    "differences": ("docs/migration.md", "## Differences that were decided", [*map(str, range(1, 20))]),
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_each_row_of_a_table_has_a_test_that_exists(table: str) -> None:
+    page, section, numbers = TABLES[table]
+    lines = (ROOT / page).read_text(encoding="utf-8").partition(section)[2].partition("\n## ")[0].splitlines()
+    rows = [PROVED.fullmatch(line) for line in lines if line.startswith("| ") and not line.startswith("| row |")]
+    assert [row and row[1] for row in rows] == numbers
     for row in filter(None, rows):
         assert f"def {row[3]}(" in (TESTS / row[2]).read_text(encoding="utf-8"), row[1]
 

@@ -26,9 +26,19 @@ LINT = "products/mcp_products/lint"
 CARDS = "products/mcp_products/cards"
 # migrate has a row of its own too: rules grow with what other SDKs change.
 MIGRATE = "codegen/mcp_codegen/migrate"
-OWN_ROWS = (LINT, CARDS, MIGRATE)
-MAX_FILES = {"runtime": 94, "products": 303, LINT: 20, CARDS: 4, "codegen": 125, MIGRATE: 12}
-MAX_CODE_LINES = {"runtime": 12_000, "products": 40_755, LINT: 2_550, CARDS: 300, "codegen": 18_050, MIGRATE: 1_600}
+# compat has a row of its own: it grows with the names that programs import, and no other product imports it.
+COMPAT = "products/mcp_products/compat"
+OWN_ROWS = (LINT, CARDS, MIGRATE, COMPAT)
+MAX_FILES = {"runtime": 94, "products": 268, LINT: 20, CARDS: 4, COMPAT: 40, "codegen": 125, MIGRATE: 12}
+MAX_CODE_LINES = {
+    "runtime": 12_000,
+    "products": 36_125,
+    LINT: 2_550,
+    CARDS: 300,
+    COMPAT: 5_050,
+    "codegen": 18_050,
+    MIGRATE: 1_600,
+}
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750
 

@@ -187,6 +187,7 @@ class MCPServer(OfficialAppMixin, App):
     """A server made of functions, with the defaults and the keywords of 2.x."""
 
     context_class: ClassVar[type[ServerContext]] = _Context
+    shows_exceptions: ClassVar[bool] = False
     positional: ClassVar[tuple[str, ...]] = (
         "name",
         "title",

@@ -91,6 +91,7 @@ class Registrations(Administration):
     _coerce: bool
     _json_indent: int | None
     _on_duplicate: OnDuplicate
+    tool_class: ClassVar[type[Tool]] = Tool
     _dereferences: bool
     registry: Registry
     """What middleware, providers and transforms take of the app; not for users."""
@@ -120,7 +121,7 @@ class Registrations(Administration):
             self._add_transformed(function, name, settings)
             return
         check_function(function, "tool", name)
-        self._add_tool(Tool(function, name, settings, self.types, self._coerce, self._json_indent))
+        self._add_tool(self.tool_class(function, name, settings, self.types, self._coerce, self._json_indent))
 
     def make_tool(self, function: Callable[..., Any]) -> Tool:
         """Return a function as a tool that is not added. Raises LocalError if it cannot be a tool."""

@@ -190,7 +190,7 @@ class Tool:
         indent: int | None,
     ) -> None:
         """Create a tool from a function. Raises LocalError for an invalid name or unsupported parameters."""
-        self.name = check_name(name or function_name(function))
+        self.name = self.checked_name(name or function_name(function))
         self.function: Any = function
         self._description = f"the tool {self.name!r}"
         self._t = t
@@ -227,6 +227,11 @@ class Tool:
         check_definition(self._properties, self._description)
         if not _CHECKED.isdisjoint(settings):
             _ = self.definition
+
+    @staticmethod
+    def checked_name(name: str) -> str:
+        """Return the name of a tool. Raises LocalError if it is invalid."""
+        return check_name(name)
 
     @cached_property
     def definition(self) -> Any:

@@ -253,7 +253,7 @@ class AuthorizationServerDiscovery:
         Raises AuthorizationError.
         """
         headers = {PROTOCOL_VERSION: negotiated.revision.id} if negotiated is not None else {}
-        if self._uses_resource_metadata(negotiated):
+        if self._uses_resource_metadata(negotiated, metadata_url is not None):
             urls = protected_resource_metadata_urls(self.server, metadata_url)
             document, found = await self.http.first_document(urls, RESOURCE_MEMBERS, headers)
             if document is not None:
@@ -267,10 +267,12 @@ class AuthorizationServerDiscovery:
                 )
         return None, await self._issuer((base_url(self.server),), DiscoveryMethod.SERVER_ORIGIN, headers)
 
-    def _uses_resource_metadata(self, negotiated: NegotiatedRevision | None) -> bool:
+    def _uses_resource_metadata(self, negotiated: NegotiatedRevision | None, is_named: bool) -> bool:
+        """Return True if the server has such metadata: by its version, or because its challenge names it, as servers of
+        HTTP+SSE do that were updated."""
         if self.discovery is not None:
             return self.discovery is DiscoveryMethod.PROTECTED_RESOURCE_METADATA
-        return negotiated is None or negotiated.revision.http.resource_metadata
+        return negotiated is None or negotiated.revision.http.resource_metadata or is_named
 
     def _may_be_legacy(self, negotiated: NegotiatedRevision | None) -> bool:
         """Return True if the client also accepts an MCP version without protected resource metadata. The negotiated

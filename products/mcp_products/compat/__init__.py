@@ -37,8 +37,12 @@ if TYPE_CHECKING:
     from .auth import resource_url_from_server_url as resource_url_from_server_url
     from .auth_clients import ClientCredentialsOAuthProvider as ClientCredentialsOAuthProvider
     from .auth_clients import IdentityAssertionOAuthProvider as IdentityAssertionOAuthProvider
+    from .auth_clients import OAuthFlowError as OAuthFlowError
+    from .auth_clients import OAuthRegistrationError as OAuthRegistrationError
+    from .auth_clients import OAuthTokenError as OAuthTokenError
     from .auth_clients import OfficialOAuthClientProvider as OfficialOAuthClientProvider
     from .auth_clients import OfficialTokenStorage as OfficialTokenStorage
+    from .components import FunctionResource as FunctionResource
     from .context import OfficialRequestContext as OfficialRequestContext
     from .context import get_access_token as get_access_token
     from .event_buses import EventBus as EventBus
@@ -69,6 +73,10 @@ if TYPE_CHECKING:
     from .names import ReadResourceContents as ReadResourceContents
     from .names import get_display_name as get_display_name
     from .session_manager import StreamableHTTPSessionManager as StreamableHTTPSessionManager
+    from .sessions.fastmcp_client import FastMCPClient as FastMCPClient
+    from .sessions.fastmcp_groups import ClientGroup as ClientGroup
+    from .sessions.fastmcp_groups import MCPConfig as MCPConfig
+    from .sessions.groups import ClientSessionGroup as ClientSessionGroup
     from .transports import SseServerTransport as SseServerTransport
     from .transports import StdioServerParameters as StdioServerParameters
     from .transports import create_mcp_http_client as create_mcp_http_client
@@ -77,6 +85,8 @@ if TYPE_CHECKING:
     from .transports import stdio_server as stdio_server
     from .transports import streamable_http_client as streamable_http_client
     from .transports import streamablehttp_client as streamablehttp_client
+    from .uri_templates import InvalidUriTemplate as InvalidUriTemplate
+    from .uri_templates import UriTemplate as UriTemplate
     from .values import MillisecondCacheHint as MillisecondCacheHint
     from .values import PathEscapeError as PathEscapeError
     from .values import RequestStateSecurity as RequestStateSecurity
@@ -84,154 +94,46 @@ if TYPE_CHECKING:
     from .values import is_absolute_path as is_absolute_path
     from .values import safe_join as safe_join
 
-__all__ = [
-    "JWT_BEARER_GRANT_TYPE",
-    "AppConfig",
-    "AuthSettings",
-    "AuthorizationCodeResult",
-    "AuthorizationParams",
-    "AuthorizeError",
-    "ClaudeSkillsProvider",
-    "ClientCredentialsOAuthProvider",
-    "ClientRegistrationOptions",
-    "EventBus",
-    "EventMessage",
-    "FastMCPProvider",
-    "IdentityAssertionOAuthProvider",
-    "IdentityAssertionParams",
-    "InMemorySubscriptionBus",
-    "InitializationOptions",
-    "LocalProvider",
-    "McpError",
-    "MillisecondCacheHint",
-    "NotificationOptions",
-    "OAuthAuthorizationServerProvider",
-    "OAuthClientInformationFull",
-    "OAuthClientMetadata",
-    "OAuthMetadata",
-    "OfficialAccessToken",
-    "OfficialOAuthClientProvider",
-    "OfficialOAuthToken",
-    "OfficialRequestContext",
-    "OfficialTokenStorage",
-    "OfficialTokenVerifier",
-    "PathEscapeError",
-    "PromptError",
-    "PromptsListChanged",
-    "ProviderTokenVerifier",
-    "ReadResourceContents",
-    "RegistrationError",
-    "RequestStateSecurity",
-    "ResourceCSP",
-    "ResourceError",
-    "ResourceNotFoundError",
-    "ResourcePermissions",
-    "ResourceUpdated",
-    "ResourcesListChanged",
-    "RevocationOptions",
-    "RoleMessage",
-    "SkillsDirectoryProvider",
-    "SseServerTransport",
-    "StaticTokenVerifier",
-    "StdioServerParameters",
-    "StoredAuthorizationCode",
-    "StoredRefreshToken",
-    "StreamEventStore",
-    "StreamableHTTPSessionManager",
-    "TokenError",
-    "ToolsListChanged",
-    "TransportSecuritySettings",
-    "UrlElicitationRequiredError",
-    "Visibility",
-    "check_resource_allowed",
-    "construct_redirect_uri",
-    "contains_path_traversal",
-    "create_mcp_http_client",
-    "get_access_token",
-    "get_display_name",
-    "get_tracer",
-    "is_absolute_path",
-    "resource_url_from_server_url",
-    "safe_join",
-    "sse_client",
-    "stdio_client",
-    "stdio_server",
-    "streamable_http_client",
-    "streamablehttp_client",
-]
-
-_MODULES = {
-    "StaticTokenVerifier": "auth",
-    "AppConfig": "fastmcp",
-    "ResourceCSP": "fastmcp",
-    "ResourcePermissions": "fastmcp",
-    "ClaudeSkillsProvider": "fastmcp",
-    "FastMCPProvider": "fastmcp",
-    "LocalProvider": "fastmcp",
-    "SkillsDirectoryProvider": "fastmcp",
-    "get_tracer": "fastmcp",
-    "Visibility": "fastmcp",
-    "RoleMessage": "app",
-    "ClientCredentialsOAuthProvider": "auth_clients",
-    "IdentityAssertionOAuthProvider": "auth_clients",
-    "OfficialOAuthClientProvider": "auth_clients",
-    "OfficialTokenStorage": "auth_clients",
-    "get_access_token": "context",
-    "AuthSettings": "auth",
-    "AuthorizationCodeResult": "auth",
-    "AuthorizationParams": "auth",
-    "ClientRegistrationOptions": "auth",
-    "IdentityAssertionParams": "auth",
-    "JWT_BEARER_GRANT_TYPE": "auth",
-    "OAuthClientInformationFull": "auth",
-    "OAuthClientMetadata": "auth",
-    "OAuthMetadata": "auth",
-    "OfficialAccessToken": "auth",
-    "OfficialOAuthToken": "auth",
-    "RevocationOptions": "auth",
-    "StoredAuthorizationCode": "auth",
-    "StoredRefreshToken": "auth",
-    "AuthorizeError": "auth",
-    "OAuthAuthorizationServerProvider": "auth",
-    "ProviderTokenVerifier": "auth",
-    "RegistrationError": "auth",
-    "TokenError": "auth",
-    "check_resource_allowed": "auth",
-    "construct_redirect_uri": "auth",
-    "resource_url_from_server_url": "auth",
-    "OfficialTokenVerifier": "auth",
-    "SseServerTransport": "transports",
-    "MillisecondCacheHint": "values",
-    **dict.fromkeys(
-        (
-            *("EventBus", "InMemorySubscriptionBus", "PromptsListChanged", "ResourceUpdated", "ResourcesListChanged"),
-            "ToolsListChanged",
-        ),
-        "event_buses",
+# The names of each module.
+_NAMES = {
+    "app": "RoleMessage",
+    "auth": (
+        "AuthSettings AuthorizationCodeResult AuthorizationParams AuthorizeError ClientRegistrationOptions "
+        "IdentityAssertionParams JWT_BEARER_GRANT_TYPE OAuthAuthorizationServerProvider OAuthClientInformationFull "
+        "OAuthClientMetadata OAuthMetadata OfficialAccessToken OfficialOAuthToken OfficialTokenVerifier "
+        "ProviderTokenVerifier RegistrationError RevocationOptions StaticTokenVerifier StoredAuthorizationCode "
+        "StoredRefreshToken TokenError check_resource_allowed construct_redirect_uri resource_url_from_server_url"
     ),
-    **dict.fromkeys(("PathEscapeError", "contains_path_traversal", "is_absolute_path", "safe_join"), "values"),
-    "ResourceNotFoundError": "forms.errors",
-    "StreamableHTTPSessionManager": "session_manager",
-    "TransportSecuritySettings": "http",
-    "EventMessage": "http",
-    "StreamEventStore": "http",
-    "McpError": "forms.errors",
-    "PromptError": "forms.errors",
-    "ResourceError": "forms.errors",
-    "UrlElicitationRequiredError": "forms.errors",
-    "InitializationOptions": "names",
-    "NotificationOptions": "names",
-    "ReadResourceContents": "names",
-    "get_display_name": "names",
-    "OfficialRequestContext": "context",
-    "RequestStateSecurity": "values",
-    "StdioServerParameters": "transports",
-    "create_mcp_http_client": "transports",
-    "sse_client": "transports",
-    "stdio_client": "transports",
-    "stdio_server": "transports",
-    "streamable_http_client": "transports",
-    "streamablehttp_client": "transports",
+    "auth_clients": (
+        "ClientCredentialsOAuthProvider IdentityAssertionOAuthProvider OAuthFlowError OAuthRegistrationError "
+        "OAuthTokenError OfficialOAuthClientProvider OfficialTokenStorage"
+    ),
+    "components": "FunctionResource",
+    "context": "OfficialRequestContext get_access_token",
+    "event_buses": (
+        "EventBus InMemorySubscriptionBus PromptsListChanged ResourceUpdated ResourcesListChanged ToolsListChanged"
+    ),
+    "fastmcp": (
+        "AppConfig ClaudeSkillsProvider FastMCPProvider LocalProvider ResourceCSP ResourcePermissions "
+        "SkillsDirectoryProvider Visibility get_tracer"
+    ),
+    "forms.errors": "McpError PromptError ResourceError ResourceNotFoundError UrlElicitationRequiredError",
+    "http": "EventMessage StreamEventStore TransportSecuritySettings",
+    "names": "InitializationOptions NotificationOptions ReadResourceContents get_display_name",
+    "session_manager": "StreamableHTTPSessionManager",
+    "sessions.fastmcp_client": "FastMCPClient",
+    "sessions.fastmcp_groups": "ClientGroup MCPConfig",
+    "sessions.groups": "ClientSessionGroup",
+    "transports": (
+        "SseServerTransport StdioServerParameters create_mcp_http_client sse_client stdio_client stdio_server "
+        "streamable_http_client streamablehttp_client"
+    ),
+    "uri_templates": "InvalidUriTemplate UriTemplate",
+    "values": (
+        "MillisecondCacheHint PathEscapeError RequestStateSecurity contains_path_traversal is_absolute_path safe_join"
+    ),
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __getattr__, __dir__ = lazy_module(__name__, names=_MODULES)
+globals()["__all__"] = sorted(_MODULES)

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, Unpack, overload
 
 from mcp_products.app.components.visibility import ComponentKind
-from mcp_products.app.content import AssistantMessage, Audio, Image, UserMessage
+from mcp_products.app.content import AssistantMessage, UserMessage
+from mcp_products.app.context.current import get_context
 from mcp_products.app.middleware.authorization import AuthMiddleware, AuthorizationCheck, selected_component
 from mcp_products.app.middleware.hooks import Middleware, MiddlewareContext
 from mcp_products.app.settings import ServerSettings, version_of
-from mcp_runtime.errors import JSONRPCError, LocalError, ToolError
-from mcp_runtime.protocol.models import is_list
+from mcp_products.app.tools import Tool as RegisteredTool
+from mcp_runtime.errors import LocalError
 
 from .auth import protected_resource
 from .components import Tool
 from .context import OfficialRequestContext, with_user
 from .event_buses import BridgedSubscriptions
 from .fastmcp import FastMCPKeywords, with_host_protection, with_view
-from .forms.form import FORM
+from .forms.form import FORM, official
 from .http import plain, translated
-from .transports import serve_stream
+from .registered import RETURNED, AnyNameTool, contents_with_meta, log, reports_errors
+from .transports import ServedApp, serve_stream
 from .values import named_by_handler
 
 if TYPE_CHECKING:
@@ -151,10 +151,7 @@ else:
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
-# An App always refuses a name that is in use, so these ask for less than it does.
-_STRICTER_HERE: Final = frozenset(
-    "warn_on_duplicate_tools warn_on_duplicate_resources warn_on_duplicate_prompts".split()
-)
+_LISTS: Final = ("tools", "resources", "prompts")
 
 
 # Private attributes of the official SDK that programs use.
@@ -162,7 +159,7 @@ _PRIVATE: Final = frozenset("_tool_manager _resource_manager _prompt_manager".sp
 
 
 class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
-    """An App that converts arguments, and shows the text of every exception, as the official SDK does."""
+    """An App that converts arguments, declares all lists, and takes names as the official SDK does."""
 
     server_class: ClassVar[Any]
     settings: Any
@@ -170,8 +167,12 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
     middleware: OfficialMiddleware
     """Functions of a request context and `call_next`; called with a function, it adds a middleware of `App`."""
     _checks: Any = None
+    _adds_meta = False  # Whether contents get the `meta` of their resources.
     positional: ClassVar[tuple[str, ...]]
     """The parameters of the constructor that may be given by position, in their order."""
+    shows_exceptions: ClassVar[bool] = True
+    """Whether the result of a tool has the text of every exception, or only that of `ToolError`."""
+    tool_class: ClassVar[type[RegisteredTool]] = AnyNameTool
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         """Create a server; the keywords are those of the official SDK and those of `App`.
@@ -181,7 +182,10 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         named = dict(zip(self.positional, arguments, strict=False))
         if repeated := named.keys() & settings.keys():
             raise TypeError(f"{type(self).__name__}() got {', '.join(repeated)} by position and by keyword")
-        settings = {name: value for name, value in (named | settings).items() if name not in _STRICTER_HERE}
+        settings = named | settings
+        told = {kind for kind in _LISTS if settings.pop(f"warn_on_duplicate_{kind}", None) is not False}
+        self._told_duplicates = set[str]() if "on_duplicate" in settings else told
+        settings = {"on_duplicate": "ignore", "declare": _LISTS, **settings}
         self._masks_errors = bool(settings.pop("mask_error_details", False))
         tools, middleware = settings.pop("tools", None) or (), settings.pop("middleware", None) or ()
         providers, transforms = settings.pop("providers", None) or (), settings.pop("transforms", None) or ()
@@ -245,6 +249,24 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         async with replaced() as (read, write):
             await serve_stream(self.server, read, write)
 
+    def get_context(self) -> Any:
+        """Return the context of the request that is handled now. Raises LocalError outside of a request."""
+        return get_context()
+
+    async def _call_client(self, method: str, /, **arguments: Any) -> Any:
+        parent: Any = super()
+        return RETURNED.get(method, official)(await parent._call_client(method, **arguments))
+
+    def _add(self, kind: str, registered: dict[str, Any], name: str, item: Any) -> None:
+        parent: Any = super()
+        own: Any = self
+        if kind in self._told_duplicates and name in registered and item.version is None:
+            log.warning("%s already has %r among its %s: the first one stays", own.name, name, kind)
+        if kind == "resources" and not self._adds_meta and item.definition.meta:
+            self._adds_meta = True
+            parent.middleware(contents_with_meta(own.registry))
+        parent._add(kind, registered, name, item)
+
     def add_tool(
         self, function: Any = None, name: str | None = None, *, fn: Any = None, **settings: Unpack[OfficialToolKeywords]
     ) -> None:
@@ -259,7 +281,9 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         self._add_checks("tool", name, settings)
         parent: Any = super()
         own = plain(settings)
-        parent.add_tool(function if self._masks_errors else _with_error_text(function, name), name, **own)
+        parent.add_tool(
+            function if self._masks_errors else reports_errors(function, name, self.shows_exceptions), name, **own
+        )
 
     def add_prompt(self, function: Any, name: str | None = None, **settings: Unpack[OfficialPromptKeywords]) -> None:
         """Add a prompt, also at run time. Without a description and a docstring its description is an empty text."""
@@ -393,29 +417,6 @@ class OfficialMiddleware:
             self.append(function)
 
 
-class ServedApp:
-    """The low-level server of an app: what serves it over two streams."""
-
-    def __init__(self, app: Any) -> None:
-        """Create the view of an app."""
-        self._app = app
-
-    @property
-    def name(self) -> str:
-        """The name of the app."""
-        return str(self._app.name)
-
-    def create_initialization_options(self, *arguments: Any, **keywords: Any) -> Any:
-        """Return what `run` accepts: the app declares what it has by itself."""
-        return None
-
-    async def run(
-        self, read_stream: Any, write_stream: Any, initialization_options: Any = None, **accepted: Any
-    ) -> None:
-        """Serve the connection of two streams until it is closed."""
-        await serve_stream(self._app.server, read_stream, write_stream)
-
-
 class RoleMessage:
     """A message of a prompt, by its role: creates a `UserMessage` or an `AssistantMessage`."""
 
@@ -425,47 +426,3 @@ class RoleMessage:
         if role not in kinds:
             raise LocalError(f"Message: role {role!r}: the roles are 'user' and 'assistant'")
         return kinds[role](content)
-
-
-def _with_error_text(function: Any, name: str | None) -> Any:
-    """Return a function whose exceptions become the text of an error result, as in the official SDK."""
-    if not callable(function):
-        return function
-
-    def failed(error: Exception) -> ToolError:
-        return ToolError(f"Error executing tool {name}: {error}")
-
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def call_async(*arguments: Any, **keywords: Any) -> Any:
-            try:
-                return _with_read_files(await function(*arguments, **keywords))
-            except JSONRPCError:
-                raise
-            except Exception as error:
-                raise failed(error) from error
-
-        return call_async
-
-    @functools.wraps(function)
-    def call(*arguments: Any, **keywords: Any) -> Any:
-        try:
-            return _with_read_files(function(*arguments, **keywords))
-        except JSONRPCError:
-            raise
-        except Exception as error:
-            raise failed(error) from error
-
-    return call
-
-
-def _with_read_files(value: Any) -> Any:
-    """Return a value of a tool with the files of its images and sounds read, so that their errors are the tool's."""
-    if isinstance(value, (Image, Audio)):
-        if value.path is None:
-            return value
-        return type(value)(Path(value.path).read_bytes(), format=value.mime_type)
-    if is_list(value):
-        return [_with_read_files(item) for item in value]
-    return value

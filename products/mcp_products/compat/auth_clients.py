@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
+import httpx2
 from pydantic import BaseModel
 
 from mcp_products.auth.client.grants import AuthorizationCode, ClientCredentials, JWTAssertion, TokenRequest
@@ -15,12 +16,24 @@ from mcp_products.auth.client.provider import OAuthClientProvider
 from mcp_products.auth.client.storage import InMemoryTokenStorage, OAuthClientInformation, OAuthToken, StoredCredentials
 from mcp_products.auth.discovery import AuthorizationServerMetadata
 from mcp_products.auth.http import AuthHTTPClient
-from mcp_runtime.errors import LocalError
+from mcp_runtime.errors import AuthorizationError, LocalError
 
 from .auth import OAuthClientInformationFull, OAuthClientMetadata, OfficialOAuthToken
 
 Redirect = Callable[[str], Awaitable[None]]
 Callback = Callable[[], Awaitable[Any]]
+
+
+class OAuthFlowError(AuthorizationError):
+    """Raised if no access token could be obtained."""
+
+
+class OAuthTokenError(OAuthFlowError):
+    """Raised if a login or the token endpoint gives no access token."""
+
+
+class OAuthRegistrationError(OAuthFlowError):
+    """Raised if the client cannot be registered."""
 
 
 class OfficialTokenStorage(Protocol):
@@ -94,7 +107,10 @@ class StoredClientGrant(AuthorizationCode):
         stored = None if self.storage is None else await self.storage.get_client_info()
         if stored is not None and stored.client_id is not None and stored.issuer in (None, issuer.issuer):
             return client_information(stored)
-        return await super().client_for(http, issuer, previous)
+        try:
+            return await super().client_for(http, issuer, previous)
+        except AuthorizationError as error:
+            raise OAuthRegistrationError(str(error)) from error
 
     async def token_request_form(
         self, http: AuthHTTPClient, request: TokenRequest, client: OAuthClientInformation
@@ -116,7 +132,47 @@ class ScopedClientCredentials(ClientCredentials):
         return await super().token_request_form(http, _with_scopes(request, self.scopes), client)
 
 
-class OfficialOAuthClientProvider(OAuthClientProvider):
+@dataclass
+class OAuthContext:
+    """What an OAuth client was made of."""
+
+    server_url: str
+    client_metadata: OAuthClientMetadata
+    storage: OfficialTokenStorage = field(repr=False)
+
+
+class OfficialProvider(OAuthClientProvider):
+    """An OAuth client whose errors are those of the official SDK.
+
+    Attributes:
+        context: What the client was made of.
+    """
+
+    def __init__(self, context: OAuthContext, grant: Any, issuers: tuple[str, ...] = ()) -> None:
+        """Create the client."""
+        storage = StorageAdapter(context.storage, context.client_metadata)
+        super().__init__(context.server_url, grant, storage=storage, issuers=issuers)
+        self.context = context
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Send a request with a token. Raises OAuthFlowError if there is none to be had."""
+        flow = super().async_auth_flow(request)
+        try:
+            outgoing = await anext(flow)
+            while True:
+                response = yield outgoing
+                outgoing = await flow.asend(response)
+        except StopAsyncIteration:
+            return
+        except OAuthFlowError:
+            raise
+        except AuthorizationError as error:
+            raise OAuthTokenError(str(error)) from error
+        finally:
+            await flow.aclose()
+
+
+class OfficialOAuthClientProvider(OfficialProvider):
     """Authorizes the requests to one MCP server: a user logs in."""
 
     def __init__(
@@ -157,10 +213,10 @@ class OfficialOAuthClientProvider(OAuthClientProvider):
             storage=storage,
             scopes=_scopes(client_metadata.scope),
         )
-        super().__init__(server_url, grant, storage=StorageAdapter(storage, client_metadata))
+        super().__init__(OAuthContext(server_url, client_metadata, storage), grant)
 
 
-class ClientCredentialsOAuthProvider(OAuthClientProvider):
+class ClientCredentialsOAuthProvider(OfficialProvider):
     """Authorizes the requests to one MCP server: a program acts for itself, with a secret."""
 
     def __init__(
@@ -188,16 +244,20 @@ class ClientCredentialsOAuthProvider(OAuthClientProvider):
             scopes: The name of `scope` in 1.x.
         """
         client = OAuthClientInformation(client_id, client_secret, token_endpoint_auth_method, issuer=issuer)
-        metadata = OAuthClientMetadata(redirect_uris=None, grant_types=["client_credentials"])
+        metadata = OAuthClientMetadata(
+            redirect_uris=None,
+            grant_types=["client_credentials"],
+            token_endpoint_auth_method=token_endpoint_auth_method,
+            scope=scope or scopes,
+        )
         super().__init__(
-            server_url,
+            OAuthContext(server_url, metadata, storage),
             ScopedClientCredentials(client, scopes=_scopes(scope or scopes)),
-            storage=StorageAdapter(storage, metadata),
-            issuers=() if issuer is None else (issuer,),
+            () if issuer is None else (issuer,),
         )
 
 
-class IdentityAssertionOAuthProvider(OAuthClientProvider):
+class IdentityAssertionOAuthProvider(OfficialProvider):
     """Authorizes the requests to one MCP server by an assertion of the user's identity provider (ID-JAG)."""
 
     def __init__(
@@ -230,12 +290,7 @@ class IdentityAssertionOAuthProvider(OAuthClientProvider):
 
         client = OAuthClientInformation(client_id, client_secret, token_endpoint_auth_method, issuer=issuer)
         metadata = OAuthClientMetadata(redirect_uris=None, scope=scope)
-        super().__init__(
-            server_url,
-            JWTAssertion(client, assertion),
-            storage=StorageAdapter(storage, metadata),
-            issuers=(issuer,),
-        )
+        super().__init__(OAuthContext(server_url, metadata, storage), JWTAssertion(client, assertion), (issuer,))
 
 
 def client_information(client: OAuthClientInformationFull) -> OAuthClientInformation:

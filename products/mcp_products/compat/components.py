@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict, create_model
 
@@ -144,20 +144,39 @@ class Tool:
         return call, {name: value for name, value in keywords.items() if value is not None}
 
 
+class SourceKeywords(TypedDict, total=False):
+    """The keywords of a resource; see `ResourceSource`."""
+
+    name: str | None
+    title: str | None
+    description: str | None
+    mime_type: str
+    icons: Sequence[Any] | None
+    annotations: Any
+    meta: Mapping[str, Any] | None
+    tags: Collection[str]
+    version: str | None
+
+
+def no_content() -> str:
+    """Return an empty text."""
+    return ""
+
+
 @dataclass(kw_only=True)
 class FunctionResource(ResourceSource):
     """A resource whose content a function returns."""
 
-    fn: Callable[[], Any] = field(default=lambda: "")
+    fn: Callable[[], Any] = no_content
 
     @classmethod
-    def from_function(cls, fn: Callable[..., Any], uri: str, **settings: Any) -> FunctionResource:
+    def from_function(cls, fn: Callable[..., Any], uri: str, **settings: Unpack[SourceKeywords]) -> FunctionResource:
         """Return the resource of a function; `settings` are those of a resource. Raises ValueError for a lambda without
         a name."""
-        name = settings.pop("name", None) or fn.__name__
+        given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
+        name = given.pop("name", None) or fn.__name__
         if name == "<lambda>":
             raise ValueError("You must provide a name for lambda functions")
-        given = {key: value for key, value in settings.items() if value is not None}
         return cls(uri=uri, name=name, description=given.pop("description", None) or fn.__doc__ or "", fn=fn, **given)
 
     async def read(self) -> Any:

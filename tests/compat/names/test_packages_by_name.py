@@ -152,3 +152,13 @@ def test_the_packages_refuse_originals_besides_them(tmp_path: Path) -> None:
     (original / "METADATA").write_text("Metadata-Version: 2.1\nName: mcp-types\nVersion: 2.3.0\n")
     done = run(tmp_path, path, "-c", "import mcp")
     assert "ImportError: mcp: mcp-types 2.3.0 is installed besides" in done.stderr
+
+
+@pytest.mark.long
+def test_the_command_says_what_the_package_is_and_what_it_does_not_have(tmp_path: Path) -> None:
+    path = written(tmp_path, "v2")
+    information = tmp_path / "names" / "mcp-2.3.0+generated.0.2.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: mcp\nVersion: 2.3.0+generated.0.2.0\n")
+    assert "not the original package. 2.3.0+generated" in run(tmp_path, path, "-m", "mcp", "--version").stdout
+    assert "mcp: 'dev server.py' is not here" in run(tmp_path, path, "-m", "mcp", "dev", "server.py").stderr

@@ -23,6 +23,7 @@ from mcp_generated.compat import (
     OAuthToken,
     TokenStorage,
 )
+from mcp_products.compat.auth_clients import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
 
 Result = Callable[[str, str], Any]
 RESULTS: dict[str, Result] = {
@@ -137,3 +138,18 @@ def test_an_identity_assertion_is_made_for_the_issuer_and_the_server(world: Worl
 def test_a_login_without_its_handlers_is_refused_where_it_is_written() -> None:
     with pytest.raises(LocalError, match="OAuthClientProvider: a login needs redirect_handler"):
         OAuthClientProvider("http://127.0.0.1/mcp", metadata(), Storage())
+
+
+def test_what_fails_is_an_error_of_the_official_sdk(world: World) -> None:
+    world.replies["/token"] = (401, {}, {"error": "invalid_client"})
+    provider = ClientCredentialsOAuthProvider(world.url, Storage(), "machine", "secret", scope="read")
+    assert (provider.context.server_url, provider.context.client_metadata.scope) == (world.url, "read")
+    with pytest.raises(OAuthTokenError, match="invalid_client") as raised:
+        get(world, provider)
+    assert isinstance(raised.value, OAuthFlowError)
+
+
+def test_a_client_that_cannot_be_registered_is_an_error_of_the_official_sdk(world: World) -> None:
+    world.replies["/register"] = (400, {}, {"error": "invalid_redirect_uri"})
+    with pytest.raises(OAuthRegistrationError, match="invalid_redirect_uri"):
+        get(world, login(world, Storage()))

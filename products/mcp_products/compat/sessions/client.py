@@ -16,7 +16,7 @@ from ..fastmcp import needs_proxy
 from ..forms.errors import McpError
 from ..forms.form import FORM
 from ..lowlevel import LowLevelServer
-from ..transports import StdioServerParameters, memory_client, stdio_client, streamable_http_client
+from ..transports import ServedApp, StdioServerParameters, memory_client, stdio_client, streamable_http_client
 from .client_session import (
     Callback,
     ClientSession,
@@ -54,7 +54,7 @@ def streams_to(target: Any) -> AbstractAsyncContextManager[Any]:
 
     Raises TypeError for another value.
     """
-    if isinstance(target, LowLevelServer):
+    if isinstance(target, (LowLevelServer, ServedApp)):
         return memory_client(target.bind())
     if isinstance(target, BaseApp):
         return memory_client(cast(Any, target).server)

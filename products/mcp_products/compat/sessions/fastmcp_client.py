@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from os import fspath
 from pathlib import Path
-from typing import Any, Final, Generic, Literal, Self
+from typing import Any, Final, Generic, Literal, Self, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from pydantic_core import to_json
 from typing_extensions import TypeVar
 
 from mcp_products.app.app import BaseApp
+from mcp_products.app.components.catalog import NAMESPACE
 from mcp_runtime.errors import ToolError
 from mcp_runtime.protocol.models import is_object
 
@@ -137,6 +138,8 @@ def infer_transport(transport: Any) -> Any:
     """Return the transport for a server, a URL, the path of a script or a configuration."""
     if isinstance(transport, ClientTransport):
         return transport
+    if hasattr(transport, "mcpServers"):
+        return FastMCPTransport(transport.to_dict())
     text = transport if isinstance(transport, str) else str(transport)
     if not isinstance(transport, BaseApp | Mapping) and text.startswith(("http://", "https://")):
         return (SSETransport if infer_transport_type_from_url(text) == "sse" else StreamableHttpTransport)(text)
@@ -209,6 +212,24 @@ class _Handlers:
         return t.ListRootsResult(roots=[item if isinstance(item, t.Root) else t.Root(uri=str(item)) for item in found])
 
 
+class Accepted(TypedDict, total=False):
+    """Keywords without an effect here."""
+
+    auto_initialize: bool
+    verify: Any
+    result_claims: Any
+
+
+class OfficialKeywords(Accepted, total=False):
+    """Keywords that the client of 2.x has too."""
+
+    sampling_capabilities: Any
+    prior_discover: Any
+    input_required_max_rounds: int
+    cache: Any
+    extensions: Sequence[Any] | None
+
+
 class Client(Generic[TransportT]):
     """A client of a server. It can be entered again, and by several tasks: the last one to leave disconnects."""
 
@@ -228,7 +249,7 @@ class Client(Generic[TransportT]):
         client_info: Any = None,
         auth: Any = None,
         mode: str = "auto",
-        **accepted: Any,
+        **further: Unpack[OfficialKeywords],
     ) -> None:
         """Create a client.
 
@@ -246,17 +267,22 @@ class Client(Generic[TransportT]):
             client_info: The `Implementation` that describes the client.
             auth: A token, or an authentication of the HTTP library.
             mode: "auto", "legacy" for a handshake, or a stateless protocol version.
-            accepted: Keywords without an effect here: `auto_initialize`, `verify` and the like.
+            further: Keywords of the client of 2.x; `auto_initialize`, `verify` and `result_claims` have no effect.
+
+        Raises TypeError for another keyword.
         """
+        official = {name: value for name, value in further.items() if name not in Accepted.__annotations__}
+        if unknown := official.keys() - OfficialKeywords.__annotations__.keys():
+            raise TypeError(f"Client() has no keyword argument {min(unknown)!r}")
         self.transport: Any = infer_transport(transport)
         if auth is not None and isinstance(self.transport, RemoteTransport):
             self.transport.auth = auth
         self.name = name or f"Client-{id(self):x}"
         self._handlers = _Handlers(sampling_handler, elicitation_handler, roots, log_handler, message_handler)
         self._progress_handler = progress_handler
-        self._settings: dict[str, Any] = {"read_timeout_seconds": seconds(timeout), "client_info": client_info}
+        limit = seconds(timeout)
+        self._settings: dict[str, Any] = {"read_timeout_seconds": limit, "client_info": client_info, **official}
         self._mode = mode
-        self._accepted = accepted
         self._client: Any = None
         self._stack: AsyncExitStack | None = None
         self._entered = 0
@@ -414,9 +440,14 @@ class Client(Generic[TransportT]):
         progress_handler: ProgressHandler | None = None,
         raise_on_error: bool = True,
         meta: Any = None,
-        **accepted: Any,
+        version: str | None = None,
     ) -> CallToolResult:
-        """Call a tool, and return its value and its content. Raises ToolError if it has failed."""
+        """Call a tool, of this version if there are several, and return its value and its content.
+
+        Raises ToolError if it has failed.
+        """
+        if version is not None:
+            meta = {**(meta or {}), NAMESPACE: {"version": version}}
         result = await self.call_tool_mcp(name, arguments, progress_handler, timeout, meta)
         if result.is_error and raise_on_error:
             first = result.content[0] if result.content else None
@@ -449,3 +480,6 @@ class Client(Generic[TransportT]):
     ) -> Any:
         """Return completions of an argument."""
         return (await self._client.complete(ref, argument, context_arguments)).completion
+
+
+FastMCPClient = Client

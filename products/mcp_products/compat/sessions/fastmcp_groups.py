@@ -1,0 +1,136 @@
+"""Several servers for FastMCP's client: `MCPConfig`, the configuration of a host, and `ClientGroup`, their clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from mcp_runtime.protocol.models import is_object
+
+from .fastmcp_client import (
+    Client,
+    ClientTransport,
+    SSETransport,
+    StdioTransport,
+    StreamableHttpTransport,
+    infer_transport_type_from_url,
+)
+
+
+class StdioMCPServer(BaseModel):
+    """A server that is started as a child process."""
+
+    model_config = ConfigDict(extra="allow")
+
+    command: str
+    args: list[str] = Field(default_factory=list[str])
+    env: dict[str, Any] = Field(default_factory=dict[str, Any])
+    cwd: str | None = None
+
+    def to_transport(self) -> ClientTransport:
+        """Return the transport of the server."""
+        return StdioTransport(self.command, self.args, {key: str(item) for key, item in self.env.items()}, self.cwd)
+
+
+class RemoteMCPServer(BaseModel):
+    """A server at a URL."""
+
+    model_config = ConfigDict(extra="allow", arbitrary_types_allowed=True)
+
+    url: str
+    transport: str | None = None
+    headers: dict[str, str] = Field(default_factory=dict[str, str])
+    auth: Any = None
+
+    def to_transport(self) -> ClientTransport:
+        """Return the transport of the server."""
+        kind = self.transport or infer_transport_type_from_url(self.url)
+        return (SSETransport if kind == "sse" else StreamableHttpTransport)(self.url, self.headers, self.auth)
+
+
+class MCPConfig(BaseModel):
+    """The configuration of a host: its servers by their names."""
+
+    model_config = ConfigDict(extra="allow")
+
+    mcpServers: dict[str, StdioMCPServer | RemoteMCPServer] = {}  # noqa: N815
+
+    @model_validator(mode="before")
+    @classmethod
+    def _wrap_servers_at_root(cls, values: Any) -> Any:
+        """Return a configuration whose servers stand at its root with the key that they belong to."""
+        if not is_object(values) or "mcpServers" in values:
+            return values
+        servers = {name: item for name, item in values.items() if is_object(item)}
+        return {**{name: item for name, item in values.items() if name not in servers}, "mcpServers": servers}
+
+    @classmethod
+    def from_dict(cls, config: Mapping[str, Any]) -> Self:
+        """Return a configuration. Raises ValidationError."""
+        return cls.model_validate(config)
+
+    @classmethod
+    def from_file(cls, file_path: Path) -> Self:
+        """Return the configuration of a JSON file, an empty one if there is none. Raises ValidationError."""
+        text = file_path.read_text(encoding="utf-8").strip() if file_path.exists() else ""
+        return cls.model_validate_json(text) if text else cls()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the configuration as JSON."""
+        return self.model_dump(exclude_none=True, exclude_unset=True)
+
+    def write_to_file(self, file_path: Path) -> None:
+        """Write the configuration into a JSON file."""
+        file_path.parent.mkdir(parents=True, exist_ok=True)
+        file_path.write_text(self.model_dump_json(indent=2, exclude_none=True, exclude_unset=True), encoding="utf-8")
+
+
+class ClientGroup:
+    """A client for each of several servers: `async with` connects them all."""
+
+    def __init__(self, clients: Mapping[str, Client[Any]]) -> None:
+        """Create a group. Raises ValueError without a client, and for a client that stands twice."""
+        if not clients:
+            raise ValueError("ClientGroup requires at least one client")
+        if len({id(client) for client in clients.values()}) < len(clients):
+            raise ValueError("ClientGroup: each name needs a client of its own; write client.new() for the second one")
+        self._clients = {**clients}
+        self._stack: AsyncExitStack | None = None
+
+    @classmethod
+    def from_config(cls, config: MCPConfig | Mapping[str, Any], *, default_mode: str = "auto") -> Self:
+        """Return the group of a configuration; `default_mode` is the `mode` of each client."""
+        read = config if isinstance(config, MCPConfig) else MCPConfig.from_dict(config)
+        return cls(
+            {name: Client(item.to_transport(), name, mode=default_mode) for name, item in read.mcpServers.items()}
+        )
+
+    @property
+    def clients(self) -> Mapping[str, Client[Any]]:
+        """The clients by the names of their servers."""
+        return MappingProxyType(self._clients)
+
+    @property
+    def protocol_versions(self) -> dict[str, str | None]:
+        """The negotiated protocol versions by the names of the servers."""
+        return {name: client.protocol_version for name, client in self._clients.items()}
+
+    async def __aenter__(self) -> Self:
+        if self._stack is not None:
+            raise RuntimeError("ClientGroup is already entered")
+        async with AsyncExitStack() as stack:
+            for client in self._clients.values():
+                await stack.enter_async_context(client)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *exception: Any) -> None:
+        stack = self._stack
+        self._stack = None
+        if stack is not None:
+            await stack.__aexit__(*exception)

@@ -42,7 +42,7 @@ def generate(session: nox.Session) -> None:
 
 @nox.session
 def check(session: nox.Session) -> None:
-    """Check that generated/ is up to date, and lint, format, types, layers and dependencies: several side by side."""
+    """Check that generated/ is up to date, lint, format, types, layers, dependencies, and the rules of tests/house."""
     commands = [
         # Pyright takes longest. It looks for an activated environment otherwise.
         ("-m", "pyright", "--threads", "--pythonpath", sys.executable),
@@ -56,6 +56,7 @@ def check(session: nox.Session) -> None:
         ("-m", "ruff", "check", "--preview", "--select", "PLW1514", "."),
         ("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"),
         (".ci/audit.py",),
+        ("-m", "pytest", "-q", "-m", "check and not long", "tests/house"),
     ]
     failed: list[str] = []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -218,7 +219,7 @@ def balanced(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Run the code of README and docs/, and check their links and words."""
-    python(session, "-m", "pytest", "-q", "tests/house", "tests/website")
+    python(session, "-m", "pytest", "-q", "tests/house/test_docs.py", "tests/website")
 
 
 @nox.session(venv_backend="venv")
@@ -236,7 +237,7 @@ def build(session: nox.Session) -> None:
     """Build the source distribution and the wheel of each distribution, and check what they hold."""
     for folder in (".", "codegen", "products"):
         session.run(sys.executable, "-m", "build", "--outdir", "dist", folder, external=True)
-    python(session, "-m", "pytest", "-q", "tests/house/test_packaging.py")
+    python(session, "-m", "pytest", "-q", "-m", "check", "tests/house/test_packaging.py")
 
 
 @nox.session(venv_backend="venv")

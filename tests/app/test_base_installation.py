@@ -163,6 +163,7 @@ def run(python: str, program: str, folder: Path, env: dict[str, str]) -> dict[st
     return output
 
 
+@pytest.mark.long
 def test_an_app_works_where_the_optional_packages_cannot_be_imported(tmp_path: Path) -> None:
     blocked = BLOCK.format(names=OPTIONAL)
     path = os.pathsep.join(str(ROOT / name) for name in ("runtime", "products", "generated"))

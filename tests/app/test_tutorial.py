@@ -77,6 +77,7 @@ def results_of(program: Path) -> dict[str, Any]:
         return asyncio.run(asyncio.wait_for(conversation(program, fake), DEADLINE))
 
 
+@pytest.mark.long
 @needs("http")
 def test_the_tutorials_code_runs_with_only_its_import_lines_changed(tmp_path: Path) -> None:
     code = tutorial()
@@ -94,6 +95,7 @@ def test_the_tutorials_code_runs_with_only_its_import_lines_changed(tmp_path: Pa
     assert results["wrong"].is_error is True
 
 
+@pytest.mark.long
 def test_the_example_in_this_style_does_the_same_and_is_no_longer_than_the_tutorial() -> None:
     results = results_of(EXAMPLE)
     assert [*results["tools"]] == ["get_alerts", "get_forecast"]

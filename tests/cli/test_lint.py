@@ -43,6 +43,7 @@ def rules(output: str) -> set[str]:
     return {finding["rule"] for finding in document["findings"]}
 
 
+@pytest.mark.long
 def test_a_file_is_started_and_its_project_is_read(folder: Path) -> None:
     code, output, errors = lint(folder, "server.py", "--format", "json")
     assert (code, errors) == (1, "")

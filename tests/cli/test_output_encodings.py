@@ -39,6 +39,7 @@ SHOWN = {  # Not ASCII: click takes that for an environment without a locale, an
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [["call", "server.py", "show", "text=é 日本 →"], ["inspect", "server.py"]])
 @pytest.mark.parametrize("encoding", SHOWN)
 def test_a_character_that_the_output_lacks_is_escaped(words: list[str], encoding: str | None, tmp_path: Path) -> None:

@@ -213,6 +213,7 @@ def test_what_is_deprecated_has_the_day_from_which_it_may_go() -> None:
     assert {"at": "roots/list", "since": "2026-07-28", "removable": "2027-07-28"} in rows
 
 
+@pytest.mark.long
 def test_exit_codes_are_for_ci() -> None:
     assert run("2025-03-26", "2025-06-18").exit_code == 1
     assert run("2025-03-26", "2025-06-18", "--fail-on", "never").exit_code == 0

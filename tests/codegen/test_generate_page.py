@@ -23,6 +23,7 @@ _STEP: Final = re.compile(
 )
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="the commands are those of a POSIX shell")
 def test_the_page_on_generating_bindings_can_be_followed(tmp_path: Path) -> None:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))

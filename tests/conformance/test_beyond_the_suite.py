@@ -84,6 +84,7 @@ async def test_a_scenario_without_a_handshake(transport: str, rev: Rev, server: 
         await scenario(wire)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @among(ALL_REVISIONS)
 async def test_the_server_of_the_suite_serves_every_revision(transport: str, rev: Rev) -> None:

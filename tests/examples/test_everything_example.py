@@ -42,6 +42,7 @@ async def code_of(call: Any) -> tuple[int, Any]:
     return caught.value.code, caught.value.data
 
 
+@pytest.mark.long
 @clause("2024-11-05/prompts/07", "2025-03-26/prompts/08", "draft/prompts/08")
 @clause("2024-11-05/prompts/08", "2025-03-26/prompts/09", "draft/prompts/09")
 @clause("2024-11-05/prompts/10", "2025-03-26/prompts/11", "draft/prompts/11")

@@ -102,6 +102,7 @@ async def resources(client: Client) -> None:
         assert refused.value.code == -32002 and KEY not in str(refused.value)
 
 
+@pytest.mark.long
 def test_openweather_has_resources_a_template_progress_sampling_and_levels() -> None:
     with serving() as fake:
         answers(fake)

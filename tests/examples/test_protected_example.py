@@ -57,6 +57,7 @@ def test_a_client_logs_in_once_and_its_calls_are_those_of_the_person(
     assert opened == 1 and stat.S_IMODE(token_file.stat().st_mode) == 0o600
 
 
+@pytest.mark.long
 def test_a_person_who_does_not_agree_gives_the_client_nothing(served: tuple[str, str], tmp_path: Path) -> None:
     with pytest.raises(AuthorizationError, match="access_denied"):
         run = example.client().main(served[1], str(tmp_path / "tokens"), open_url=lambda at: example.agree(at, "deny"))

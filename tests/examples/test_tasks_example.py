@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from support.project import ROOT
 
 
+@pytest.mark.long
 def test_the_example_counts_primes_in_a_task() -> None:
     command = [sys.executable, str(ROOT / "examples" / "tasks" / "primes.py"), "client", "30000"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -60,6 +60,7 @@ async def call_for_text(client: Any, tool: str, **arguments: Any) -> str:
     return str(result.content[0].text)
 
 
+@pytest.mark.long
 def test_an_app_mounted_in_fastapi_shares_the_applications_state() -> None:
     async def conversation() -> None:
         program = ("-m", "uvicorn", "--app-dir", str(EXAMPLES / "web"), "--port", "0", "fastapi_app:web")

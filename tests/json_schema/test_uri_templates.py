@@ -27,6 +27,7 @@ TEMPLATES = [
 TEXT = st.text(st.sampled_from("ab1-_~ é%?&=#:+"), min_size=1, max_size=6)
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(st.sampled_from(TEMPLATES), st.fixed_dictionaries({name: TEXT for name in "xyqr"}))
 def test_what_uritemplate_expands_is_read_back(text: str, values: dict[str, str]) -> None:

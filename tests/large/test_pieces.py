@@ -109,6 +109,7 @@ def are_old(items: list[Any]) -> bool:
     return all(id(item) in old for item in items)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("unfrozen")
 def test_what_was_made_without_collections_is_visited_by_none_of_young_objects() -> None:
     assert are_old(created(30_000))

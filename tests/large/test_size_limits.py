@@ -66,6 +66,7 @@ async def lengths(client: Any, size: int = LONG) -> tuple[int, int]:
     return len(made.content[0].text), int(measured.content[0].text)
 
 
+@pytest.mark.long
 async def test_a_long_result_over_stdio_names_the_limit_and_the_setting_that_raises_it(server: str) -> None:
     async with connect([sys.executable, server], max_bytes=SMALL) as client:
         with pytest.raises(InvalidResponseError, match=r"limit of 20000 bytes; max_bytes= of connect\(\) or Client"):

@@ -268,6 +268,7 @@ def test_each_measure_leaves_less() -> None:
     assert saved.shorter_descriptions < saved.now
 
 
+@pytest.mark.long
 def test_nine_hundred_tools_take_less_than_two_seconds_of_a_processor() -> None:
     properties = {f"argument_{number}": text(enum=["a", "b"]) for number in range(12)}
     snapshot = tools(*(tool(f"find_{number}", properties) for number in range(900)))

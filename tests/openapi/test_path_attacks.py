@@ -60,6 +60,7 @@ def app(base: str, **settings: Any) -> App:
     return App.from_openapi(spec, client, **settings)
 
 
+@pytest.mark.long
 @pytest.mark.advisory("CVE-2026-32871")
 @pytest.mark.parametrize("place", ["id", "other"])
 async def test_no_argument_of_a_tool_leads_to_another_path(api: Any, place: str) -> None:

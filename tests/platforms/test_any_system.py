@@ -66,6 +66,7 @@ def client_of(program: str, *arguments: str, **settings: Any) -> Any:
     return connect([program, *arguments], env={"PYTHONPATH": path}, **settings)
 
 
+@pytest.mark.long
 @pytest.mark.deadline(60)
 async def test_calls_arguments_and_text_go_through(program: str) -> None:
     lines: list[str] = []

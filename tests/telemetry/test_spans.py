@@ -134,6 +134,7 @@ async def test_input_requests_are_no_errors(kind: Any, exporter: InMemorySpanExp
     assert {span.status.status_code for span in calls} == {StatusCode.UNSET}
 
 
+@pytest.mark.long
 def test_a_program_without_opentelemetry_never_loads_it() -> None:
     program = """
 import asyncio, sys

@@ -155,6 +155,7 @@ def test_every_message_becomes_valid_or_is_refused(source: str, target: str) -> 
     print(source, target, met)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("source", "target"), STEPS, ids=str)
 def test_every_kind_of_content_becomes_valid_or_is_refused(source: str, target: str) -> None:
     generator = InstanceGenerator(definitions(source), seed=6)

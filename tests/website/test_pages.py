@@ -126,6 +126,7 @@ def test_a_line_that_cannot_be_drawn_is_an_error(kind: str, text: str, message: 
         pictures.figure(kind, text)
 
 
+@pytest.mark.long
 def test_every_kind_of_picture_is_used_and_drawn(texts: dict[str, str]) -> None:
     blocks = [block for text in texts.values() for block in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S)]
     drawn = [kind for kind, text in blocks if kind in pictures.KINDS and pictures.figure(kind, text).count("<rect") > 1]

@@ -64,6 +64,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.long
 def test_functions_of_both_kinds_are_called_in_the_child_and_in_the_parent() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=100)

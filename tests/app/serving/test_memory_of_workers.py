@@ -63,6 +63,7 @@ def test_the_constructor_of_an_app_names_the_store_as_well(monkeypatch: pytest.M
         App("a", store="memory").asgi()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="workers need POSIX")
 def test_the_command_of_a_gateway_refuses_it_before_a_worker_starts(tmp_path: Path) -> None:
     rules = tmp_path / "gateway.toml"

@@ -95,6 +95,7 @@ GATES = [
 TEXT = st.text(st.characters(max_codepoint=255), max_size=60)
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(
     st.one_of(TEXT, TEXT.map("Bearer {}".format), TEXT.map("DPoP {}".format), TEXT.map("bearer  {}".format)),

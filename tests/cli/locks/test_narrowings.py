@@ -18,6 +18,7 @@ def severities(direction: SchemaDirection, before: Any, after: Any) -> set[str]:
     return {change.severity for change in compare_schemas(direction, before, after, "it")}
 
 
+@pytest.mark.long
 def test_a_narrowing_of_what_is_sent_and_a_widening_of_what_is_received_are_not_compatible() -> None:
     seen: set[str] = set()
     for operator, wider, narrower, instance in narrowings(20261123, COUNT):

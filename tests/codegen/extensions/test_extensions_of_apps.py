@@ -6,6 +6,7 @@ import shutil
 import tomllib
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from mcp_codegen.cli.main import main
@@ -77,6 +78,7 @@ def test_the_methods_of_an_app_are_written_and_imported_as_an_extension(tmp_path
     assert "2 messages between Client and Server" in imported.output
 
 
+@pytest.mark.long
 def test_an_app_without_methods_is_refused_with_the_line_to_write(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text('from mcp_generated import App\n\napp = App("none")\n')
     result = run("extension", "from-app", "acme", tmp_path / "server.py", "--to", tmp_path)

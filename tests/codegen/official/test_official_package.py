@@ -33,6 +33,7 @@ def files(form: str) -> dict[Path, str]:
     return official_files(SchemaCatalog(ROOT / "schema"), NAMES[form])
 
 
+@pytest.mark.long
 @both
 def test_the_types_are_those_of_compat_byte_for_byte(form: str) -> None:
     committed = ROOT / "generated" / "mcp_generated" / "compat" / f"types_{form}.py"
@@ -122,6 +123,7 @@ for wrong in ({"tools": 1}, {"tools": [], "resultType": "complete"}):
 """
 
 
+@pytest.mark.long
 def test_the_package_reads_and_writes_messages_of_each_version(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["official", "--of", NAMES["v2"], "--output", str(tmp_path)])
     assert done.exit_code == 0, done.output

@@ -33,6 +33,7 @@ def plugin(folder: Path, program: str, *words: str) -> Result:
     return run("plugin", *words, "--revision", NEWEST, "--output", folder / "out", "--", sys.executable, script)
 
 
+@pytest.mark.long
 def test_a_plugin_writes_files_of_the_ir_in_one_step(tmp_path: Path) -> None:
     result = plugin(tmp_path, NAMES)
     assert result.exit_code == 0, result.output

@@ -100,6 +100,7 @@ def with_other_names(schema: Schema) -> Schema:
     return renamed
 
 
+@pytest.mark.long
 def test_a_new_name_is_suggested_as_the_row_to_write_and_is_one_line_of_the_report(history: History) -> None:
     history.commit(draft=official_files(with_other_names(grown())))
     (history.root / "overlay.toml").open("a").write(no_capability("find"))

@@ -28,6 +28,7 @@ def server_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["text", "path", "configuration"])
 async def test_a_client_is_created_from_a_file_and_from_a_configuration(kind: str, server_file: Path) -> None:
     entry = {"command": sys.executable, "args": [str(server_file)]}

@@ -148,6 +148,7 @@ def test_outside_of_a_request_the_message_names_the_remedy() -> None:
         get_http_headers(include="x")
 
 
+@pytest.mark.long
 async def test_programs_that_do_not_import_it_do_not_load_it() -> None:
     program = """
 import asyncio, sys

@@ -97,6 +97,7 @@ def run(folder: Path, path: str, *words: str) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 def test_a_wheel_has_the_packages_and_says_what_it_is(form: str, tmp_path: Path) -> None:
     words = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(NAMES / form)]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 
+import pytest
 from support.source_tree import python_files, relative, syntax_tree
 
 from mcp_runtime.aio import rates
 
 
+@pytest.mark.long
 def test_no_other_module_has_a_rate_of_its_own() -> None:
     written = [
         relative(path)

@@ -19,6 +19,7 @@ def decode(*chunks: bytes) -> list[ServerSentEvent]:
     return [event for chunk in chunks for event in events.feed(chunk)]
 
 
+@pytest.mark.long
 @given(EVENTS, st.lists(st.integers(0, 200)))
 def test_events_come_out_as_they_went_in_however_they_are_cut(sent: list[tuple[bytes, str]], cuts: list[int]) -> None:
     stream = b"".join(encode(data, id=id) for data, id in sent)

@@ -79,6 +79,7 @@ async def test_the_standing_stream_cut_anywhere_goes_on_without_loss_or_repetiti
     assert {message["method"] for message in reader.messages} == {"notifications/tools/list_changed"}
 
 
+@pytest.mark.long
 @relays_later
 @pytest.mark.deadline(60)
 async def test_each_change_after_the_last_one_was_told_comes_once_on_streams_cut_anywhere(endpoint: str) -> None:

@@ -51,6 +51,7 @@ def peer(revision: str, phase: Phase) -> Connection:
     return connection
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("phase", Phase)
 @settings(deadline=None)
 @given(data=st.binary(max_size=60) | messages.map(lambda message: json.dumps(message).encode()))
@@ -58,6 +59,7 @@ def test_any_bytes_give_an_event_and_never_raise(revision: str, phase: Phase, da
     assert isinstance(peer(revision, phase).receive(data), EVENTS)
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(batch=st.lists(messages, max_size=4), method=methods, params=json_values)
 def test_any_batch_and_any_params_give_an_event(revision: str, batch: Any, method: str, params: Any) -> None:

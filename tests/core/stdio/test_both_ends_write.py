@@ -57,6 +57,7 @@ async def all_answered(client: Any) -> bool:
     return [result.content[0].text for result in results] == texts
 
 
+@pytest.mark.long
 @MODES
 @among(ALL_REVISIONS)
 async def test_a_server_of_ours_gets_and_gives_much_at_once(

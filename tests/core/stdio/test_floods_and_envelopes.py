@@ -96,6 +96,7 @@ async def test_fifty_thousand_notifications_leave_nothing_in_memory(rev: Rev) ->
         assert await flood(40) - before < 5_000
 
 
+@pytest.mark.long
 @among(ALL_REVISIONS)
 def test_a_hundred_thousand_keys_and_values_that_collide_take_time_in_proportion(rev: Rev) -> None:
     peer = Connection(rev.revision, "server", local_capabilities={})

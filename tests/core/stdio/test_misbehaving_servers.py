@@ -59,6 +59,7 @@ def scripted(*steps: str) -> list[str]:
     return [sys.executable, "-c", "\n".join(lines)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool", ["die", "half", "last words"])
 @pytest.mark.fault("1.5/10")
 def test_a_server_that_dies_in_a_call_fails_the_call_at_once(tool: str) -> None:

@@ -29,6 +29,7 @@ def cancel(server: RawServer, id: str) -> None:
     server.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [AT_ONCE, AT_ONCE + 1, 3 * AT_ONCE])
 @among(ALL_REVISIONS)
 def test_a_server_answers_a_ping_and_ends_with_its_input(rev: Rev, count: int) -> None:

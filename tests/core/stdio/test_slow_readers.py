@@ -16,6 +16,7 @@ MIB = 1 << 20
 FLOOD = 20_000
 
 
+@pytest.mark.long
 @among(ALL_REVISIONS)
 @pytest.mark.fault("1.5/07")
 def test_a_slow_reader_loses_nothing_and_what_it_does_not_read_is_not_piled_up(rev: Rev) -> None:

@@ -59,6 +59,7 @@ OUTSIDE = (
 )
 
 
+@pytest.mark.long
 async def test_no_path_of_any_tool_leads_out_of_the_folders(folder: Path) -> None:
     before = state_outside(folder)
     outside = ["/", "/etc", *(f"{folder}/{path}" for path in OUTSIDE)]

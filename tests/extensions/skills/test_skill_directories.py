@@ -60,6 +60,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(st.dictionaries(WORDS, JSON, max_size=4))
 @settings(max_examples=100)
 def test_front_matter_that_is_json_is_read_as_json(value: dict[str, object]) -> None:

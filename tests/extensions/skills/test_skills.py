@@ -57,6 +57,7 @@ async def use(client: Client) -> None:
         await client.read_directory(uri=NOTES)
 
 
+@pytest.mark.long
 async def test_skills_over_stdio() -> None:
     async with Client.stdio(sys.executable, str(EXAMPLE / "server.py")) as client:
         await use(client)

@@ -354,6 +354,7 @@ async def test_a_server_that_ends_leaves_none_of_its_tasks_running(over: str) ->
         assert record.detail["error"]["message"] == "the server ended before the task did"
 
 
+@pytest.mark.long
 async def test_a_server_over_stdio_ends_while_its_tasks_run() -> None:
     errors: list[str] = []
     async with tasks.Client.stdio(sys.executable, JOBS, capabilities=CAPABILITIES, stderr=errors.append) as speaking:

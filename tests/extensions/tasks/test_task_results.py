@@ -131,6 +131,7 @@ async def test_a_task_that_is_handled_by_hand_can_be_waited_for() -> None:
         assert result.content == [t.TextContent(text="xxxx")]
 
 
+@pytest.mark.long
 async def test_results_are_waited_for_over_stdio() -> None:
     settings: dict[str, Any] = {"extensions": [tasks]}
     person = Person.stdio(sys.executable, JOBS, **settings)

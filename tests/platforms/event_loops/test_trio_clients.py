@@ -156,6 +156,7 @@ def test_methods_of_the_program_s_class_and_callbacks_of_its_client_run_in_trio(
     run(main)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["callback", "async callback"])
 def test_progress_is_reported_in_the_trio_program_before_the_call_ends(kind: str) -> None:
     async def main() -> None:

@@ -16,6 +16,7 @@ ENVIRONMENT = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.
 SCRIPT = str(Path(__file__).with_name("calculator.py"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["trio", "asyncio"])
 async def test_a_server_over_stdio_runs_in_a_program_of_anyio(backend: str) -> None:
     steps: list[float] = []

@@ -64,6 +64,7 @@ def test_a_client_and_a_server_over_stdio_run_in_the_event_loop_of_the_program(n
     run(use([sys.executable, str(script)], "uvloop"), name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_client_and_a_server_over_http_run_in_the_event_loop_of_the_program(name: str, tmp_path: Path) -> None:
     factory("uvloop")

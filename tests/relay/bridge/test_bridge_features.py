@@ -102,6 +102,7 @@ async def test_cancellation_and_changes_of_resources_pass(down: str, up: str, tm
                 assert (await anext(changes)).params.uri == "note://a"
 
 
+@pytest.mark.long
 async def test_tasks_of_2025_11_25_pass_and_an_older_client_has_none() -> None:
     command = bridge(TASKS)
     async with Client.stdio(*command) as client:

@@ -121,6 +121,7 @@ def report(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.long
 def test_the_command_prints_what_the_revisions_of_clients_cannot_represent() -> None:
     done = report("--revision", "2025-11-25", "--revision", "2025-06-18")
     assert done.returncode == 0 and done.stderr == ""

@@ -124,6 +124,7 @@ async def test_a_server_that_closes_answers_the_calls_that_end_soon(kind: str, r
     await closing
 
 
+@pytest.mark.long
 @BOTH
 @KINDS
 async def test_the_last_call_before_the_end_of_the_input_is_answered(kind: str, rev: Rev, tmp_path: Path) -> None:

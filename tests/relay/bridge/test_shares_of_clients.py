@@ -85,6 +85,7 @@ def capabilities(number: int, same: bool) -> dict[str, Any]:
     return {"elicitation": {}, **({} if same else {"experimental": {f"x{number}": {}}})}
 
 
+@pytest.mark.long
 @KINDS
 @pytest.mark.parametrize("same", [True, False], ids=["the same capabilities", "others for each call"])
 @pytest.mark.deadline(60)

@@ -122,6 +122,7 @@ async def test_users_behind_one_address_have_shares_of_their_own(kind: str) -> N
         assert "result" in await other.call(*PID)
 
 
+@pytest.mark.long
 @pytest.mark.deadline(60)
 async def test_a_refused_session_does_not_make_the_server_look_ill() -> None:
     command = with_our_packages(sys.executable, "-c", SERVER)

@@ -117,6 +117,7 @@ def _options(**values: Any) -> Any:
     return RequestOptions(**values)
 
 
+@pytest.mark.long
 async def test_rates_and_times_are_limited_and_every_call_is_in_the_audit_log(tmp_path: Path) -> None:
     settings = {
         "gateway": {"audit": str(tmp_path / "audit.jsonl")},

@@ -135,6 +135,7 @@ def test_health_and_metrics_have_no_secrets(gateway: str) -> None:
     assert "mcp_gateway_requests_total" in metrics.text and "Bearer" not in metrics.text
 
 
+@pytest.mark.long
 async def test_a_server_cannot_take_the_names_of_another(servers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", ":".join(path for path in sys.path if path))
     shadow = {"command": sys.executable, "args": ["-c", SHADOW], "env": {"PYTHONPATH": "${PYTHONPATH}"}}

@@ -286,6 +286,7 @@ async def test_users_share_no_process_and_further_users_take_those_that_are_idle
     assert len(set.union(*pids.values())) == 3
 
 
+@pytest.mark.long
 async def test_a_start_that_takes_longer_than_a_call_may_is_not_in_vain() -> None:
     app = Gateway({"upstreams": {"old": entry(timeout=0.2)}}).app
     async with listening_app(app.asgi()) as port:

@@ -67,6 +67,7 @@ async def served() -> AsyncIterator[tuple[Gateway, httpx2.AsyncClient]]:
             gateway._records.end()
 
 
+@pytest.mark.long
 async def test_the_page_has_the_state_of_servers_calls_and_the_log_without_arguments_and_results() -> None:
     async with served() as (gateway, web):
         async with connect(gateway.app) as client:

@@ -77,6 +77,7 @@ async def test_refused_calls_with_long_names_leave_little_in_page_audit_log_and_
     assert max(len(record.getMessage()) for record in caplog.records) < 2000
 
 
+@pytest.mark.long
 async def test_long_texts_of_a_server_are_shortened_in_page_and_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

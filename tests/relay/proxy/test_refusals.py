@@ -157,6 +157,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("answer", long_after(1, ["refuse", None]))
 @pytest.mark.parametrize("what", HANDLERS)
 @among(since("2025-06-18"))

@@ -38,6 +38,7 @@ async def test_a_tool_of_an_app_asks_twice(spoken: str) -> None:
     assert asked == ["What size?", "What colour?"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spoken", ["2025-11-25", "2026-07-28"])
 async def test_a_tool_of_a_command_asks(spoken: str) -> None:
     proxy = App.proxy([sys.executable, APP, "stdio"], "outer")

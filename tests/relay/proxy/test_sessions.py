@@ -130,6 +130,7 @@ def is_running(pid: int) -> bool:
     return stat.exists() and stat.read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0] != "Z"
 
 
+@pytest.mark.long
 async def test_a_child_process_ends_with_its_session(tmp_path: Path) -> None:
     script, mark = tmp_path / "server.py", tmp_path / "pid"
     script.write_text(SERVER)

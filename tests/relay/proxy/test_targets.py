@@ -85,6 +85,7 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 async def test_a_file_is_started(script: Path) -> None:
     assert await where(App.proxy(str(script))) == "file "
 

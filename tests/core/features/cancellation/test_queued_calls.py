@@ -41,6 +41,7 @@ app.run()
 THREADS = 40  # More than one client gets.
 
 
+@pytest.mark.long
 @among([HANDSHAKE[1], HANDSHAKE[-1], *STATELESS])
 async def test_over_stdio(rev: Rev) -> None:
     async with asyncio.timeout(60), connect([sys.executable, "-c", PROGRAM], revisions=[rev.id]) as client:

@@ -26,6 +26,7 @@ def echo() -> App:
     return app
 
 
+@pytest.mark.long
 @CELLS
 @pytest.mark.parametrize("is_async", [False, True], ids=["def", "async def"])
 async def test_on_close_is_called_once_when_the_client_closes(transport: str, rev: Rev, is_async: bool) -> None:

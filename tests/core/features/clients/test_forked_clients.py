@@ -105,6 +105,7 @@ def check(told: list[str], said: list[str]) -> None:
     assert told[2] == "no error"  # It closes nothing of the parent.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", long_after(1, ["2026-07-28", "2025-11-25"]))
 @pytest.mark.parametrize("target", ["memory", "stdio"])
 def test_a_forked_client_is_refused_and_harms_nothing(tmp_path: Path, target: str, version: str) -> None:

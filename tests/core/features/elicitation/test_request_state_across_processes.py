@@ -42,6 +42,7 @@ def by_stdio(package: Any, key: str, **settings: Any) -> Any:
     return package.stdio(sys.executable, SERVER, key, "stdio", **settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", [v2025_06_18, v2026_07_28], ids=["handshake", "stateless"])
 async def test_the_same_tool_asks_clients_of_both_lifecycles_over_both_transports(package: Any) -> None:
     class Answering(package.Client):  # type: ignore[misc]

@@ -50,6 +50,7 @@ def reader(text: str, lists: tuple[str, ...] = ()) -> URITemplate:
     return template
 
 
+@pytest.mark.long
 @MANY
 @given(st.sampled_from(PATHS + NAMED), st.fixed_dictionaries(dict.fromkeys("xyzw", VALUE)))
 def test_every_operator_is_read_back(text: str, values: dict[str, str]) -> None:

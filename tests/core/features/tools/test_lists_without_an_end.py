@@ -165,6 +165,7 @@ async def test_a_function_that_lists_what_its_app_has_gets_an_error(
 COMMANDS = [("inspect",), ("lock", "--output", "{}", "--from"), ("tools", "--output", "{}", "--from")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", long_after(1, [(words,) for words in COMMANDS]), ids=lambda words: words[0])
 @wrong
 def test_a_command_that_lists_a_server_names_what_does_not_end(

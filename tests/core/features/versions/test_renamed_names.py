@@ -99,6 +99,7 @@ async def test_a_client_sends_the_headers_of_a_tool_by_its_new_names(
     await app.close()
 
 
+@pytest.mark.long
 @among(ALL_REVISIONS)
 async def test_an_app_and_a_class_serve_the_clients_of_every_release(
     rev: Rev, server: Any, package: ModuleType
@@ -117,6 +118,7 @@ async def test_an_app_and_a_class_serve_the_clients_of_every_release(
             assert (await client.call_tool("greet", {"who": "Ada"})).content[0].text == "hello Ada"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("down", ["2025-11-25", "2026-07-28", "draft"])
 @pytest.mark.parametrize("up", ["2025-11-25", "2026-07-28", "draft"])
 async def test_a_bridge_passes_calls_by_the_names_of_both_sides(up: str, down: str, package: ModuleType) -> None:

@@ -151,6 +151,7 @@ async def connected(over: str, server: Any, program: tuple[str, ...], package: M
 CONNECTIONS = pytest.mark.parametrize("over", long_after(1, ["memory", "stdio", "bridge"]))
 
 
+@pytest.mark.long
 @CONNECTIONS
 @pytest.mark.parametrize("first", [*STATELESS, OLD])
 async def test_each_request_of_a_connection_is_served_in_the_version_that_it_names(

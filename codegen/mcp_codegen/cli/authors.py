@@ -9,7 +9,7 @@ import click
 from .groups import LazyGroup
 
 SECTIONS: Final = {
-    "Write": ("create",),
+    "Write": ("create", "skill"),
     "Try": ("run", "dev", "call", "inspect"),
     "Check": ("lint", "config", "discover"),
     "Move": ("migrate",),
@@ -18,6 +18,7 @@ SECTIONS: Final = {
 }
 COMMANDS: Final = {
     "create": ".apps.create:create",
+    "skill": ".apps.skill:skill",
     "run": ".apps.running:run",
     "dev": ".apps.running:develop",
     "call": ".apps.calls:call",

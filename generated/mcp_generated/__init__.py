@@ -294,6 +294,7 @@ _register(
         "mcp_products.auth.discovery": ("an OAuth client", "http,auth"),
         "mcp_products.auth.resource_server": ("a protected server", "http,auth"),
         "mcp_products.cards": ("card=", "http"),
+        "mcp_products.code_mode": ("code mode", "code"),
         "mcp_products.compat": ("mcp_generated.compat", "compat"),
         "mcp_products.hosting": ("a server over HTTP", "http"),
         "mcp_products.hosting.other_servers": ("server= of run()", "hypercorn"),

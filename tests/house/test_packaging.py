@@ -89,7 +89,7 @@ def products_of(files: set[str]) -> set[str]:
 def test_each_product_is_in_one_distribution(built: Path) -> None:
     base, codegen, extras = (products_of(files_of(wheel_of(built, name))) for name in DISTRIBUTIONS)
     assert codegen == {"lint", "tooling"}
-    words = "auth cards compat hosting json_rpc legacy_sse openapi relay skills workers"
+    words = "auth cards code_mode compat hosting json_rpc legacy_sse openapi relay skills workers"
     assert extras == set(words.split())
     assert base == {path.parent.name for path in (ROOT / "products/mcp_products").glob("*/py.typed")} - codegen - extras
 

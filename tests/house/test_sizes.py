@@ -28,15 +28,18 @@ CARDS = "products/mcp_products/cards"
 MIGRATE = "codegen/mcp_codegen/migrate"
 # compat has a row of its own: it grows with the names that programs import, and no other product imports it.
 COMPAT = "products/mcp_products/compat"
-OWN_ROWS = (LINT, CARDS, MIGRATE, COMPAT)
-MAX_FILES = {"runtime": 94, "products": 268, LINT: 20, CARDS: 4, COMPAT: 40, "codegen": 125, MIGRATE: 12}
+# So has code_mode, which only an extra installs.
+CODE_MODE = "products/mcp_products/code_mode"
+OWN_ROWS = (CODE_MODE, LINT, CARDS, MIGRATE, COMPAT)
+MAX_FILES = {CODE_MODE: 7, "runtime": 94, "products": 268, LINT: 20, CARDS: 4, COMPAT: 40, "codegen": 126, MIGRATE: 12}
 MAX_CODE_LINES = {
+    CODE_MODE: 600,
     "runtime": 12_000,
     "products": 36_125,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_050,
-    "codegen": 18_050,
+    "codegen": 18_080,
     MIGRATE: 1_600,
 }
 FREE_FILES = 15  # A limit is at most so many above what is there.

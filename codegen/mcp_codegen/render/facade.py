@@ -162,6 +162,7 @@ _APP: Final = {
 # The areas of the package beside its front door: the runtime's module, and what it is for.
 AREAS: Final = {
     "auth": ("mcp_products.auth", "OAuth 2.1: authorization for clients, resource servers and authorization servers."),
+    "code_mode": ("mcp_products.code_mode", "Code mode: clients search functions, and run programs that call them."),
     "dependencies": (
         "mcp_products.app.dependencies",
         "Dependencies: parameters whose values are computed on the server.",
@@ -231,6 +232,7 @@ EXTRAS: Final = {
     "mcp_products.auth.discovery": ("an OAuth client", "http,auth"),
     "mcp_products.auth.resource_server": ("a protected server", "http,auth"),
     "mcp_products.cards": ("card=", "http"),
+    "mcp_products.code_mode": ("code mode", "code"),
     "mcp_products.compat": ("mcp_generated.compat", "compat"),
     "mcp_products.hosting": ("a server over HTTP", "http"),
     "mcp_products.hosting.other_servers": ("server= of run()", "hypercorn"),

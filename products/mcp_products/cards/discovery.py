@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 from urllib.parse import urljoin, urlsplit
 
 from mcp_runtime.errors import LocalError, MCPError
@@ -37,8 +37,7 @@ async def endpoint_of(url: str, options: HTTPOptions) -> str:
     connection = HTTPConnection(url, asked)
     try:
         catalog = await _document(connection, urljoin(url, CATALOG_PATH), CATALOG_TYPE)
-        entries = catalog.get("entries")
-        listed: list[Any] = entries[:_MAX_ENTRIES] if isinstance(entries, list) else []
+        listed = _list(catalog.get("entries"))[:_MAX_ENTRIES]
         cards = [entry for entry in listed if is_object(entry) and entry.get("type") == CARD_TYPE]
         if not cards:
             return url
@@ -61,14 +60,20 @@ async def _endpoint_of(connection: HTTPConnection, url: str, entry: dict[str, An
         card = await _document(connection, target, CARD_TYPE)
     else:
         card = data if is_object(data) else {}
-    remotes = card.get("remotes")
-    listed: list[Any] = remotes if isinstance(remotes, list) else []
-    for remote in listed:
+    for remote in _list(card.get("remotes")):
         address = remote.get("url") if is_object(remote) and remote.get("type") == "streamable-http" else None
         if isinstance(address, str) and "{" not in address:
             _check_place(url, address, "the endpoint")
             return address
     return ""
+
+
+def _list(value: object) -> list[Any]:
+    return value if _is_list(value) else []
+
+
+def _is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
 
 
 def _check_place(url: str, target: str, what: str) -> None:

@@ -70,7 +70,7 @@ def _savings(savings: Savings) -> list[str]:
         ("descriptions of at most 300 characters", savings.shorter_descriptions),
         ("no argument described twice", savings.without_repetition),
         ("signatures instead of schemas", savings.signatures),
-        ("two tools that search and call", savings.search),
+        ("two tools instead: search, or code mode", savings.search),
     )
     return [f"{value:>9,}  {text}" for text, value in measures if value < savings.now * 0.98]
 

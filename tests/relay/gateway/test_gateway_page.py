@@ -75,6 +75,8 @@ async def test_the_page_has_the_state_of_servers_calls_and_the_log_without_argum
             assert [item["lists"] for item in before["upstreams"]] == [{}, {}] and before["calls"] == []
             await client.list_tools()
             await client.list_prompts()
+            tokens = (await web.get("/page/data")).json()["upstreams"][0]["tokens"]
+            assert 0 < tokens["signatures"] < tokens["now"] == tokens["shorter_descriptions"] == tokens["code_mode"]
             await client.call_tool("files_read", {"path": "a secret"})
             waiting = asyncio.ensure_future(client.call_tool("broken_x", {}))
             await asyncio.wait([waiting])

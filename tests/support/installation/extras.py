@@ -18,6 +18,7 @@ PACKAGES: Final = {
     "app": ("jsonschema_rs", "uritemplate"),
     "auth": ("cryptography", "filelock", "joserfc"),
     "cli": ("click", "jinja2", "rich"),
+    "code": ("mcp_products.code_mode", "pydantic_monty"),
     "compat": ("anyio",),
     "codegen": (
         "mcp_codegen",

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
 
 from mcp_products.host.multi_client import client_of_entry, entry_text
-from mcp_runtime._lazy import LazyModule
+from mcp_runtime._lazy import LazyModule, load
 from mcp_runtime.errors import AuthorizationError, LocalError
 
 from ..proxy.changes import ChangeTeller
@@ -36,6 +36,7 @@ else:  # Imported when they are used.
     responses = LazyModule("starlette.responses")
 
 _log: Final = logging.getLogger("mcp_runtime.gateway")
+_CODE_MODE: Final = "mcp_products.code_mode.transform"
 
 
 class Gateway:
@@ -70,6 +71,8 @@ class Gateway:
         """The app, for routes and middleware of its own."""
         self._provider.upstreams = self._upstreams(self._settings)
         self.app.add_provider(self._provider)
+        if self._settings.code_mode:
+            self.app.add_transform(load(_CODE_MODE).CodeMode())
 
     def _lock(self, settings: GatewaySettings) -> DefinitionLock | None:
         return None if settings.lock is None else DefinitionLock(settings.lock)
@@ -258,6 +261,7 @@ class Gateway:
         assert self._records is not None, "a gateway with a page has records"
         return {
             "name": self._settings.name,
+            "code_mode": self._settings.code_mode,
             "upstreams": [item.summary() for item in self._provider.upstreams.values()],
             "alarms": [[*place, reason] for place, reason in self._alarms().items()],
             **self._records.shown(),

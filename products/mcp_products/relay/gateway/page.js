@@ -19,6 +19,7 @@ function card(server) {
   made.append(head);
   if (server.failure) made.append(element("p", server.failure, "failed"));
   made.append(element("p", `${number(server.calls)} calls, ${number(server.failed)} failed, ${number(server.refused)} refused, ${number(server.seconds)} s`));
+  if (server.tokens.now) made.append(element("p", `about ${number(server.tokens.now)} tokens before the first word; with shorter descriptions ${number(server.tokens.shorter_descriptions)}, as signatures ${number(server.tokens.signatures)}`));
   const kinds = Object.entries(server.lists);
   if (!kinds.length) made.append(element("p", "nothing was listed yet"));
   for (const [kind, names] of kinds) {
@@ -38,8 +39,16 @@ function row(call) {
   return made;
 }
 
+function costs(state) {
+  const sum = (name) => state.upstreams.reduce((total, server) => total + (server.tokens[name] ?? 0), 0);
+  if (!sum("now")) return "";
+  if (state.code_mode) return `Code mode: a model reads about 180 tokens before the first word, instead of ${number(sum("now"))}.`;
+  return `A model reads about ${number(sum("now"))} tokens before the first word; with shorter descriptions ${number(sum("shorter_descriptions"))}, as signatures ${number(sum("signatures"))}, with code_mode = true 180.`;
+}
+
 function show(state) {
   document.title = byId("name").textContent = state.name;
+  byId("costs").textContent = costs(state);
   byId("servers").replaceChildren(...state.upstreams.map(card));
   byId("alarms").hidden = !state.alarms.length;
   byId("alarms").querySelector("ul").replaceChildren(

@@ -28,6 +28,7 @@ _UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_COUNTS, *_FLAGS, "prefix", "
 _EXCHANGE: Final = ("token_endpoint", "client_id", "client_secret", "audience", "scope")
 _TOOL: Final = ("name", "description", "hidden", "arguments")
 _GATEWAY: Final = ("name", "audit", "lock", "health", "live", "ready", "metrics", "page")
+_SWITCHES: Final = ("code_mode",)
 _MAX_PREFIX: Final = 64
 
 
@@ -155,6 +156,7 @@ class GatewaySettings:
     ready: str | None
     metrics: str | None
     page: str | None
+    code_mode: bool
     upstreams: dict[str, UpstreamSettings]
 
     def __init__(self, table: Mapping[str, Any], upstreams: Mapping[str, UpstreamSettings], folder: Path) -> None:
@@ -166,6 +168,7 @@ class GatewaySettings:
         self.ready = table.get("ready")
         self.metrics = table.get("metrics")
         self.page = table.get("page")
+        self.code_mode = table.get("code_mode", False)
         self.upstreams = dict(upstreams)
 
 
@@ -190,11 +193,12 @@ def read_settings(source: str | os.PathLike[str] | Mapping[str, Any]) -> Gateway
         raise LocalError('Gateway() needs a file or a dict: write Gateway("gateway.toml")')
     _check_keys(where, "the file", content, ("gateway", "upstreams"))
     gateway = _table(where, "gateway", content.get("gateway", {}))
-    _check_keys(where, "[gateway]", gateway, _GATEWAY)
+    _check_keys(where, "[gateway]", gateway, (*_GATEWAY, *_SWITCHES))
     _check_texts(where, "[gateway]", gateway, _GATEWAY)
     for key in ("health", "live", "ready", "metrics", "page"):
         if not gateway.get(key, "/").startswith("/"):
             raise LocalError(f'{where}: {key} is the path of a route: write {key} = "/{gateway[key]}"')
+    _check_flags(where, "[gateway]", gateway, _SWITCHES)
     tables = _table(where, "upstreams", content.get("upstreams", {}))
     if not tables:
         raise LocalError(f'{where} has no upstreams: write [upstreams.NAME] with command = "…" or url = "…"')
@@ -220,9 +224,7 @@ def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
         number = table.get(key, 1)
         if type(number) is not int or number < 1:
             raise LocalError(f"{where}: {place} {key} is a whole number above 0: write {key} = 16")
-    for key in _FLAGS:
-        if type(table.get(key, True)) is not bool:
-            raise LocalError(f"{where}: {place} {key} is true or false: write {key} = false")
+    _check_flags(where, place, table, _FLAGS)
     for tool, change in _table(where, f"upstreams.{name}.tools", table.get("tools", {})).items():
         _check_tool(where, f"[upstreams.{name}.tools.{tool}]", _table(where, f"upstreams.{name}.tools.{tool}", change))
     if "exchange" in table:
@@ -283,6 +285,12 @@ def _check_keys(where: str, place: str, table: Mapping[str, Any], allowed: Seque
     for key in table:
         if key not in allowed:
             raise LocalError(f"{where}: {place} has no key {key!r}; {nearest(key, sorted(allowed), 'keys')}")
+
+
+def _check_flags(where: str, place: str, table: Mapping[str, Any], keys: Sequence[str]) -> None:
+    for key in keys:
+        if type(table.get(key, True)) is not bool:
+            raise LocalError(f"{where}: {place} {key} is true or false: write {key} = false")
 
 
 def _check_texts(where: str, place: str, table: Mapping[str, Any], keys: Sequence[str]) -> None:

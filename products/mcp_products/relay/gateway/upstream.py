@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_products.app.components.named_things import ThingKind, things_named
 from mcp_products.app.components.uris import may_serve
 from mcp_products.app.context.request_details import received_request
+from mcp_products.code_mode.savings import savings_of
 from mcp_products.relay.upstream.fair_pool import FairPlaces
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio.rates import RateLimit
@@ -193,6 +194,7 @@ class GatedUpstream(TargetProvider):
         self._audit = audit
         self._users = users
         self._listings = Listings()
+        self._tokens: tuple[list[str], dict[str, int]] = ([], {})  # Of the tools that were listed last.
         self._cache: dict[str, tuple[float, list[Any]]] = {}
         self.teller = users.teller
         self.teller.on_list = self._forget
@@ -305,7 +307,10 @@ class GatedUpstream(TargetProvider):
         """Return the tools that clients may use, with their changes."""
         tools = await self._list(ctx, "tools")
         shown = {self.settings.outside(tool.name): self._changed(tool) for tool in tools}
-        return [tool for name, tool in shown.items() if self.settings.inside(name) is not None]
+        listed = [tool for name, tool in shown.items() if self.settings.inside(name) is not None]
+        if self.records is not None and (names := [tool.name for tool in listed]) != self._tokens[0]:
+            self._tokens = names, savings_of(tool.model_dump() for tool in listed)
+        return listed
 
     def _changed(self, tool: Any) -> Any:
         """Return a definition with its new name and description, and without the fixed arguments."""
@@ -338,6 +343,7 @@ class GatedUpstream(TargetProvider):
             "failure": failure,
             **{key: getattr(self.counts, key) for key in ("calls", "failed", "refused")},
             "seconds": round(self.counts.seconds, 3),
+            "tokens": self._tokens[1],
             "lists": {kind: [shortened(id) for id in sorted(ids)[:_MAX_SHOWN]] for kind, ids in lists.items()},
         }
 

@@ -227,6 +227,27 @@ class SourceEdit(cst.CSTTransformer):
         self.extra[place] = local
         return cst.Name(local)
 
+    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
+        if original_node.returns is None:
+            return updated_node
+        annotation = original_node.returns.annotation
+        name = _last_name(annotation.value if isinstance(annotation, cst.Subscript) else annotation)
+        for decorator in original_node.decorators:
+            called = decorator.decorator
+            function = called.func if isinstance(called, cst.Call) else called
+            if isinstance(function, cst.Attribute):
+                on = f"{self.names.kind(function.value)}.{function.attr.value}"
+                if rule := self._tables.find("returns", self._form, self._goal, on, name):
+                    self.mark(original_node, rule.reason, rule.link)
+        return updated_node
+
+    def leave_ClassDef(self, original_node: cst.ClassDef, updated_node: cst.ClassDef) -> cst.ClassDef:
+        for base in original_node.bases:
+            kind = self.names.type_kind(base.value)
+            if rule := self._tables.find("base", self._form, self._goal, kind, ""):
+                self.mark(original_node, rule.reason, rule.link)
+        return updated_node
+
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
         if (new := self._renamed.get(original_node.value)) and self.names.path(original_node):
             return updated_node.with_changes(value=new)

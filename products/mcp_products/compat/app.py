@@ -154,6 +154,8 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 _LISTS: Final = ("tools", "resources", "prompts")
 
 
+_ONE_PAGE: Final = 10_000  # The official SDK and FastMCP list all at once, and hosts there are that read one page.
+
 # Private attributes of the official SDK that programs use.
 _PRIVATE: Final = frozenset("_tool_manager _resource_manager _prompt_manager".split())
 
@@ -197,7 +199,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         settings.setdefault("name", type(self).__name__)
         if not settings.get("version"):
             settings["version"] = "0"
-        super().__init__(**{"coerce": True, **settings})
+        super().__init__(**{"coerce": True, "page_size": _ONE_PAGE, **settings})
         self.settings = OfficialSettings.of(self.settings, settings.get("lifespan"))
         parent: Any = super()
         self.middleware = OfficialMiddleware(parent.middleware)

@@ -149,6 +149,17 @@ MARKED: Final = {
         "    from mcp.server.fastmcp import FastMCP as MCPServer\n",
         "another version",
     ),
+    "a list of FastMCP": (
+        "from fastmcp import FastMCP\nm = FastMCP('x')\n@m.tool\ndef f() -> list[int]:\n    return [1]\n",
+        "content block",
+    ),
+    "an object of FastMCP": (
+        "from typing import Dict\nfrom fastmcp import FastMCP\nm = FastMCP('x')\n"
+        "@m.tool(name='g')\ndef f() -> Dict[str, int]:\n    return {}\n",
+        'below "result"',
+    ),
+    "a context of a test": (V1 + "from mcp.server.fastmcp import Context\nclass Mine(Context):\n    pass\n", "made by"),
+    "a call of 1.x": (V1 + "m = FastMCP('x')\nm.call_tool('x', {})\n", "CallToolResult"),
     "settings of FastMCP": ("from fastmcp import settings\n", "no settings of the process"),
     "a handler that is added": (
         "from mcp.server import Server\ns = Server('x')\ns.add_request_handler(1, 2)\n",

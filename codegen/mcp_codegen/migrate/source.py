@@ -328,7 +328,9 @@ class SourceEdit(cst.CSTTransformer):
         """Return a call such as `patch("mcp.types.Tool")` with the path of the name here."""
         arguments: list[cst.Arg] = []
         for before, after in zip(node.args, updated.args, strict=False):
-            text = _text(before.value)
+            whole = _text(before.value)
+            # A filter of warnings has a category after its last colon: "ignore::mcp.shared.exceptions.Name".
+            start, colon, text = (whole or "").rpartition(":") if whole and ":" in whole else ("", "", whole)
             if text is None and _begins_with_package(before.value):
                 self.mark(before, "a name of a module that is put together here is not changed", "strings")
             if text is None or not _PATH.fullmatch(text) or not isinstance(after.value, cst.SimpleString):
@@ -341,7 +343,9 @@ class SourceEdit(cst.CSTTransformer):
                 continue
             self.changes["string"] += 1
             quote = after.value.prefix + after.value.quote
-            arguments.append(after.with_changes(value=cst.SimpleString(f"{quote}{path}{after.value.quote}")))
+            arguments.append(
+                after.with_changes(value=cst.SimpleString(f"{quote}{start}{colon}{path}{after.value.quote}"))
+            )
         return updated if arguments == list(updated.args) else updated.with_changes(args=arguments)
 
     def path_of(self, text: str) -> str | None:

@@ -117,6 +117,9 @@ STRINGS: Final = {
     'setattr("mcp.server.fastmcp.FastMCP.run", 1)': 'setattr("mcp_generated.compat.FastMCP.run", 1)',
     'importlib.import_module("mcp.types")': 'importlib.import_module("mcp_generated.compat.types")',
     'patch("mcp.client.auth.PKCEParameters")': "has no counterpart",
+    'filterwarnings("error::mcp.shared.exceptions.MCPDeprecationWarning")': (
+        'filterwarnings("error::mcp_generated.compat.MCPDeprecationWarning")'
+    ),
     'version("mcp")': "looks for a package",
     'import_module(f"mcp.{name}")': "put together",
     'x = "mcp.server.fastmcp"': "names a module",

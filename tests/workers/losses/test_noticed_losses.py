@@ -187,8 +187,9 @@ async def test_a_call_that_takes_longer_than_sessions_live_can_be_resumed(
         assert resumed.json_messages[-1]["result"]["content"][0]["text"] == "done"
 
 
+@pytest.mark.parametrize("seconds", [6.0, 15.0])
 async def test_a_session_goes_on_though_the_machine_sleeps_just_after_a_loss(
-    place: Any, monkeypatch: pytest.MonkeyPatch
+    place: Any, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker that is asked has seen the loss, and the one that has the session has not stored it again yet."""
     passing = Passing(place, MovableClock(monkeypatch))
@@ -212,7 +213,7 @@ async def test_a_session_goes_on_though_the_machine_sleeps_just_after_a_loss(
             if "sqlite" in str(place):
                 await passing.turns()  # The deleted file is seen within 20 ms.
             await client.applications[1]._shared.worker.look()
-            passing.sleep(15.0)
+            passing.sleep(seconds)
             asking = asyncio.ensure_future(client.answered(body=NEWEST.request(5, "tools/list", {}), at=1))
             await passing.turns()
             goes_on.set()

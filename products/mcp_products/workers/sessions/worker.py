@@ -39,6 +39,7 @@ _KEEP_SECONDS: Final = 300.0  # Seconds between two renewals of what has to be s
 _ENDING_SECONDS: Final = 3 * _TICK  # Seconds after an outage in which streams that could not be stored are ended.
 _ANSWER_SECONDS: Final = 0.3  # Seconds for the others to say that a store without an epoch is not new.
 _RESTORING_SECONDS: Final = 5.0  # Seconds after a loss in which all workers have stored again what they know.
+_RESTORING_TICKS: Final = 3  # And ticks: neither passes while the machine sleeps, or the store cannot be reached.
 _CHECK_SECONDS: Final = 10.0  # Seconds between two questions whether streams are still written.
 _CLOSING: Final = 0.01  # Seconds between two looks for what is still to be stored.
 RESTORE_PAUSE: Final = 0.05  # Seconds between two looks for what another worker may store again.
@@ -117,6 +118,7 @@ class Worker:
         self._keep_at = 0.0
         self._check_at = 0.0
         self._restoring_until = float("-inf")
+        self._restoring_ticks = 0  # Those that are still to come after a loss.
         self._begun_until = float("-inf")  # Until then, a store that looks new may have lost its past.
         self._losses = 0  # Those that were noticed.
         self._reported = 0  # Those that a warning was logged of.
@@ -303,7 +305,7 @@ class Worker:
     @property
     def is_restoring(self) -> bool:
         """True shortly after a loss: other workers may be storing again what they know."""
-        return not self.is_restored or clock.monotonic() < self._restoring_until
+        return not self.is_restored or self._restoring_ticks > 0 or clock.monotonic() < self._restoring_until
 
     async def _look_quickly(self) -> bool:
         await self._life.look_quickly()
@@ -314,6 +316,7 @@ class Worker:
         if is_lost:
             self._losses = self._life.losses
             self._restoring_until = clock.monotonic() + _RESTORING_SECONDS
+            self._restoring_ticks = 0 if self._ticking is None else _RESTORING_TICKS
             self.is_restored = False
         if not self.is_restored and asyncio.current_task() is not self._restoring:
             if self._restoring is None or self._restoring.done():
@@ -364,6 +367,7 @@ class Worker:
                 await self._mail.settle(self._life, self._look_quickly)
                 await self._keep()
                 await self._end_failed()
+                self._restoring_ticks = max(self._restoring_ticks - 1, 0)
             except StoreClosedError:
                 return
             except StoreUnavailableError as error:

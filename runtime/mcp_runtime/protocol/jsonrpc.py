@@ -146,14 +146,22 @@ def id_of_response(data: bytes) -> Id | None:
 
 
 def reject_oversized(message: OversizedMessage) -> MalformedMessage:
-    """Return the malformed message for one that is longer than the limit.
+    """Return the malformed message for one that is longer than the limit."""
+    return _reject_large(message, message.reason)
 
-    The id of a request is next to its method, or at the end, as that of a response.
-    """
-    id = id_of_response(message)
-    if id is not None:
-        return MalformedMessage(INVALID_REQUEST, message.reason, id, is_response=True, is_too_large=True)
-    return MalformedMessage(INVALID_REQUEST, message.reason, _id_of(_REQUEST, message), is_too_large=True)
+
+def reject_parts(data: bytes, max_parts: int) -> MalformedMessage:
+    """Return the malformed message for one with too many values."""
+    remedy = "send less at once; HTTPLimits(max_parts=…) of a server over HTTP raises it"
+    return _reject_large(data, f"a message has at most {max_parts} values, a member of an object counts as 4: {remedy}")
+
+
+def _reject_large(data: bytes, reason: str) -> MalformedMessage:
+    """Return the malformed message for one above a limit. The id of a request is next to its method, or at the end, as
+    that of a response."""
+    id = id_of_response(data)
+    whose = (id, True) if id is not None else (_id_of(_REQUEST, data), False)
+    return MalformedMessage(INVALID_REQUEST, reason, *whose, is_too_large=True)
 
 
 def _id_of(form: re.Pattern[bytes], data: bytes) -> Id | None:
@@ -162,13 +170,6 @@ def _id_of(form: re.Pattern[bytes], data: bytes) -> Id | None:
         match = _LAST_ID.search(data, max(len(data) - _MAX_ID_LENGTH - 64, 0))
     id: Id | None = None if match is None else from_json(match["id"])
     return id
-
-
-def reject_parts(data: bytes, max_parts: int) -> MalformedMessage:
-    """Return the malformed message for one with too many values."""
-    id = id_of_response(data)
-    reason = f"a message has at most {max_parts} values"
-    return MalformedMessage(INVALID_REQUEST, reason, id, id is not None, is_too_large=True)
 
 
 def _reject_infinity(value: Any) -> MalformedMessage:

@@ -201,6 +201,9 @@ class AssistantMessage(Message):
     role: Literal["user", "assistant"] = "assistant"
 
 
+_TOO_DEEP: Final = "it contains itself, or has too many levels: return fewer of them"
+
+
 def to_content_blocks(value: Any, t: ModuleType, indent: int | None = None) -> list[Any]:
     """Return the content blocks of a value: text for a string, the blocks of all items for a list, JSON text
     otherwise. Raises UnwritableValueError for a value that JSON cannot express."""
@@ -224,7 +227,10 @@ def to_content_blocks(value: Any, t: ModuleType, indent: int | None = None) -> l
         case t.Resource() as resource:
             return [t.ResourceLink(**resource.model_dump())]
         case _ if isinstance(value, (list, tuple)):
-            return [block for item in as_list(cast(object, value)) for block in to_content_blocks(item, t, indent)]
+            try:
+                return [block for item in as_list(cast(object, value)) for block in to_content_blocks(item, t, indent)]
+            except RecursionError:
+                raise UnwritableValueError(_TOO_DEEP) from None
         case _:
             return [t.TextContent(text=json_text(value, indent))]
 
@@ -240,6 +246,8 @@ def json_text(value: Any, indent: int | None) -> str:
         text = to_json(plain, indent=indent)
     except ValueError as error:
         raise UnwritableValueError(unwritable(value, is_known) or str(error)) from None
+    except RecursionError:
+        raise UnwritableValueError(_TOO_DEEP) from None
     _require_finite(text, value)
     return text.decode()
 

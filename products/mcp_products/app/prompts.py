@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import ValidationError
 
-from mcp_runtime.errors import JSONRPCError, LocalError, UnwritableValueError
+from mcp_runtime.errors import JSONRPCError, UnwritableValueError
 from mcp_runtime.http.authentication import check_scopes
 from mcp_runtime.protocol.jsonrpc import INVALID_PARAMS
 from mcp_runtime.protocol.models import format_validation_error, is_object
@@ -82,7 +82,8 @@ class Prompt:
             case {"content": inner}:
                 role, content = value.get("role", "user"), inner
             case dict():
-                raise LocalError(f"{self._description} returned a dict without 'content': use {{'role', 'content'}}")
+                text = f"{self._description} returned a dict without 'content': use {{'role', 'content'}}"
+                raise UnwritableValueError(text)
             case _:
                 role, content = "user", value
         if is_object(content) and isinstance(content.get("type"), str):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pydantic_core import to_jsonable_python
 
 from mcp_products.extensions.tasks.store import TaskOptions
 from mcp_products.fast.app_answers import ResultTypes
-from mcp_runtime.errors import InvalidMessageError, JSONRPCError, LocalError
+from mcp_runtime.errors import InvalidMessageError, JSONRPCError, LocalError, UnwritableValueError
 from mcp_runtime.protocol.jsonrpc import INVALID_PARAMS
 from mcp_runtime.protocol.records import records
 from mcp_runtime.protocol.revision import Sent
@@ -30,6 +32,7 @@ from .prompts import Prompt
 from .providers.provider import ProvidedItems
 from .resources import Resource
 from .results import ShownExceptions, ToolFailures
+from .signatures.forms import fallback
 from .signatures.generated_types import as_own
 from .tools import Tool
 
@@ -380,7 +383,9 @@ class Registry(ProvidedItems):
         suggestion = as_own(suggestion, self._t, (self._t.Completion,))
         if isinstance(suggestion, self._t.Completion):
             return suggestion
-        values = [str(value) for value in suggestion]
+        if isinstance(suggestion, (str, bytes)) or not isinstance(suggestion, Iterable):
+            raise _unwritable_suggestion(suggestion)
+        values = [_suggested_text(value) for value in cast("Iterable[object]", suggestion)]
         shown = values[:_MAX_COMPLETIONS]
         return self._t.Completion(values=shown, total=len(values), has_more=len(shown) < len(values))
 
@@ -434,3 +439,18 @@ class Registry(ProvidedItems):
         """Return True if this app has tools, resources or prompts besides those of providers and mounted apps."""
         own = (self.tools, self.prompts, self.resources, self.completions, self.skills)
         return any(own)
+
+
+def _suggested_text(value: object) -> str:
+    """Return a suggestion of a completion as text. Raises UnwritableValueError for what is no single value."""
+    try:
+        plain = value if isinstance(value, str) else to_jsonable_python(value, fallback=fallback)
+    except ValueError:
+        raise _unwritable_suggestion(value) from None
+    if not isinstance(plain, (str, int, float)):
+        raise _unwritable_suggestion(value)
+    return str(value)
+
+
+def _unwritable_suggestion(value: object) -> UnwritableValueError:
+    return UnwritableValueError(f"a completion returned a value of the type {type(value).__name__!r}: return texts")

@@ -31,7 +31,8 @@ from pydantic import dataclasses as pydantic_dataclasses
 from pydantic.alias_generators import to_camel
 from support.clients import connect
 
-from mcp_generated import App, File, Image, UserMessage
+from mcp_generated import App, File, Image, RemoteJSONRPCError, UserMessage
+from mcp_generated.v2026_07_28 import types as t
 
 
 class Colour(enum.Enum):
@@ -403,3 +404,91 @@ async def test_declared_binary_data_has_structured_content_and_its_mime_type(kin
         assert (schema["type"], schema["description"]) == ("string", "the data")
         assert (await client.call_tool("tool")).structured_content == {"result": "hello"}
         assert (await client.list_resources()).resources[0].mime_type == "application/octet-stream"
+
+
+def deep() -> list[Any]:
+    levels: list[Any] = []
+    for _ in range(100_000):
+        levels = [levels]
+    return levels
+
+
+def circle() -> list[Any]:
+    items: list[Any] = []
+    items.append(items)
+    return items
+
+
+WITHOUT_A_FORM: dict[str, tuple[Callable[[], Any], str]] = {
+    "function": (lambda: lambda: 1, "a value of the type 'function'"),
+    "module": (lambda: json, "a value of the type 'module'"),
+    "circle": (circle, "it contains itself, or has too many levels"),
+    "circle in a dict": (lambda: {"content": circle()}, "it contains itself, or has too many levels"),
+    "deep": (deep, "it contains itself, or has too many levels"),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_A_FORM)
+async def test_functions_modules_and_circles_are_named_wherever_they_are_returned(name: str) -> None:
+    make, reason = WITHOUT_A_FORM[name]
+    app = App("unwritable")
+    app.add_tool(lambda: make(), "tool")
+    app.add_prompt(lambda: make(), "prompt")
+    app.resource("data://value", name="resource")(lambda: make())
+    async with connect(app) as client:
+        result = await app.call_tool("tool", {})
+        assert result.is_error and reason in result.content[0].text  # pyright: ignore
+        with pytest.raises(RemoteJSONRPCError, match=reason):
+            await client.get_prompt("prompt")
+        with pytest.raises(RemoteJSONRPCError, match=reason):
+            await client.read_resource("data://value")
+
+
+async def test_a_prompt_that_returns_a_dict_without_content_says_so() -> None:
+    app = App("unwritable")
+    app.add_prompt(lambda: {"text": "x"}, "prompt")
+    async with connect(app) as client:
+        with pytest.raises(
+            RemoteJSONRPCError, match="'prompt' returned a dict without 'content': use {'role', 'content'}"
+        ):
+            await client.get_prompt("prompt")
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ([object()], "object"),
+        ([["a"]], "list"),
+        (["a", None], "NoneType"),
+        (1, "int"),
+        ("text", "str"),
+        (b"a", "bytes"),
+    ],
+)
+async def test_a_completion_that_is_no_list_of_texts_is_an_error_that_names_its_type(value: Any, kind: str) -> None:
+    app = App("unwritable")
+    app.add_prompt(lambda topic: topic, "prompt")
+
+    @app.completion
+    async def complete(ref: Any, argument: Any) -> Any:
+        return value
+
+    async with connect(app) as client:
+        with pytest.raises(
+            RemoteJSONRPCError, match=f"a completion returned a value of the type '{kind}': return texts"
+        ):
+            await client.complete(t.PromptReference(name="prompt"), t.CompletionArgument(name="topic", value=""))
+
+
+async def test_suggestions_may_be_numbers_and_paths() -> None:
+    app = App("values")
+    app.add_prompt(lambda topic: topic, "prompt")
+
+    @app.completion
+    async def complete(ref: Any, argument: Any) -> Any:
+        return (value for value in (1, 2.5, pathlib.PurePosixPath("a/b"), uuid.UUID(int=1), decimal.Decimal("0.5")))
+
+    async with connect(app) as client:
+        reference, argument = t.PromptReference(name="prompt"), t.CompletionArgument(name="topic", value="")
+        values = (await client.complete(reference, argument)).completion.values
+    assert values == ["1", "2.5", "a/b", str(uuid.UUID(int=1)), "0.5"]

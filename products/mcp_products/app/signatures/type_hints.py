@@ -98,7 +98,8 @@ def attributes_of(value: object) -> dict[str, Any] | None:
     """Return the attributes that the class of a value declares with type hints; None without such attributes."""
     hints: dict[str, Any] = {}
     for cls in reversed(type(value).__mro__):
-        hints |= vars(cls).get("__annotations__", {})
+        own = vars(cls).get("__annotations__")
+        hints |= own if isinstance(own, dict) else {}  # Of functions and modules it is no dict.
     names = [name for name in hints if not name.startswith("_") and hasattr(value, name)]
     return {name: getattr(value, name) for name in names} or None
 

@@ -10,6 +10,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,15 @@ def sources() -> set[str]:
         for path in (ROOT / folder / package).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 paths.add(str(path.relative_to(ROOT / folder)))
-    return paths | {f"mcp_codegen/{path.relative_to(ROOT)}" for path in DATA}
+    names = {f"mcp_codegen/names/{version}/modules.toml" for version in ("v1", "v2")}
+    return (paths | names | {f"mcp_codegen/{path.relative_to(ROOT)}" for path in DATA}) - set(pages())
+
+
+def pages() -> Iterator[str]:
+    """The pages of products that the base distribution leaves out."""
+    for path in project(".")["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]:
+        if path.startswith("products/"):
+            yield f"{path.removeprefix('products/')}/README.md"
 
 
 def files_of(path: Path) -> set[str]:
@@ -100,7 +109,7 @@ def test_what_one_distribution_leaves_out_another_has() -> None:
         folder: project(folder)["tool"]["hatch"]["build"]["hooks"]["custom"]["checkout"]
         for folder in ("codegen", "products")
     }
-    assert {f"..{path}" for path in excluded} == tables["products"].keys()
+    assert {f"..{path}" for path in excluded if not path.endswith("/README.md")} == tables["products"].keys()
     assert all(path.endswith(place.partition("/")[2]) for table in tables.values() for path, place in table.items())
     hooks = [(ROOT / folder / "hatch_build.py").read_bytes() for folder in tables]
     assert hooks[0] == hooks[1]
@@ -252,6 +261,9 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
         ("from mcp_generated.auth import JWTVerifier", "http,auth"),
         ("from mcp_generated.auth import DPoPVerifier", "http,auth"),
         ("from mcp_generated.auth import DiscoveryMethod", "http,auth"),
+        ("from mcp_generated.code_mode import CodeMode", "code"),
+        ("from mcp_generated.http import ServerCard", "http"),
+        ("from mcp_generated import App; App('shop', version='1').asgi(card=True)", "http"),
         ("from mcp_generated.compat import FastMCP", "compat"),
         ("import mcp_generated.compat.types", "compat"),
         ("from mcp_generated import App; App('shop').asgi(legacy_sse=True)", "http"),

@@ -285,7 +285,7 @@ async def test_a_tool_may_have_another_name_with_a_warning(
 ) -> None:
     mcp = server("shop")
     mcp.add_tool(lambda: "sold", "sell it, Zoë!")
-    assert "'sell it, Zoë!' is not a tool name" in caplog.text
+    assert "invalid characters: ' ', ',', 'ë', '!'" in caplog.text
     async with Client(mcp, mode=mode) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["sell it, Zoë!"]
         assert (await client.call_tool("sell it, Zoë!")).content[0].text == "sold"

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcp_products.app.content import Audio, Image
-from mcp_products.app.tools import Tool, check_name
-from mcp_runtime.errors import JSONRPCError, LocalError, ToolError
+from mcp_products.app.tools import Tool
+from mcp_runtime.errors import JSONRPCError, ToolError
 from mcp_runtime.protocol.models import is_list
 
 from .forms.form import FORM, official
 from .names import ReadResourceContents
+from .tool_names import validate_and_warn_tool_name
 
 log: Final = logging.getLogger("mcp_runtime.compat")
 
@@ -27,11 +28,8 @@ class AnyNameTool(Tool):
     @staticmethod
     def checked_name(name: str) -> str:
         """Return the name of a tool; the log has a warning if it is not one of the specification."""
-        try:
-            return check_name(name)
-        except LocalError as error:
-            log.warning("%s; clients may refuse it", error)
-            return name
+        validate_and_warn_tool_name(name)
+        return name
 
 
 def reports_errors(function: Any, name: str | None, shows_exceptions: bool) -> Any:

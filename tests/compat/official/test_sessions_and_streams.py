@@ -26,7 +26,9 @@ from mcp_generated.compat import (
     types,
 )
 from mcp_products.compat.components import FunctionResource, Tool
+from mcp_products.compat.forms.absent import absent
 from mcp_products.compat.sessions.client import InputRequiredRoundsExceededError
+from mcp_products.compat.sessions.client_session import RequestContext, RequestResponder
 from mcp_products.compat.streams.bridges import http_library
 from mcp_products.compat.streams.message import SessionMessage, create_client_server_memory_streams
 
@@ -197,6 +199,14 @@ async def test_input_that_a_server_requires_comes_from_the_callbacks() -> None:
     async with Client(mcp, list_roots_callback=answer, input_required_max_rounds=0) as client:
         with pytest.raises(InputRequiredRoundsExceededError):
             await client.call_tool("roots")
+
+
+def test_names_of_annotations_take_type_parameters() -> None:
+    missing = absent("mcp.shared.session.BaseSession")
+    for kind in (RequestContext, RequestResponder, missing):
+        assert kind[ClientSession, None].__origin__ is kind
+    with pytest.raises(NotImplementedError, match="BaseSession has no counterpart"):
+        missing()
 
 
 async def test_tools_and_resources_are_made_of_functions() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from types import GenericAlias
 from typing import Any, Final
 
 # Distributions whose files would be mixed with ours, by the package that they have.
@@ -23,7 +24,12 @@ def absent(name: str) -> Any:
     def refuse(self: object, *arguments: object, **keywords: object) -> None:
         raise NotImplementedError(f"{name} has no counterpart in mcp-generated; docs/frameworks.md lists what has one")
 
-    return type(name.rpartition(".")[2], (), {"__init__": refuse, "__module__": name.rpartition(".")[0]})
+    members = {
+        "__init__": refuse,
+        "__module__": name.rpartition(".")[0],
+        "__class_getitem__": classmethod(GenericAlias),
+    }
+    return type(name.rpartition(".")[2], (), members)
 
 
 def modules_of(package: str, names: Sequence[str]) -> Callable[[str], Any]:

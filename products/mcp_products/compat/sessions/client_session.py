@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from types import TracebackType
+from types import GenericAlias, TracebackType
 from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 
 import anyio
@@ -31,8 +31,16 @@ _INVALID_REQUEST: Final = -32600
 Callback = Callable[..., Awaitable[Any]]
 
 
+class Subscriptable:
+    """A class that programs name with type parameters: `RequestContext[ClientSession, None]`."""
+
+    def __class_getitem__(cls, parameters: Any) -> GenericAlias:
+        """Return the class with type parameters."""
+        return GenericAlias(cls, parameters)
+
+
 @dataclass
-class RequestContext:
+class RequestContext(Subscriptable):
     """The request of a server that a callback answers."""
 
     session: Any
@@ -42,7 +50,7 @@ class RequestContext:
     request: Any = None
 
 
-class RequestResponder:
+class RequestResponder(Subscriptable):
     """A request of a server, as the `message_handler` of the last 1.x sees it; it is answered by a callback."""
 
     def __init__(self, request_id: str | int, request_meta: Any, request: Any) -> None:

@@ -1,4 +1,4 @@
-"""A message with too many values is refused on every transport, and whoever has sent it is told so at once."""
+"""A message with too many values, or a number that is too long, is refused at once on every transport."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from support.clients import connect
 from support.http.sockets import listening
 
-from mcp_generated import App, Gateway, RemoteJSONRPCError
+from mcp_generated import App, Gateway, MCPError, RemoteJSONRPCError
 
 SERVER = """
 from mcp_generated import App
@@ -59,12 +59,14 @@ async def target(over: str, folder: Path) -> AsyncIterator[Any]:
 @pytest.mark.deadline(60)
 @pytest.mark.parametrize("id", ["2024-11-05", "2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("over", ["memory", "stdio", "http", "proxy", "gateway"])
-async def test_a_request_with_too_many_values_is_refused_at_once(over: str, id: str, tmp_path: Path) -> None:
+async def test_a_request_that_cannot_be_read_is_refused_at_once(over: str, id: str, tmp_path: Path) -> None:
     if over == "http" and id == "2024-11-05":
         pytest.skip("it has another transport")
     async with target(over, tmp_path) as served, connect(served, revisions=[id], timeout=30) as client:
         for _ in range(2):
             with pytest.raises(RemoteJSONRPCError, match="a message has at most .* values"):
                 await client.call_tool("count", {"values": {f"k{number}": 1 for number in range(TOO_MANY)}})
+        with pytest.raises(MCPError, match="out of range"):  # To convert it to another revision fails here.
+            await client.call_tool("count", {"values": {"a": 10**5000}})
         result = await client.call_tool("count", {"values": {"a": 1}})
         assert result.content[0].text == "1"  # type: ignore[union-attr]

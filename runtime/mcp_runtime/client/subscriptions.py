@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
+from ..aio import forks
 from ..endpoint.checks import filter_key, is_within_resource, param_names, supported_filter
 from ..errors import (
     ConnectionClosedError,
@@ -203,13 +204,9 @@ class Subscription(Generic[EventT]):
         session = manager.require_session()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         lifecycle = session.connection.revision.lifecycle
-        listening = (
-            self._listen(session, lifecycle)
-            if isinstance(lifecycle, Stateless)
-            else self._subscribe_in_session(session, lifecycle)
-        )
+        listen: Any = self._listen if isinstance(lifecycle, Stateless) else self._subscribe_in_session
         manager.listeners[self] = None
-        task = self._task = asyncio.create_task(listening)
+        task = self._task = asyncio.create_task(listen(session, lifecycle))
         task.add_done_callback(lambda _: self._wake.set())
         try:
             await asyncio.wait([self._ready, task], timeout=self._options.timeout, return_when="FIRST_COMPLETED")
@@ -236,9 +233,9 @@ class Subscription(Generic[EventT]):
                 raise LocalError("the subscription is not open: use `async with`")
             if self._task.done():
                 error = self._error if self._task.cancelled() else self._task.exception()
-                if error is not None:
-                    raise error
-                raise StopAsyncIteration
+                raise StopAsyncIteration if error is None else error
+            if self._manager.require_session().forks != forks.count:
+                raise ConnectionClosedError(forks.OTHER_PROCESS)
             self._wake.clear()
             await self._wake.wait()
         return self._queue.pop(next(iter(self._queue)))

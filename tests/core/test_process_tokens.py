@@ -10,7 +10,7 @@ from mcp_runtime.server.state_tokens import InvalidTokenError, ProcessTokens
 
 def test_a_token_is_the_name_of_a_value_for_one_request_and_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
     tokens, now = ProcessTokens(lifetime=10), 1000.0
-    monkeypatch.setattr(state_tokens.time, "time", lambda: now)
+    monkeypatch.setattr(state_tokens.clocks, "wall", lambda: now)
     token = tokens.encrypt(b"secret", b"Ann's request")
     assert "secret" not in token and token != tokens.encrypt(b"secret", b"Ann's request")
     assert tokens.decrypt(token, b"Ann's request") == tokens.decrypt(token, b"Ann's request") == b"secret"

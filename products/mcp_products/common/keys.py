@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-import time
 from base64 import urlsafe_b64decode
 from functools import cache
 from hashlib import sha256
 from typing import Any, Final
 
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import LocalError
 from mcp_runtime.server.state_tokens import PREFIX, InvalidTokenError, ProcessTokens, StateKeys, encoded
 
@@ -50,7 +50,7 @@ class KeyRing:
 
     def encrypt(self, value: bytes, associated_data: bytes) -> str:
         """Return a token that `decrypt` accepts with the same associated data until the lifetime has passed."""
-        header = self._first + int(time.time() + self.lifetime).to_bytes(_EXPIRY, "big")
+        header = self._first + int(clocks.wall() + self.lifetime).to_bytes(_EXPIRY, "big")
         nonce = secrets.token_bytes(_NONCE)
         ciphertext: bytes = self._ciphers[self._first].encrypt(nonce, value, header + associated_data)
         return encoded(header + nonce + ciphertext)
@@ -75,7 +75,7 @@ class KeyRing:
             value: bytes = cipher.decrypt(nonce, ciphertext, header + associated_data)
         except (InvalidTag, ValueError):
             raise InvalidTokenError("the token was changed, or belongs to another request or user") from None
-        if int.from_bytes(header[_KEY_ID:], "big") < time.time():
+        if int.from_bytes(header[_KEY_ID:], "big") < clocks.wall():
             raise InvalidTokenError("the token has expired")
         return value
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
@@ -11,6 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from pydantic import AnyHttpUrl, AnyUrl, BaseModel, ConfigDict, Field
 from typing_extensions import TypeVar
 
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import LocalError
 from mcp_runtime.session.interfaces import AuthenticatedUser
 
@@ -359,7 +359,7 @@ class TokenVerifierAdapter:
         access_token = await self._verifier.verify_token(token)
         if access_token is None:
             return None
-        if access_token.expires_at is not None and access_token.expires_at < time.time():
+        if access_token.expires_at is not None and access_token.expires_at < clocks.wall():
             return None
         if self._resource is not None and access_token.resource != self._resource:
             return None

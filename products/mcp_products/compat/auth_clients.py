@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from mcp_products.auth.client.provider import OAuthClientProvider
 from mcp_products.auth.client.storage import InMemoryTokenStorage, OAuthClientInformation, OAuthToken, StoredCredentials
 from mcp_products.auth.discovery import AuthorizationServerMetadata
 from mcp_products.auth.http import AuthHTTPClient
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import AuthorizationError, LocalError
 
 from .auth import OAuthClientInformationFull, OAuthClientMetadata, OfficialOAuthToken
@@ -327,7 +327,7 @@ def _from_official(token: OfficialOAuthToken) -> OAuthToken:
 
 
 def _to_official(token: OAuthToken) -> OfficialOAuthToken:
-    expires_in = None if token.expires_at is None else max(0, int(token.expires_at - time.time()))
+    expires_in = None if token.expires_at is None else max(0, int(token.expires_at - clocks.wall()))
     return OfficialOAuthToken(
         access_token=token.access_token,
         expires_in=expires_in,

@@ -5,7 +5,6 @@ MCP specification, https://modelcontextprotocol.io/specification/draft/server/ut
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.endpoint.checks import is_within_resource
 from mcp_runtime.errors import RemoteJSONRPCError
 from mcp_runtime.protocol.jsonrpc import INVALID_PARAMS
@@ -57,7 +57,7 @@ class ResponseCache:
     """
 
     def __init__(
-        self, *, max_entries: int = 1000, max_bytes: int = 16 * 2**20, clock: Callable[[], float] = time.monotonic
+        self, *, max_entries: int = 1000, max_bytes: int = 16 * 2**20, clock: Callable[[], float] | None = None
     ) -> None:
         """Create an empty cache.
 
@@ -66,7 +66,7 @@ class ResponseCache:
             max_bytes: The maximum size of all results together, in bytes of JSON; by default 16 MiB.
             clock: A function that returns the current time in seconds; for tests.
         """
-        self.clock = clock
+        self.clock = clock or clocks.monotonic
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._bytes = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from ..aio import clock as clocks
 from .client_rules import redact_url
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _SECONDS: Final = 600  # Certificates that were replaced are read after this tim
 def default_tls() -> ssl.SSLContext:
     """Return the settings of httpx2. To read the certificates takes tens of milliseconds, in which nothing else runs:
     a gateway opens a client for each session."""
-    return _read(tuple(os.environ.get(name) for name in _VARIABLES), int(time.monotonic() // _SECONDS))
+    return _read(tuple(os.environ.get(name) for name in _VARIABLES), int(clocks.monotonic() // _SECONDS))
 
 
 @lru_cache(maxsize=1)
@@ -62,7 +62,7 @@ def parsed_retry_after(value: str) -> float | None:
     if text.isascii() and text.isdigit():
         return float(text) if len(text) <= _MAX_DIGITS else None
     try:
-        return max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0)
+        return max(parsedate_to_datetime(text).timestamp() - clocks.wall(), 0.0)
     except (ValueError, OverflowError, OSError):
         return None
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 from base64 import urlsafe_b64encode
 from functools import cache
 from typing import Final, Protocol
 
 from .. import products
+from ..aio import clock as clocks
 
 PREFIX: Final = "mcp1."
 _NAME: Final = 32  # Bytes of the random name of a value.
@@ -53,10 +53,10 @@ class ProcessTokens:
     def encrypt(self, value: bytes, associated_data: bytes) -> str:
         token = encoded(secrets.token_bytes(_NAME))
         with self._lock:
-            self._values[token] = (time.time() + self.lifetime, value, associated_data)
+            self._values[token] = (clocks.wall() + self.lifetime, value, associated_data)
             self._size += len(value) + len(associated_data)
             for name, (expires, stored, data) in list(self._values.items()):
-                if self._size <= _MAX_STORED and expires >= time.time():
+                if self._size <= _MAX_STORED and expires >= clocks.wall():
                     break
                 del self._values[name]
                 self._size -= len(stored) + len(data)
@@ -64,7 +64,7 @@ class ProcessTokens:
 
     def decrypt(self, token: str, associated_data: bytes) -> bytes:
         expires, value, data = self._values.get(token, (0.0, b"", b""))
-        if expires < time.time():
+        if expires < clocks.wall():
             raise InvalidTokenError("the token has expired, or is not from this process")
         if data != associated_data:
             raise InvalidTokenError("the token was changed, or belongs to another request or user")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from .. import products
+from ..aio import clock as clocks
 from ..aio.tasks import BackgroundTasks
 from ..errors import ConnectionClosedError, JSONRPCError, LocalError, MCPError
 from ..protocol.connection import Connection, NotificationReceived, RequestReceived
@@ -117,7 +117,7 @@ class RequestAuth:
     def expires_in(self) -> float | None:
         """Seconds until the token expires; None if it does not."""
         expires_at = None if self.user is None else self.user.expires_at
-        return None if expires_at is None else max(expires_at - time.time(), 0.0)
+        return None if expires_at is None else max(expires_at - clocks.wall(), 0.0)
 
     def require_scopes(self, scopes: Iterable[str]) -> None:
         """Raise JSONRPCError unless the access token has all of these scopes; without a token it has none."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
@@ -10,6 +9,7 @@ from typing import Any, Final, TypedDict
 
 from pydantic_core import to_json
 
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import LocalError
 
 from ..components.catalog import requested_version
@@ -61,7 +61,7 @@ class ResponseCachingMiddleware(Middleware):
         get_prompt_settings: CacheSettings | None = None,
         max_item_size: int = 1024 * 1024,
         max_items: int = 1000,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """Create a middleware. Raises LocalError for an unknown setting or a `ttl` that is not above 0.
 
@@ -89,7 +89,7 @@ class ResponseCachingMiddleware(Middleware):
             _check(name, settings)
         self.max_item_size = max_item_size
         self.max_items = max_items
-        self._clock = clock
+        self._clock = clock or clocks.monotonic
         self._results: OrderedDict[bytes, tuple[float, Any]] = OrderedDict()
         self._watched: set[int] = set()
         self.hits = 0

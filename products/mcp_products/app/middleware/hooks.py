@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Final, Literal
 
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.connection import RequestReceived
 from mcp_runtime.server.context import ServerContext
@@ -47,7 +48,7 @@ class MiddlewareContext:
     name: str = ""
     type: Literal["request", "notification"] = "request"
     source: Literal["client", "server"] = "client"
-    timestamp: datetime = field(default_factory=lambda: datetime.now(UTC))
+    timestamp: datetime = field(default_factory=lambda: datetime.fromtimestamp(clocks.wall(), UTC))
     app: Any = None
 
     @property

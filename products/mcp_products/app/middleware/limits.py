@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import logging
 import math
-import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Collection, Hashable
 from typing import Any, Final, Generic, TypeVar
@@ -13,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic_core import to_json
 
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.aio.rates import RateLimit, TokenBucket
 from mcp_runtime.errors import JSONRPCError, LocalError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
@@ -36,7 +36,7 @@ class RateLimitingMiddleware(Middleware):
         burst_capacity: int | None = None,
         get_client_id: ClientId | None = None,
         global_limit: bool = False,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """Create a middleware. Raises LocalError for a rate or a capacity that lets nothing pass.
 
@@ -71,7 +71,7 @@ class SlidingWindowRateLimitingMiddleware(Middleware):
         max_requests: int,
         window_minutes: float = 1,
         get_client_id: ClientId | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """Create a middleware. Raises LocalError for a number that lets nothing pass.
 
@@ -98,10 +98,10 @@ class SlidingWindowRateLimitingMiddleware(Middleware):
 class SlidingWindow:
     """The times of the uses in the last seconds."""
 
-    def __init__(self, limit: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limit: int, seconds: float, clock: Callable[[], float] | None = None) -> None:
         self._limit = limit
         self._seconds = seconds
-        self._clock = clock
+        self._clock = clock or clocks.monotonic
         self._uses: deque[float] = deque()
 
     def acquire(self) -> float:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
 from mcp_products.common.keys import KeyRing
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import LocalError
 from mcp_runtime.http.asgi import BodyReader, ClientDisconnectError, Receive, Scope, Send
 from mcp_runtime.protocol.framing import SizeLimit
@@ -91,7 +91,7 @@ class AuthorizationServer:
         policy: URLs from which client id metadata documents may be fetched. Default: public ones.
         limits: Limits on requests of unknown clients.
         lifetimes: Lifetimes of codes, tokens and grants.
-        clock: Returns the current time in seconds since the epoch. Default `time.time`.
+        clock: Returns the current time in seconds since the epoch. Default: that of the runtime.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class AuthorizationServer:
         policy: URLPolicy = URLPolicy(),  # noqa: B008
         limits: AuthorizationServerLimits = AuthorizationServerLimits(),
         lifetimes: TokenLifetimes = TokenLifetimes(),  # noqa: B008
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         _check_issuer(issuer)
         if not resources:
@@ -121,6 +121,7 @@ class AuthorizationServer:
         self._is_local = is_loopback(urlsplit(issuer).hostname or "")
         self._storage = storage or SQLiteStorage()
         self._lifetimes = lifetimes
+        clock = clock or clocks.wall
         self._clock = clock
         self._last_cleanup = 0.0
         self._body_reader = BodyReader(SizeLimit(limits.max_body), _BODY_SECONDS)

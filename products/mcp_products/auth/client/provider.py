@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import time
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.aio.shared_work import SharedWork
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError, LocalError
 from mcp_runtime.http.client_rules import REVISION_EXTENSION, NegotiatedRevision, base_url, origin
@@ -139,7 +139,7 @@ class OAuthClientProvider(httpx2.Auth):
         if (
             token is not None
             and token.expires_at is not None
-            and token.expires_at - _RENEW_BEFORE_SECONDS < time.time()
+            and token.expires_at - _RENEW_BEFORE_SECONDS < clocks.wall()
         ):
             return (await self._renew(token, {}))[0]
         return token

@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import re
 import secrets
-import time
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from urllib.parse import parse_qsl, quote_plus, urlsplit
 from joserfc import jwt
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError
 from mcp_runtime.http.client_rules import base_url
 from mcp_runtime.protocol.models import is_list, is_object
@@ -50,7 +50,7 @@ class DPoPProver:
             "jti": secrets.token_urlsafe(16),
             "htm": method,
             "htu": f"{base_url(url)}{urlsplit(url).path}",
-            "iat": int(time.time()),
+            "iat": int(clocks.wall()),
         }
         if token is not None:
             claims["ath"] = urlsafe_b64encode(hashlib.sha256(token.encode()).digest()).rstrip(b"=").decode()
@@ -221,7 +221,7 @@ class TokenEndpoint:
         issuer: AuthorizationServerMetadata,
         client: OAuthClientInformation,
         dpop: DPoPProver | None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """Create an endpoint.
 
@@ -230,9 +230,9 @@ class TokenEndpoint:
             issuer: Metadata of the authorization server.
             client: The client that authenticates.
             dpop: Proves possession of the key that tokens are to be bound to; None for bearer tokens.
-            clock: Returns the current time in seconds since the epoch. Default `time.time`.
+            clock: Returns the current time in seconds since the epoch. Default: that of the runtime.
         """
-        self._clock = clock
+        self._clock = clock or clocks.wall
         self._http = http
         self._issuer = issuer
         self._client = client
@@ -337,7 +337,7 @@ class TokenEndpoint:
         return next((method for method in _SECRET_METHODS if method in supported), "client_secret_basic")
 
     def _assertion(self) -> str:
-        client, now = self._client, int(time.time())
+        client, now = self._client, int(clocks.wall())
         key_type = _KEY_TYPES.get(client.signing_algorithm[:2])
         if key_type is None or client.private_key is None:
             raise AuthorizationError("private_key_jwt needs a private_key and an asymmetric signing_algorithm")

@@ -8,7 +8,6 @@ import hmac
 import json
 import math
 import secrets
-import time
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from hashlib import sha256
@@ -104,15 +103,15 @@ class InMemoryReplayCache:
     """A replay cache in memory. While it is full of valid ids, it rejects new ones: forgetting one would allow a
     replay."""
 
-    def __init__(self, max_entries: int = _MAX_ENTRIES, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, max_entries: int = _MAX_ENTRIES, clock: Callable[[], float] | None = None) -> None:
         """Create an empty cache.
 
         Args:
             max_entries: Number of ids that are stored at most. Default 100,000.
-            clock: Returns the current time in seconds since the epoch. Default `time.time`.
+            clock: Returns the current time in seconds since the epoch. Default: that of the runtime.
         """
         self._max_entries = max_entries
-        self._clock = clock
+        self._clock = clock or clocks.wall
         self._ids: set[str] = set()
         self._counts: dict[str, int] = {}  # The numbers of ids of the keys.
         self._by_expiry: list[tuple[float, str]] = []  # A heap.
@@ -155,7 +154,7 @@ class DPoPVerifier:
         nonce_lifetime: float = 300.0,
         nonce_secret: bytes | None = None,
         replay_cache: ReplayCache | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """Create a verifier. Raises LocalError for a symmetric algorithm, and if `joserfc` is not installed.
 
@@ -168,7 +167,7 @@ class DPoPVerifier:
             nonce_lifetime: Seconds for which a nonce is valid; it is accepted for up to twice as long. Default 300.
             nonce_secret: Secret from which nonces are derived; replicas of a server share it. Default: random.
             replay_cache: The proofs that were used; replicas of a server share it. Default: in memory.
-            clock: Returns the current time in seconds since the epoch. Default `time.time`.
+            clock: Returns the current time in seconds since the epoch. Default: that of the runtime.
         """
         if not algorithms or any(name == "none" or name.startswith("HS") for name in algorithms):
             raise LocalError(
@@ -188,7 +187,7 @@ class DPoPVerifier:
         self._has_own_cache = replay_cache is not None
         self._replay_cache: ReplayCache = replay_cache or InMemoryReplayCache(clock=clock)
         self._shared: StoreReplayCache | None = None
-        self._clock = clock
+        self._clock = clock or clocks.wall
 
     def share(self, store: Store, name: str) -> None:
         """Use the store of all workers of an endpoint, unless this verifier has a replay cache or a secret of its own.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from joserfc import jwk
 from joserfc.errors import JoseError
 
 from mcp_products.common.caches import BoundedCache
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.aio.shared_work import SharedWork
 from mcp_runtime.errors import AuthorizationError, LocalError
 from mcp_runtime.http.client_rules import base_url
@@ -268,7 +268,7 @@ class JWTVerifier:
         algorithms: Sequence[str] = _ALGORITHMS,
         leeway: float = 30.0,
         policy: URLPolicy | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """Create a verifier. Raises LocalError for an unknown or symmetric algorithm, and without an audience.
 
@@ -280,7 +280,7 @@ class JWTVerifier:
                 Ed25519.
             leeway: Seconds by which clocks may differ. Default 30.
             policy: URLs that may be requested. Default: public ones, and the origins of `issuer` and `jwks_uri`.
-            clock: Returns the current time in seconds since the epoch. Default `time.time`.
+            clock: Returns the current time in seconds since the epoch. Default: that of the runtime.
         """
         unknown = [name for name in algorithms if name not in _KEY_TYPES]
         if unknown or not algorithms:
@@ -290,9 +290,9 @@ class JWTVerifier:
             )
         self._algorithms = frozenset(algorithms)
         self._required = ClaimRequirements(issuer, _audiences(audience), leeway)
-        self._cache = _TokenCache(_MAX_CACHE_SECONDS, leeway, clock)
-        self._clock = clock
-        self._keys = JWKSClient(issuer, jwks_uri, AuthHTTPClient(policy or _policy(issuer, jwks_uri)), clock)
+        self._clock = clock or clocks.wall
+        self._cache = _TokenCache(_MAX_CACHE_SECONDS, leeway, self._clock)
+        self._keys = JWKSClient(issuer, jwks_uri, AuthHTTPClient(policy or _policy(issuer, jwks_uri)), self._clock)
 
     async def verify(self, token: str) -> AuthenticatedUser | None:
         """Return the user of a token; None if it is not valid. Raises AuthorizationError without a key set."""
@@ -354,7 +354,7 @@ class IntrospectionVerifier:
         cache_ttl: float = 30.0,
         leeway: float = 30.0,
         policy: URLPolicy | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """Create a verifier.
 
@@ -368,7 +368,7 @@ class IntrospectionVerifier:
             cache_ttl: Seconds for which a response is cached, at most until the token expires. Default 30.
             leeway: Seconds by which clocks may differ. Default 30.
             policy: URLs that may be requested. Default: public ones, and the origin of `url`.
-            clock: Returns the current time in seconds since the epoch. Default `time.time`.
+            clock: Returns the current time in seconds since the epoch. Default: that of the runtime.
         """
         self._url = url
         credentials = f"{quote_plus(client_id)}:{quote_plus(client_secret)}"
@@ -376,8 +376,8 @@ class IntrospectionVerifier:
         audiences = None if audience is None else _audiences(audience)
         self._required = ClaimRequirements(issuer, audiences, leeway, require_all=False)
         self._http = AuthHTTPClient(policy or _policy(url))
-        self._clock = clock
-        self._cache = _TokenCache(cache_ttl, leeway, clock)
+        self._clock = clock or clocks.wall
+        self._cache = _TokenCache(cache_ttl, leeway, self._clock)
         self._requests: SharedRequests[bytes, Mapping[str, Any] | None] = SharedRequests(
             _MAX_INTROSPECTIONS, seconds=_INTROSPECTION_SECONDS
         )

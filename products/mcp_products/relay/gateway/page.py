@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_runtime._lazy import LazyModule
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.http.origins import LOOPBACK
 from mcp_runtime.usage.texts import shortened
 
@@ -130,7 +130,7 @@ class RecentRecords(logging.Handler):
         self._last += 1
         if len(self.running) < _MAX_RUNNING:
             shown = {key: shortened(text) for key, text in fields.items()}
-            self.running[self._last] = {"number": self._last, "time": time.time(), **shown}
+            self.running[self._last] = {"number": self._last, "time": clocks.wall(), **shown}
         return self._last
 
     def call_ended(self, number: int, **fields: Any) -> None:

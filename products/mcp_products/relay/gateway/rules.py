@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import stat
-import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from typing import Any, Final, NamedTuple, TextIO
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from mcp_products.platforms.private_files import replace_private_file
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.models import is_object
 from mcp_runtime.server.context import ConnectionState
@@ -136,7 +136,8 @@ class AuditLog:
         fields = {**fields, "name": shortened(name), "user": shortened(user, _MAX_USER)}
         _audit_log_log.info("%s %r of %r: %s", fields["kind"], fields["name"], fields["upstream"], fields["outcome"])
         if self._file is not None:
-            line = {"time": datetime.now(UTC).isoformat(), **fields, "seconds": round(seconds, 6)}
+            now = datetime.fromtimestamp(clocks.wall(), UTC)
+            line = {"time": now.isoformat(), **fields, "seconds": round(seconds, 6)}
             print(json.dumps(line), file=self._file, flush=True)
 
     def close(self) -> None:
@@ -159,7 +160,7 @@ _Key = tuple[str, str]  # What the credentials of a request are known by, and th
 
 
 class Listing(NamedTuple):
-    """The ids of one kind that a server has listed, and when, by `time.monotonic`."""
+    """The ids of one kind that a server has listed, and when, by `clocks.monotonic`."""
 
     ids: frozenset[str]
     time: float
@@ -188,7 +189,7 @@ class Listings:
         lists = self._lists(ctx, user)
         if len(lists) > _MAX_LISTS:
             lists.clear()
-        listing = lists[user, kind] = Listing(ids, time.monotonic())
+        listing = lists[user, kind] = Listing(ids, clocks.monotonic())
         return listing
 
     def _lists(self, ctx: Any, user: str) -> dict[_Key, Listing]:

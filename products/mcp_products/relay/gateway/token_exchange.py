@@ -5,7 +5,6 @@ RFC 8693: https://www.rfc-editor.org/rfc/rfc8693
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Final
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from mcp_products.auth.client.storage import OAuthClientInformation
 from mcp_products.auth.client.token_endpoint import TokenEndpoint
 from mcp_products.auth.discovery import AuthorizationServerMetadata
 from mcp_products.auth.http import AuthHTTPClient, URLPolicy, is_loopback
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.aio.shared_work import SharedWork
 from mcp_runtime.errors import AuthorizationError, LocalError
 from mcp_runtime.http.client_rules import base_url, origin
@@ -31,7 +31,7 @@ _DEFAULT_SECONDS: Final = 300.0  # Seconds that a token is used whose response h
 class TokenExchange:
     """Exchanges tokens of users at one authorization server for tokens for one server behind the gateway."""
 
-    def __init__(self, server: str, settings: ExchangeSettings, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, server: str, settings: ExchangeSettings, clock: Callable[[], float] | None = None) -> None:
         """Create an exchange for the server at a URL. Raises AuthorizationError for an endpoint that may not be used.
 
         The token endpoint stands in the settings of the gateway, so that it may be at a private address.
@@ -43,7 +43,7 @@ class TokenExchange:
         client = OAuthClientInformation(settings.client_id, settings.client_secret)
         metadata = AuthorizationServerMetadata(base_url(endpoint), endpoint)
         self.server = server
-        self.clock = clock
+        self.clock = clock or clocks.wall
         self._endpoint = TokenEndpoint(AuthHTTPClient(policy), metadata, client, None)
         self._form = {
             "grant_type": _GRANT,

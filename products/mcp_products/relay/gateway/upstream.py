@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
@@ -16,6 +15,7 @@ from mcp_products.app.context.request_details import received_request
 from mcp_products.code_mode.savings import savings_of
 from mcp_products.relay.upstream.fair_pool import FairPlaces
 from mcp_runtime._lazy import LazyModule
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.aio.rates import RateLimit
 from mcp_runtime.errors import JSONRPCError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, serialize
@@ -255,7 +255,7 @@ class GatedUpstream(TargetProvider):
         if not self.settings.shows(kind):
             return []
         cached = self._cache.get(kind) if self.settings.cache else None
-        if cached is not None and cached[0] > time.monotonic():
+        if cached is not None and cached[0] > clocks.monotonic():
             items = cached[1]
         else:
             with self._noting_failure(f"list_{kind}"):
@@ -300,7 +300,7 @@ class GatedUpstream(TargetProvider):
             self._is_awaited = self._users.is_opening(ctx)
             raise
         if self.settings.cache and 0 < seconds < float("inf"):
-            self._cache[kind] = time.monotonic() + seconds, items
+            self._cache[kind] = clocks.monotonic() + seconds, items
         return items
 
     async def list_tools(self, ctx: ServerContext) -> Sequence[Any]:
@@ -378,7 +378,7 @@ class GatedUpstream(TargetProvider):
         """Return the last list of a kind; a new one if the last is old and does not have an id."""
         user = self._users.key(ctx)
         listing = self._listings.get(ctx, user, kind)
-        is_new = listing is not None and time.monotonic() - listing.time < _RELIST_SECONDS
+        is_new = listing is not None and clocks.monotonic() - listing.time < _RELIST_SECONDS
         if listing is None or not (is_new or id is None or id in listing.ids):
             await self._list(ctx, kind)
             listing = self._listings.get(ctx, user, kind)
@@ -527,7 +527,7 @@ class GatedUpstream(TargetProvider):
 
     async def _noted(self, kind: str, name: str, ctx: ServerContext, request: Callable[[], Awaitable[Any]]) -> Any:
         """Return the result of a request within the rate of its client; count it, and write it to the audit log."""
-        began, outcome, size = time.monotonic(), "failed", None
+        began, outcome, size = clocks.monotonic(), "failed", None
         self.counts.calls += 1
         records = self.records
         number = 0 if records is None else records.call_began({"upstream": self._name, "kind": kind, "name": name})
@@ -546,7 +546,7 @@ class GatedUpstream(TargetProvider):
             outcome = "cancelled"
             raise
         finally:
-            seconds = time.monotonic() - began
+            seconds = clocks.monotonic() - began
             self.counts.seconds += seconds
             self.counts.failed += outcome == "failed"
             if records is not None:

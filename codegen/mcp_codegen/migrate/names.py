@@ -7,10 +7,16 @@ to it in this module or what it is annotated with; of a variable with several ki
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProvider, QualifiedNameSource
+from libcst.metadata import (
+    MetadataWrapper,
+    PositionProvider,
+    QualifiedName,
+    QualifiedNameProvider,
+    QualifiedNameSource,
+)
 
 from .tables import PACKAGES, Tables
 
@@ -40,10 +46,11 @@ class Names:
         """Return the path of an imported name of another SDK; an empty text for any other expression."""
         if _root(node) not in self._bound:
             return ""
-        found = self._wrapper.resolve(QualifiedNameProvider).get(node, ())
-        for name in sorted(found() if callable(found) else found, key=lambda name: name.name):
+        found: Any = self._wrapper.resolve(QualifiedNameProvider).get(node, ())
+        names: list[QualifiedName] = list(found() if callable(found) else found)
+        for name in sorted(names, key=lambda name: name.name):
             if name.source is QualifiedNameSource.IMPORT and name.name.partition(".")[0] in PACKAGES:
-                return str(name.name)
+                return name.name
         return ""
 
     def kind(self, node: cst.BaseExpression) -> str:

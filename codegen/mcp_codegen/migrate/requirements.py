@@ -387,11 +387,18 @@ def _excludes(specifier: str, least: str) -> bool:
     for operator, version in re.findall(r"(==|<=|<|~=)\s*([\d.]+)", specifier):
         limit, bound = _numbers(version), _numbers(least)
         if operator == "~=":
-            limit = (*limit[:-2], limit[-2] + 1) if len(limit) > 1 else (limit[0] + 1,)
+            limit = _next(limit)
             operator = "<"
         if limit < bound or (operator == "<" and limit <= bound):
             return True
     return False
+
+
+def _next(version: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the first version that `~=` excludes: that after 1.4.2 is 1.5."""
+    kept = list(version[:-1] or version)
+    kept[-1] += 1
+    return tuple(kept)
 
 
 def _begins_below(specifier: str, least: str) -> bool:

@@ -80,7 +80,8 @@ class SourceEdit(cst.CSTTransformer):
         if not marks:
             return left
         if isinstance(left, cst.FlattenSentinel):
-            first, *rest = list(left)
+            statements: list[cst.CSTNode] = [*left]
+            first, *rest = statements
             return cst.FlattenSentinel([self._commented(first, marks), *rest])
         return self._commented(left, marks)
 
@@ -239,13 +240,6 @@ class SourceEdit(cst.CSTTransformer):
                 on = f"{self.names.kind(function.value)}.{function.attr.value}"
                 if rule := self._tables.find("returns", self._form, self._goal, on, name):
                     self.mark(original_node, rule.reason, rule.link)
-        return updated_node
-
-    def leave_ClassDef(self, original_node: cst.ClassDef, updated_node: cst.ClassDef) -> cst.ClassDef:
-        for base in original_node.bases:
-            kind = self.names.type_kind(base.value)
-            if rule := self._tables.find("base", self._form, self._goal, kind, ""):
-                self.mark(original_node, rule.reason, rule.link)
         return updated_node
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:

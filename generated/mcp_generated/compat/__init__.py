@@ -16,6 +16,7 @@ try:
     from mcp_products.compat.app import OfficialAppMixin
 except ModuleNotFoundError as error:
     raise _missing(error) from None
+from mcp_products.app.context.state_attribute import FirstT, RequestT
 from mcp_products.compat.context import OfficialContextMixin
 from mcp_products.compat.forms.form import FORM
 from mcp_products.compat.lowlevel import LowLevelServer, RequestDataT, StateT
@@ -156,8 +157,20 @@ if TYPE_CHECKING:
     ToolResult = _types.CallToolResult
 
 
-class _Context(OfficialContextMixin, Context):
-    """The context of functions: a `Context` whose errors are those of the official SDK."""
+class _Context(OfficialContextMixin, Context[FirstT, StateT, RequestT]):  # type: ignore[override]
+    """The context of functions: a `Context` whose errors are those of the official SDK.
+
+    Tests create one without a request; it has what its class has.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        """Create the context of a message, or one of a test."""
+        if arguments:
+            super().__init__(*arguments)
+
+
+if not TYPE_CHECKING:  # For type checkers it is that of an `App`.
+    Context = _Context
 
 
 class FastMCP(OfficialAppMixin, App):

@@ -13,6 +13,8 @@ from support.cli.commands import INSTALLED, LIMIT, mcp_codegen
 
 pytest.importorskip("libcst", reason="libcst is not installed")
 
+from mcp_generated.compat import Context
+
 TOOL: Final = '''
 @server.tool()
 def price(item: str, count: int = 1) -> float:
@@ -124,3 +126,11 @@ def test_a_server_of_many_tools_lists_them_at_once() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], env=INSTALLED, capture_output=True, text=True, timeout=LIMIT)
     assert done.stdout == "60 None\n", done.stderr
+
+
+def test_a_test_makes_a_context_without_a_request() -> None:
+    class Quiet(Context):
+        async def info(self, message: object, **fields: object) -> None:
+            pass
+
+    assert isinstance(Quiet(), Context) and isinstance(Context(), Context)

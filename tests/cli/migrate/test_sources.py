@@ -161,7 +161,6 @@ MARKED: Final = {
         "@m.tool(name='g')\ndef f() -> Dict[str, int]:\n    return {}\n",
         'below "result"',
     ),
-    "a context of a test": (V1 + "from mcp.server.fastmcp import Context\nclass Mine(Context):\n    pass\n", "made by"),
     "a call of 1.x": (V1 + "m = FastMCP('x')\nm.call_tool('x', {})\n", "CallToolResult"),
     "settings of FastMCP": ("from fastmcp import settings\n", "no settings of the process"),
     "a handler that is added": (

@@ -6,8 +6,8 @@ to it in this module or what it is annotated with; of a variable with several ki
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, cast
 
 import libcst as cst
 from libcst.metadata import (
@@ -47,7 +47,7 @@ class Names:
         if _root(node) not in self._bound:
             return ""
         found: Any = self._wrapper.resolve(QualifiedNameProvider).get(node, ())
-        names: list[QualifiedName] = list(found() if callable(found) else found)
+        names = cast("Iterable[QualifiedName]", found() if callable(found) else found)
         for name in sorted(names, key=lambda name: name.name):
             if name.source is QualifiedNameSource.IMPORT and name.name.partition(".")[0] in PACKAGES:
                 return name.name

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli.commands import listening as running
 from support.clients import connect as connect_newest
 from support.http.sockets import listening
 from support.installation.extras import optional
+from support.processes import free_port
 
 from mcp_generated import REVISIONS, App, Client, LocalError, connect, v2025_11_25
 from mcp_generated.auth import ResourceServer
@@ -194,3 +198,13 @@ async def test_a_host_leads_every_client_to_the_endpoint() -> None:
         for client in (connect(host), Client(host), connect_newest(host), v2025_11_25.Client.http(host)):
             async with client as connected:
                 assert [tool.name for tool in await tools_of(connected)] == ["today"]
+
+
+@pytest.mark.long
+async def test_a_program_that_runs_with_a_card_is_found_by_its_host(tmp_path: Path) -> None:
+    port = free_port()
+    source = "from mcp_generated import App\napp = App('shop', version='1.0')\napp.tool(name='one')(lambda: 1)\n"
+    (tmp_path / "server.py").write_text(f"{source}app.run('http', port={port}, path='/deep', card=True)\n")
+    with running([sys.executable, str(tmp_path / "server.py")], port):
+        async with connect(f"http://127.0.0.1:{port}") as client:
+            assert [tool.name for tool in await tools_of(client)] == ["one"]

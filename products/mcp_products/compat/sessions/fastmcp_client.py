@@ -18,6 +18,7 @@ from mcp_products.app.app import BaseApp
 from mcp_products.app.components.catalog import NAMESPACE
 from mcp_runtime.errors import ToolError
 from mcp_runtime.protocol.models import is_object
+from mcp_runtime.protocol.result_types import FollowedPages
 
 from ..forms.form import FORM, Seconds, seconds
 from ..transports import StdioServerParameters, sse_client, stdio_client, streamablehttp_client
@@ -25,7 +26,6 @@ from .client import Client as OfficialClient
 from .client import streams_to
 
 TransportT = TypeVar("TransportT", default=Any)
-_MAX_PAGES: Final = 250
 _WRAPPED: Final = "result"
 
 SamplingHandler = Callable[..., Any]
@@ -387,18 +387,15 @@ class Client(Generic[TransportT]):
         """Return the items of all pages of a list; none if the server has no such list."""
         if getattr(self.session.server_capabilities, capability, None) is None:
             return []
-        found: list[Any] = []
-        cursor = None
-        for _ in range(_MAX_PAGES):
+        followed, found, cursor = FollowedPages(method), list[Any](), None
+        while True:
             page = await getattr(self._client, method)(cursor=cursor)
             found += getattr(page, items)
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        return found
+            if (cursor := followed.add(len(getattr(page, items)), page.next_cursor)) is None:
+                return found
 
     async def list_tools(self) -> list[Any]:
-        """Return all tools. Raises McpError, as all requests."""
+        """Return all tools. Raises McpError, as all requests, and RemoteError for pages without end."""
         return await self._all("list_tools", "tools", "tools")
 
     async def list_resources(self) -> list[Any]:

@@ -26,12 +26,12 @@ class ChangeTeller:
     report within a short time is one change.
     """
 
-    def __init__(self, name: str, gathered_seconds: float = GATHERED_SECONDS) -> None:
+    def __init__(self, name: str, gathered_seconds: float | None = None) -> None:
         """Create a teller without clients; `name` is that of the proxy, for messages."""
         self.on_list: Callable[[str], None] = lambda kind: None
         """Called at each report of a changed list."""
         self._name = name
-        self._gathered_seconds = gathered_seconds
+        self._gathered_seconds = GATHERED_SECONDS if gathered_seconds is None else gathered_seconds
         self._clients: WeakSet[ServerDispatcher] = WeakSet()
         self._quiet_until: dict[str, float] = {}  # By the kind of a list.
         self._waiting: set[tuple[str, str]] = set()  # What is to be told, once its time has come.

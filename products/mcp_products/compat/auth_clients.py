@@ -156,7 +156,7 @@ class OfficialProvider(OAuthClientProvider):
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Send a request with a token. Raises OAuthFlowError if there is none to be had."""
-        flow = super().async_auth_flow(request)
+        flow: Any = super().async_auth_flow(request)
         try:
             outgoing = await anext(flow)
             while True:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import quote, unquote
 
 from mcp_runtime.protocol.models import is_list
@@ -294,9 +294,11 @@ def _expanded(variables: Sequence[Variable], values: Mapping[str, Any]) -> str:
         if variable.name not in values:
             continue
         value = values[variable.name]
-        items = [value] if isinstance(value, str) else [*value] if is_list(value) or isinstance(value, tuple) else None
+        kind = type(cast("object", value))
+        is_sequence = is_list(value) or isinstance(value, tuple)
+        items: list[Any] | None = [value] if isinstance(value, str) else [*cast("Any", value)] if is_sequence else None
         if items is None or not all(isinstance(item, str) for item in items):
-            raise TypeError(f"Variable {variable.name!r} must be str or a sequence of str, got {type(value).__name__}")
+            raise TypeError(f"Variable {variable.name!r} must be str or a sequence of str, got {kind.__name__}")
         encoded = [_encoded(item, variable.operator) for item in items]
         if encoded and not variable.explode:
             encoded = [",".join(encoded)]

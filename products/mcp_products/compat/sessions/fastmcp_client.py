@@ -444,7 +444,8 @@ class Client(Generic[TransportT]):
         Raises ToolError if it has failed.
         """
         if version is not None:
-            meta = {**(meta or {}), NAMESPACE: {"version": version}}
+            given: dict[str, Any] = meta or {}
+            meta = {**given, NAMESPACE: {"version": version}}
         result = await self.call_tool_mcp(name, arguments, progress_handler, timeout, meta)
         if result.is_error and raise_on_error:
             first = result.content[0] if result.content else None

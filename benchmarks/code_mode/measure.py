@@ -16,7 +16,7 @@ from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from server import FOLDER, questions, tools
+from thousand_tools import FOLDER, questions, tools
 
 from mcp_generated import App, connect
 from mcp_generated.code_mode import CodeMode

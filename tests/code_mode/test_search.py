@@ -13,7 +13,7 @@ from mcp_products.code_mode.search import FunctionIndex, stem, stems_of
 
 sys.path.insert(0, str(ROOT / "benchmarks" / "code_mode"))
 
-from server import FOLDER, questions, tools
+from thousand_tools import FOLDER, questions, tools
 
 HELD_OUT = Path(__file__).with_name("held_out.txt")
 

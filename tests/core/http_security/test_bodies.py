@@ -54,8 +54,9 @@ async def test_what_is_no_message_is_refused_and_runs_nothing(
     client = await _client(endpoint, protocol_version)
     before = (await client.status())["echoed"]
     answer = await client.request(body, mcp_method="tools/call", mcp_name="echo")
-    assert answer.status in (200, 400) and answer.json["error"]["code"] in (-32700, -32600, -32602)
-    assert answer.status == 400 or body.startswith(b'{"jsonrpc":"2.0","id":1')
+    assert answer.status in (200, 400, 413) and answer.json["error"]["code"] in (-32700, -32600, -32602)
+    assert answer.status != 200 or body.startswith(b'{"jsonrpc":"2.0","id":1')
+    assert (answer.status == 413) == (b"9" * 5000 in body)  # A message that is too large, and no other.
     assert (await client.status())["echoed"] == before
 
 

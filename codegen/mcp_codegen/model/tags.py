@@ -185,7 +185,7 @@ class _Tags:
         name, _, wire = place.partition(".")
         found: dict[str, str] = {}
         for message in self.schema["$defs"].values():
-            properties = message.get("properties", {}) if is_object(message) else {}
+            properties: Schema = message.get("properties", {}) if is_object(message) else {}
             params = str(properties.get("params", {}).get("$ref", "")).removeprefix(REF)
             if "method" in properties and self._descends(params, name):
                 found[properties["method"]["const"]] = wire

@@ -24,7 +24,7 @@ def absent(name: str) -> Any:
     def refuse(self: object, *arguments: object, **keywords: object) -> None:
         raise NotImplementedError(f"{name} has no counterpart in mcp-generated; docs/frameworks.md lists what has one")
 
-    members = {
+    members: dict[str, Any] = {
         "__init__": refuse,
         "__module__": name.rpartition(".")[0],
         "__class_getitem__": classmethod(GenericAlias),

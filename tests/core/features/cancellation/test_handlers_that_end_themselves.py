@@ -208,7 +208,11 @@ async def test_handlers_of_a_client(rev: Rev, handler: str, kind: str) -> None:
                 case "on_create_message":
                     await ctx.create_message(messages=[message], max_tokens=5)
                 case "on_elicit":
-                    await ctx.elicit({"message": "?", "requestedSchema": {"type": "object", "properties": {}}})
+                    asked = {"message": "?", "requested_schema": {"type": "object", "properties": {}}}
+                    if rev.id == "2025-06-18":
+                        await ctx.elicit(**asked)
+                    else:
+                        await ctx.elicit(rev.t.ElicitRequestFormParams(**asked))
                 case "on_list_roots":
                     await ctx.list_roots()
         except RemoteJSONRPCError as error:

@@ -243,9 +243,14 @@ async def gets_changes(talk: Talk, stream: Answer) -> None:
 
 
 async def told(talk: Talk, stream: Answer, announced: str, lists: Iterable[str]) -> None:
-    """The two changes that were announced arrive once, and after each loss what else may have been missed."""
+    """The two changes that were announced arrive once, and after each loss what else may have been missed.
+
+    On a slow machine, time is set forward while a worker still reads the store. It may then tell twice what may have
+    been missed, which costs a client another look.
+    """
     lost = talk.losses_since
-    expected = Counter({method: lost for method in (*lists, announced) if lost})
+    missed = Counter({method: lost for method in (*lists, announced) if lost})
+    expected = Counter(missed)
     expected[announced] += 2
     for _ in range(20):
         if talk.passing is not None and lost and not told_of(stream) >= expected:
@@ -253,7 +258,7 @@ async def told(talk: Talk, stream: Answer, announced: str, lists: Iterable[str])
             await asyncio.sleep(0.01)
     await within(stream.until(lambda _: told_of(stream) >= expected))
     await asyncio.sleep(0.05)
-    assert told_of(stream) == expected, (told_of(stream), expected)
+    assert expected <= told_of(stream) <= expected + missed, (told_of(stream), expected)
     await stream.leave()
 
 

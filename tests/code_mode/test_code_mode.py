@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +192,20 @@ def test_wrong_settings_name_the_value() -> None:
 async def test_tools_that_stay_visible_are_listed() -> None:
     async with connect(with_code_mode(shop(), always_visible=["refund"])) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["refund", "search_tools", "run_python"]
+
+
+@pytest.mark.long
+async def test_programs_that_wait_leave_threads_to_those_that_run() -> None:
+    """Each step of a program is a call of a thread; more programs than threads once stood still until a timeout."""
+    from mcp_products.code_mode.monty import MontySandbox
+
+    async def call(name: str, arguments: Any, keywords: Any) -> int:
+        await asyncio.sleep(0.01)
+        return 1
+
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+    sandbox = MontySandbox(processes=1)
+    programs = (sandbox.run("one() + one()", ["one"], call, CodeLimits()) for _ in range(12))
+    async with asyncio.timeout(15):
+        outcomes = await asyncio.gather(*programs)
+    assert [outcome.value for outcome in outcomes] == [2] * 12

@@ -27,6 +27,7 @@ from typing import Any, Final
 
 from ..errors import RuleError, is_list, is_object
 from ..importer.references import REF, Schema
+from ..importer.syntax import MARKS, MESSAGE_TAGS
 from .lifecycle import PLAIN_HTTP
 from .names import snake
 from .overlay import Overlay, OverlayRow
@@ -37,6 +38,7 @@ _STYLES: Final = {
 }  # By the role that a connection begins with.
 _OF_HTTP: Final = ("tool_schemas", "tool_call")
 _FEATURES: Final = tuple(name for name, value in PLAIN_HTTP.items() if isinstance(value, bool))
+_PLACED: Final = tuple(mark for mark in MARKS if mark.removeprefix("x-") not in MESSAGE_TAGS)  # Of types, properties.
 _FLAGS: Final = ("implied_by_empty", "sender_only")
 _HEADER: Final = "Mcp-Name"
 _RANGE: Final = re.compile(r"(-?\d+)\.\.(-?\d+)")
@@ -215,9 +217,6 @@ class _Tags:
     def _error(self, tag: str, place: str, value: str, remedy: str) -> RuleError:
         text = f"{self.revision}: {place} has @{tag} {value:.100}, which it cannot have; {remedy}"
         return RuleError(text, rule=tag, at=place)
-
-
-_PLACED: Final = ("x-named", "x-constructs", "x-essential", "x-requires", "x-role", "x-header")
 
 
 def _value(written: str) -> Any:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
+import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from mcp_runtime.errors import LocalError
 
@@ -26,6 +29,7 @@ except ModuleNotFoundError:
 _STEPS: Final = 1000  # Beside the calls of functions: imports, and what the interpreter refuses.
 _PRINTED: Final = 4  # How many times the limit of the output a program may print before it is ended; it is cut then.
 _WAIT: Final = 30.0  # Seconds to wait for a process that is free.
+_BUSY: Final = "all sandboxes are busy: run the program again later"
 _POLICY: Final[Any] = {"sleep": "zero", "timezone": "utc"}
 
 
@@ -38,13 +42,27 @@ class MontySandbox:
         Args:
             processes: How many programs run at the same time. Default None: one for each processor.
         """
-        self._processes = processes
+        self._processes = (os.cpu_count() or 1) if processes is None else processes
         self._pool: Any = None
-        self._starting = asyncio.Lock()
+        self._starting = threading.Lock()
+        # Programs wait here, and not in threads: those that wait would take all threads from those that run.
+        self._free: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     async def run(self, code: str, functions: Collection[str], call: CallFunction, limits: CodeLimits) -> Outcome:
         """Run a program. Raises ProgramError for one that fails or exceeds a limit."""
-        pool = await self._started()
+        free = self._free.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._processes))
+        try:
+            async with asyncio.timeout(_WAIT):
+                await free.acquire()
+        except TimeoutError:
+            raise ProgramError(_BUSY) from None
+        try:
+            return await self._run(code, functions, call, limits)
+        finally:
+            free.release()
+
+    async def _run(self, code: str, functions: Collection[str], call: CallFunction, limits: CodeLimits) -> Outcome:
+        pool = await _in_thread(self._started)
         session = pool.checkout(
             limits={
                 "max_feed_duration_secs": limits.seconds,
@@ -57,7 +75,7 @@ class MontySandbox:
         try:
             entered = await _in_thread(session.__enter__)
         except TimeoutError:
-            raise ProgramError("all sandboxes are busy: run the program again later") from None
+            raise ProgramError(_BUSY) from None
         try:
             value = await self._drive(entered, code, dict.fromkeys(functions, _nothing), printed, call)
         except pydantic_monty.MontyError as error:
@@ -84,11 +102,11 @@ class MontySandbox:
                 step = await _in_thread(step.resume, answer)
         return step.output
 
-    async def _started(self) -> Any:
-        async with self._starting:
+    def _started(self) -> Any:
+        with self._starting:
             if self._pool is None:
                 pool = pydantic_monty.Monty(max_processes=self._processes, checkout_timeout=_WAIT)
-                await _in_thread(pool.__enter__)
+                pool.__enter__()
                 atexit.register(pool.__exit__, None, None, None)
                 self._pool = pool
         return self._pool

@@ -54,7 +54,10 @@ def _sentences(module: ModuleType | None) -> Mapping[str, Mapping[str, str]]:
         text = None
     if text is None:
         return {}
-    tree = ast.parse(text)
+    try:
+        tree = ast.parse(text)
+    except SystemError:  # Python 3.11 and 3.12 count wrongly if another thread parses meanwhile (CPython issue 106905).
+        tree = ast.parse(text)
     return {node.name: _sentences_of(node) for node in tree.body if isinstance(node, ast.ClassDef)}
 
 

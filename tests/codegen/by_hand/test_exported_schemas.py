@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from mcp_codegen.model.ir import Alias, Field, Object, Plain, Ref, Type, Union
 from mcp_codegen.testkit.messages import InstanceGenerator
 from mcp_generated.v2025_11_25 import types as t
 from mcp_generated.v2026_07_28 import types as newest
+from mcp_products.models.described_fields import _sentences, described_fields
 
 SCHEMAS = SchemaCatalog(ROOT / "schema")
 IDS = ["2025-03-26", "2026-07-28"]
@@ -55,6 +57,21 @@ def test_a_class_of_a_module_that_is_not_loaded_has_fields_and_a_schema() -> Non
     cls = type("Own", (t.Tool,), {"__module__": "never_loaded"})
     assert "input_schema" in cls.model_fields
     assert "inputSchema" in cls.model_json_schema()["properties"]
+
+
+def test_descriptions_are_read_again_if_another_thread_parsed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def parse(text: str) -> ast.Module:
+        parsed.append(text)
+        if len(parsed) == 1:
+            raise SystemError("AST constructor recursion depth mismatch (before=95, after=93)")
+        return compile(text, "a module", "exec", ast.PyCF_ONLY_AST)
+
+    monkeypatch.setattr(ast, "parse", parse)
+    described_fields.cache_clear()
+    _sentences.cache_clear()
+    assert t.Implementation.model_fields["name"].description and len(parsed) >= 2
 
 
 @pytest.mark.long

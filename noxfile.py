@@ -217,6 +217,12 @@ def balanced(session: nox.Session) -> None:
 
 
 @nox.session
+def sdks(session: nox.Session) -> None:
+    """Build peers with the official SDKs for other languages, once, and let them use servers and clients of ours."""
+    python(session, "-m", "pytest", "-q", "-n", "4", "--dist", "loadgroup", "-m", "campaign", "tests/interop/sdks")
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Run the code of README and docs/, and check their links and words."""
     python(session, "-m", "pytest", "-q", "tests/house/test_docs.py", "tests/website")

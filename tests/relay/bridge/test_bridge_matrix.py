@@ -7,11 +7,11 @@ The cells of an upstream share its process and a bridge, and those of a client o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 from support.feature_cells import own_peer
-from support.feature_cells.bridge.bridge_processes import bridge_command, bridge_origin, upstream_words
+from support.feature_cells.bridge.bridge_cells import BridgeCell
 from support.feature_cells.cells import (
     FASTMCP,
     INSPECTOR,
@@ -25,65 +25,11 @@ from support.feature_cells.cells import (
     TYPESCRIPT_2,
     Cell,
 )
-from support.feature_cells.feature_rows import FEATURES, Feature
-from support.feature_cells.uses import Use, check_all, received
+from support.feature_cells.uses import check_all, received
 
 pytestmark = pytest.mark.deadline(120)
 
-# Features that show the connection of the server itself, which is that of the bridge.
-SERVER_VIEW: Final = {
-    "`ctx.request`, `client_id`, `state`, `request_context`, `Context[State]`": "the server sees the bridge",
-    "`AuthMiddleware` with `restrict_tag`": "the bridge passes no token of its client",
-    "hooks of messages: calls, reads, prompts, the start of a client": "a bridge starts its own connection",
-    "`ctx.get_state`, `set_state`, `delete_state`": "a request without a session has a connection of the bridge",
-    "`ctx.enable_components`, `reset_visibility` for a session": "a request without a session has none at the upstream",
-}
-"""The name of a feature, and why it is not checked in cells."""
-BRIDGED: Final = [feature for feature in FEATURES if feature.name not in SERVER_VIEW and "process" not in feature.needs]
-BEYOND_CALLS: Final = [feature for feature in BRIDGED if feature.needs]
-"""The features for which a server sends more than the result of a call."""
-INSPECTED: Final = 3  # Features that the Inspector uses in a cell: it connects anew for each step.
 OTHERS: Final = (PYTHON_1, PYTHON_2, FASTMCP, TYPESCRIPT_1, TYPESCRIPT_2, INSPECTOR)
-
-
-class BridgeCell(NamedTuple):
-    """A client through a bridge to an upstream."""
-
-    client: Cell
-    upstream_revision: str
-    upstream_transport: str
-
-    def __str__(self) -> str:
-        return f"{self.client}-to-{self.upstream_revision}-{self.upstream_transport}"
-
-    @property
-    def common(self) -> Cell:
-        """The client with the older of both revisions: what both ends can represent."""
-        revision = min(self.client.revision, self.upstream_revision)
-        return Cell(self.client.peer, revision, self.client.transport)
-
-    def reason(self, *needs: str) -> Any:
-        """Return why a feature with these needs cannot work; None if both ends can do what it needs."""
-        return self.client.reason(*needs) or self.common.reason(*needs)
-
-    @property
-    def target(self) -> list[str]:
-        """The command or the URL of the bridge."""
-        words = upstream_words(self.upstream_revision, self.upstream_transport)
-        if self.client.transport == "stdio":
-            return bridge_command(*words)
-        return [bridge_origin(*words) + ("/mcp" if self.client.revision >= "2025-03-26" else "/sse")]
-
-    @property
-    def features(self) -> list[Feature]:
-        """The features that the cell uses."""
-        if self.client.peer == INSPECTOR:
-            return [item for item in BRIDGED if len(item.steps) == 1 and not self.reason(*item.needs)][:INSPECTED]
-        return BRIDGED if (self.client.transport, self.upstream_transport) == ("http", "http") else BEYOND_CALLS
-
-    def use(self, test: str = "") -> Use:
-        """Return how the cell uses its features; `test` names one that uses the same process again."""
-        return Use(f"{self}{test}", self.common, self.target, self.features, self.reason)
 
 
 class Upstream(NamedTuple):

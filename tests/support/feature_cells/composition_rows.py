@@ -138,9 +138,9 @@ def check_limit(cell: Cell, outcomes: Outcomes) -> None:
 
 
 for _title, _name in (("RateLimitingMiddleware", "limited"), ("SlidingWindowRateLimitingMiddleware", "limited_window")):
-    feature(12, f"`{_title}`", *[call(_name, caller="$cell")] * 3, needs=("process",), without=first_passes)(
-        check_limit
-    )
+    feature(
+        12, f"`{_title}`", *[call(_name, caller="$cell")] * 3, needs=("process", "error of 429"), without=first_passes
+    )(check_limit)
 
 
 @feature(

@@ -35,7 +35,7 @@ def only_reported(cell: Cell, outcomes: Outcomes) -> None:
     assert text(outcomes[0]) == "reported"
 
 
-@feature(11, "`ctx.report_progress`", {**call("report"), "progress": True}, needs=("progress",), without=only_reported)
+@feature(11, "`ctx.report_progress`", {**call("report"), "progress": 2}, needs=("progress",), without=only_reported)
 def _(cell: Cell, outcomes: Outcomes) -> None:
     assert text(outcomes[0]) == "reported"
     texts = ["half", "done"] if cell.revision >= "2025-03-26" else [None, None]

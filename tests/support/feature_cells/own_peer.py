@@ -108,6 +108,8 @@ async def done(client: Any, step: dict[str, Any], progress: list[Any]) -> Any:
             ref = {"type": "ref/prompt", "name": step["prompt"]}
             result = await client.complete(ref, {"name": step["name"], "value": step["value"]})
             return wire(result)["completion"]
+        case "level":
+            return wire(await client.set_level(step["level"])) if hasattr(client, "set_level") else {}
         case "server":
             server = wire(client.server)
             return server.get("serverInfo") or server["_meta"]["io.modelcontextprotocol/serverInfo"]

@@ -8,10 +8,11 @@ import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from support.feature_cells.cells import FASTMCP, INSPECTOR, PYTHON_1, PYTHON_2, TYPESCRIPT_1, TYPESCRIPT_2, Cell
+from support.feature_cells.cells import BUILT, FASTMCP, INSPECTOR, PYTHON_1, PYTHON_2, TYPESCRIPT_1, TYPESCRIPT_2, Cell
 from support.feature_cells.features import Feature
 from support.peers import clean, node_peer, python_peer
 from support.project import PEER_DRIVERS
+from support.sdk_peers import built
 
 DRIVERS: Final = {
     PYTHON_1: ("mcp==1.30.0", "python_features.py", "mcp"),
@@ -66,14 +67,20 @@ def received(peer: str, uses: Sequence[tuple[str, Use]]) -> list[Any]:
 
 def run_driver(peer: str, runs: Sequence[dict[str, Any]]) -> list[Any]:
     """Return what the client of another project receives in some runs."""
-    package, driver, *words = DRIVERS[peer]
-    if driver.endswith(".py"):
-        command = [str(python_peer(package)), str(PEER_DRIVERS / driver), *words]
-    else:
-        command = ["node", str(PEER_DRIVERS / driver), str(node_peer(package))]
+    command = client_command(peer)
     done = subprocess.run(command, input=json.dumps(runs), capture_output=True, text=True, timeout=110, env=clean())
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def client_command(peer: str) -> list[str]:
+    """Return the command of the client of another project. Skips the test where it cannot be had."""
+    if peer in BUILT:
+        return [*built(BUILT[peer]), "client"]
+    package, driver, *words = DRIVERS[peer]
+    if driver.endswith(".py"):
+        return [str(python_peer(package)), str(PEER_DRIVERS / driver), *words]
+    return ["node", str(PEER_DRIVERS / driver), str(node_peer(package))]
 
 
 def check_all(uses: Sequence[Use], outcomes: Sequence[Any]) -> None:

@@ -29,7 +29,7 @@ LIMIT: Final = 900  # Seconds one build may take.
 class Toolchain(NamedTuple):
     """How a peer is built: the programs this needs, the commands, and the command of the peer.
 
-    In words, {source} is the folder of the sources and {out} the one of what is built.
+    In words, {source} is the folder of the sources, {out} the one of what is built, and {cache} that of all peers.
     """
 
     programs: tuple[str, ...]
@@ -40,6 +40,25 @@ class Toolchain(NamedTuple):
 
 TOOLCHAINS: Final = {
     "go": Toolchain(("go",), (("go", "build", "-trimpath", "-o", "{out}/peer", "."),), ("{out}/peer",)),
+    "rust": Toolchain(
+        ("cargo", "cc"),
+        (
+            (
+                "cargo",
+                "install",
+                "--quiet",
+                "--debug",
+                "--locked",
+                "--no-track",
+                "--path",
+                "{source}",
+                "--root",
+                "{out}",
+            ),
+        ),
+        ("{out}/bin/peer",),
+        {"CARGO_TARGET_DIR": "{cache}/rust-target"},
+    ),
 }
 
 
@@ -61,7 +80,7 @@ def _built(language: str) -> list[str] | str:
     files = sorted(path for path in source.rglob("*") if path.is_file())
     digest = hashlib.sha256(b"\0".join(part for path in files for part in (path.name.encode(), path.read_bytes())))
     out = CACHE / f"{language}-{digest.hexdigest()[:16]}"
-    fill: Callable[[str], str] = lambda word: word.format(source=source, out=out)
+    fill: Callable[[str], str] = lambda word: word.format(source=source, out=out, cache=CACHE)
     with locked(out):
         if not (out / "built").exists():
             print(f"building the peer in {language} in {out} …", file=sys.stderr)

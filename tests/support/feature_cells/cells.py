@@ -13,7 +13,7 @@ NEWEST: Final = REVISIONS[-1]
 OWN, PYTHON_1, PYTHON_2 = "own clients", "Python SDK 1.30", "Python SDK 2.3"
 FASTMCP, TYPESCRIPT_1, TYPESCRIPT_2 = "FastMCP 4.1", "TypeScript SDK 1.32", "TypeScript SDK 2.4"
 INSPECTOR: Final = "Inspector 2.12"
-GO: Final = "Go SDK 1.8"
+GO, RUST = "Go SDK 1.8", "Rust SDK 3.11"
 BALANCED: Final = "balanced"  # The transport of HTTP through a proxy, which distributes requests to several processes.
 PEERS: Final = {
     OWN: REVISIONS,
@@ -24,8 +24,9 @@ PEERS: Final = {
     TYPESCRIPT_2: REVISIONS,
     INSPECTOR: REVISIONS[-2:],
     GO: REVISIONS,
+    RUST: REVISIONS,
 }
-BUILT: Final = {GO: "go"}
+BUILT: Final = {GO: "go", RUST: "rust"}
 """The SDKs whose peers are built, and the folders of their sources; `nox -s sdks` runs their cells."""
 
 
@@ -115,10 +116,13 @@ REASONS: Final = (
         "the command line of the Inspector calls listed tools only",
     ),
     Reason("completion", lambda cell: cell.peer == INSPECTOR, "the command line of the Inspector has no completion"),
-    Reason(
-        "error of 429",
-        lambda cell: (cell.peer, cell.revision, cell.transport) == (GO, NEWEST, "http"),
-        "the Go SDK shows the status 429 instead of the error in the response",
+    *(
+        Reason(
+            "error of 429",
+            lambda cell, peer=peer: (cell.peer, cell.revision, cell.transport) == (peer, NEWEST, "http"),
+            f"the {peer.partition(' SDK')[0]} SDK shows the status 429 instead of the error in the response",
+        )
+        for peer in (GO, RUST)
     ),
 )
 
@@ -136,6 +140,8 @@ def cells(peer: str) -> list[Cell]:
     rows = [Cell(peer, revision, transport) for revision in PEERS[peer] for transport in ("stdio", "http")]
     if peer == INSPECTOR:  # It starts a process for each request, and stdio is the same for both its versions.
         rows.remove(Cell(peer, NEWEST, "stdio"))
+    if peer == RUST:  # It has no transport with two endpoints.
+        rows.remove(Cell(peer, "2024-11-05", "http"))
     return [*rows, *(Cell(peer, revision, "mounted") for revision in MOUNTED.get(peer, ()))]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from support.feature_cells.cells import BUILT, GO, PEERS, REASONS, Cell, Reason, refused, text
+from support.feature_cells.cells import BUILT, PEERS, REASONS, Cell, Reason, cells, refused, text
 from support.feature_cells.features import Feature, Outcomes, Step, call, listed
 from support.sdk_peers import built
 
@@ -33,7 +33,7 @@ def reason(cell: Cell, *needs: str) -> Reason | None:
 
 def server_cells(peer: str) -> list[Cell]:
     """Return the cells of a server: our clients of all its revisions, over stdio and HTTP."""
-    return [Cell(peer, revision, transport) for revision in SERVED[peer] for transport in ("stdio", "http")]
+    return [cell for cell in cells(peer) if cell.revision in SERVED[peer]]
 
 
 def server_command(peer: str, transport: str, *revisions: str) -> list[str]:
@@ -41,7 +41,7 @@ def server_command(peer: str, transport: str, *revisions: str) -> list[str]:
     return [*built(BUILT[peer]), "server", transport, *revisions]
 
 
-SERVED: Final = {GO: PEERS[GO]}
+SERVED: Final = {peer: PEERS[peer] for peer in BUILT}
 
 
 @offer("name, title and version of a server", {"op": "server"})

@@ -18,7 +18,7 @@ import pytest
 from support.installation.extras import SkippedModule, missing_extra
 from support.matrices import DEFAULT, EXHAUSTIVE, RUNS, arguments_of, first_runs
 from support.processes import end_shared
-from support.systems import is_wine, reason_to_skip
+from support.systems import PATIENCE, reason_to_skip
 
 from mcp_generated import REVISIONS
 
@@ -42,7 +42,6 @@ PRODUCT = re.compile(
     r"parametrize.*parametrize", re.DOTALL
 )  # Perhaps of one test, whose pairs are those of the long run.
 DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no marker gives it more.
-PATIENCE = 10 if is_wine() else 1  # How often so long it gets: a process starts slowly under wine.
 
 
 def pytest_configure() -> None:

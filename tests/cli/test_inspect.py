@@ -18,6 +18,7 @@ from mcp_codegen.output import plain
 from mcp_codegen.servers.hosts.files import default_config_path
 
 EVERYTHING = str(ROOT / "examples" / "everything" / "server.py")
+NOWHERE = os.path.abspath("/no/such/folder")
 
 
 def run(*words: str) -> Result:
@@ -85,9 +86,9 @@ def test_a_command_that_does_not_exist_is_not_added(tmp_path: Path) -> None:
         ({"args": []}, "'command' is missing"),
         ({"command": "no-such-program-at-all"}, "not found"),
         ({"command": "./server"}, "relative path"),
-        ({"command": "/no/such/program"}, "does not exist"),
+        ({"command": f"{NOWHERE}/program"}, "does not exist"),
         ({"command": sys.executable, "args": ["server.py"]}, "relative path 'server.py'"),
-        ({"command": sys.executable, "args": ["/no/such/server.py"]}, "which does not exist"),
+        ({"command": sys.executable, "args": [f"{NOWHERE}/server.py"]}, "which does not exist"),
         ({"command": sys.executable, "args": "server.py"}, "'args' must be a list"),
         ({"command": sys.executable, "env": {"PORT": 1}}, "numbers need quotes"),
         (1, "is not an object"),
@@ -197,9 +198,9 @@ def test_what_a_server_says_cannot_steer_the_terminal() -> None:
         ({"env": {"API_KEY": "your-api-key-here"}}, "'env.API_KEY' has a placeholder;"),
         ({"args": ["${APPDATA}\\npm"]}, "'args' has the variable ${APPDATA}, which the host does not expand"),
         ({"env": {"APPDATA": "%APPDATA%"}}, "'env.APPDATA' has the variable %APPDATA%"),
-        ({"args": ["--directory", "/no/such/folder"]}, "'args' has the folder '/no/such/folder', which does not exist"),
-        ({"args": ["--root=/no/such/folder"]}, "'args' has the folder '/no/such/folder', which does not exist"),
-        ({"cwd": "/no/such/folder"}, "'cwd' is the folder '/no/such/folder', which does not exist"),
+        ({"args": ["--directory", NOWHERE]}, f"'args' has the folder {NOWHERE!r}, which does not exist"),
+        ({"args": [f"--root={NOWHERE}"]}, f"'args' has the folder {NOWHERE!r}, which does not exist"),
+        ({"cwd": NOWHERE}, f"'cwd' is the folder {NOWHERE!r}, which does not exist"),
     ],
 )
 def test_checking_finds_what_was_copied_and_not_filled_in(tmp_path: Path, entry: object, problem: str) -> None:

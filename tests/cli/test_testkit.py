@@ -137,7 +137,7 @@ def test_a_mock_client_finds_the_answer_that_is_not_what_the_schema_says(tmp_pat
     server = tmp_path / "wrong.py"
     server.write_text(
         "import json, sys\n"
-        "for line in sys.stdin:\n"
+        "for line in sys.stdin.buffer:\n"
         "    request = json.loads(line)\n"
         "    opening = {'protocolVersion': '2025-06-18', 'capabilities': {'tools': {}}}\n"
         "    opening['serverInfo'] = {'name': 'w', 'version': '1'}\n"

@@ -268,7 +268,7 @@ def test_check_prints_for_people_and_programs_and_its_exit_code_says_how_bad_it_
         return run("check", "--from", saved, "--lock", path, *words)
 
     assert [check("--fail-on", severity).exit_code for severity in SEVERITIES] == [1, 1, 0]
-    assert check().output.splitlines()[-1] == f"{path}: 1 review, 1 compatible"
+    assert check().output.splitlines()[-1] == f"{path.as_posix()}: 1 review, 1 compatible"
     rows = json.loads(check("--format", "json").output)["changes"]
     assert [row["rule"] for row in rows] == ["description-changed", "property-added"]
     assert rows[1]["where"] == "tools/get_alerts/input/extra"

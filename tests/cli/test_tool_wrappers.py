@@ -70,7 +70,7 @@ async def wrong(client: Client) -> None:
 def module(text: str, name: str, folder: Path) -> ModuleType:
     """The wrappers, imported."""
     path = folder / f"{name}.py"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     imported = importlib.util.module_from_spec(spec)

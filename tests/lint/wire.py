@@ -64,7 +64,7 @@ def main() -> None:
     if SCRIPT.get("dies"):
         print(SCRIPT["dies"], file=sys.stderr)
         sys.exit(1)
-    for line in sys.stdin:
+    for line in sys.stdin.buffer:
         message = json.loads(line)
         if "method" in message and "id" in message:
             if SCRIPT.get("asks"):

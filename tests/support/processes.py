@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import random
+import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any, Final
+
+from support.systems import PATIENCE
 
 Moment = tuple[float, float]
 GRACE = 20.0  # Seconds for a process that was told to terminate.
 # Below the ports that systems give to clients: one of those may be taken again before the program has it.
 _PORTS: Final = range(10_240, 32_000)
+_KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has one way to end a process from outside.
+_SYNCHRONIZE: Final = 0x100000
+_WAIT_TIMEOUT: Final = 0x102
 _shared: list[subprocess.Popen[Any]] = []
 
 
@@ -46,6 +55,29 @@ def end_shared() -> None:
             process.wait()
 
 
+def kill(pid: int) -> None:
+    """End a process at once."""
+    os.kill(pid, _KILL)
+
+
+def runs(pid: int) -> bool:
+    """Return whether a process has not ended, or has ended and its parent has not waited for it."""
+    if sys.platform != "win32":
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+    libraries: Any = ctypes.windll
+    handle = libraries.kernel32.OpenProcess(_SYNCHRONIZE, False, pid)
+    if not handle:
+        return False
+    try:
+        return bool(libraries.kernel32.WaitForSingleObject(handle, 0) == _WAIT_TIMEOUT)
+    finally:
+        libraries.kernel32.CloseHandle(handle)
+
+
 def moment(pid: int) -> Moment:
     """Return the time, and for how many seconds the threads of a process have been ready to run without being scheduled
     by now."""
@@ -60,6 +92,7 @@ def moment(pid: int) -> Moment:
 def exit_code_within(process: Any, seconds: float, since: Moment | None = None) -> int:
     """Return the exit code. Raises TimeoutExpired if the process lives longer, not counting the seconds for which other
     work kept it from running: they tell nothing about it."""
+    seconds *= PATIENCE
     began, starved = since or moment(process.pid)
     while True:
         try:

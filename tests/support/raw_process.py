@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import select
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -47,6 +50,26 @@ class RawServer:
             reader.stdin.close()  # It is the server's alone.
         self.output = self.process.stdout if reader is None else reader.stdout
         self._read = b""
+        self._parts: queue.Queue[bytes] = queue.Queue()
+        if sys.platform == "win32":  # It cannot wait for a pipe.
+            threading.Thread(target=self._read_parts, daemon=True).start()
+
+    def _read_parts(self) -> None:
+        """Read all that the server says."""
+        assert self.output is not None
+        with suppress(OSError, ValueError):  # Until it is closed.
+            while data := os.read(self.output.fileno(), 1 << 20):
+                self._parts.put(data)
+        self._parts.put(b"")
+
+    def _next_part(self, seconds: float) -> bytes:
+        """Return what the server says next, and nothing at its end."""
+        if sys.platform == "win32":
+            return self._parts.get(timeout=seconds)
+        assert self.output is not None
+        ready, _, _ = select.select([self.output], [], [], seconds)
+        assert ready, "the server says nothing"
+        return os.read(self.output.fileno(), 1 << 20)
 
     def __enter__(self) -> RawServer:
         if not self.rev.stateless:
@@ -85,12 +108,9 @@ class RawServer:
 
     def answer(self, timeout: float = TIMEOUT) -> Any:
         """The next message of the server."""
-        assert self.output is not None
         deadline = time.monotonic() + timeout
         while b"\n" not in self._read:
-            ready, _, _ = select.select([self.output], [], [], max(0.0, deadline - time.monotonic()))
-            assert ready, "the server says nothing"
-            data = os.read(self.output.fileno(), 1 << 20)
+            data = self._next_part(max(0.0, deadline - time.monotonic()))
             assert data, "the server has ended"
             self._read += data
         line, _, rest = self._read.partition(b"\n")

@@ -37,6 +37,9 @@ def is_wine() -> bool:
     return hasattr(libraries.ntdll, "wine_get_version")
 
 
+PATIENCE: Final = 10 if is_wine() else 1  # How often so long something gets: a process starts slowly under wine.
+
+
 def reason_to_skip(test: str) -> str | None:
     """Return why a module, a test or a case of one is skipped on this system, and None if it is not.
 

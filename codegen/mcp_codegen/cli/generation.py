@@ -21,6 +21,7 @@ from ..model.ir import module_name
 from ..output import compare_files, write_folder
 from ..paths import Templates, default_output, package_folder, template_folders
 from ..render.standalone import with_runtime
+from ..testkit.processes import joined_command
 from .options import DIFFERENT, open_schemas
 
 
@@ -57,7 +58,7 @@ def write_bindings(revisions: list[str] | None, settings: Settings) -> None:
     if settings.standalone:
         files = with_runtime(files, output, command)
     command += " --standalone" * settings.standalone
-    command += f" --output {shlex.quote(str(settings.output))}" if settings.output is not None else ""
+    command += f" --output {joined_command([str(settings.output)])}" if settings.output is not None else ""
     if settings.check:
         _check(files, chosen, command)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +12,7 @@ from ..output import has_secrets, write_files
 from ..paths import template_folders
 from ..servers.contract import SEVERITIES, Contract, ContractSeverity, lock_text, read_lock
 from ..servers.probe import ServerTarget, probe
+from ..testkit.processes import joined_command
 from .options import DIFFERENT, FILE, FOLDER, report_errors, with_target
 
 _LOCK: Final = "mcp-lock.json"
@@ -33,7 +33,7 @@ def tools(
     from ..servers.wrappers import wrap  # Imports datamodel-code-generator and black.
 
     contract = probe(target, timeout)
-    text = wrap(contract, shlex.quote(str(target)), template_folders(overrides))
+    text = wrap(contract, joined_command([str(target)]), template_folders(overrides))
     if output is None:
         click.echo(text, nl=False)
         return
@@ -59,18 +59,18 @@ def generate_cli(target: ServerTarget, timeout: float, output: Path | None, over
 
     if target.saved is not None:
         raise CodegenError(f"{target}: is a saved list, which cannot be called; pass a Python file, a URL or a command")
-    if has_secrets(shlex.join([target.url, *target.command])):
+    if has_secrets(" ".join([target.url, *target.command])):
         raise CodegenError(
             f"{target}: has a user, a password or a key in its URL, which the program would contain; "
             "use a variable or --header"
         )
     contract = probe(target, timeout)
-    text = tool_command(contract, target, shlex.quote(str(target)), template_folders(overrides))
+    text = tool_command(contract, target, joined_command([str(target)]), template_folders(overrides))
     if output is None:
         click.echo(text, nl=False)
         return
     write_files({output: text})
-    click.echo(f"{output}: {_counts(contract)}; to run next: python {shlex.quote(str(output))} --help")
+    click.echo(f"{output}: {_counts(contract)}; to run next: python {joined_command([str(output)])} --help")
 
 
 @click.command("lock", short_help="Record the contract of a server.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 import subprocess
 import tempfile
@@ -14,6 +13,7 @@ from xml.etree import ElementTree
 
 from ..errors import CodegenError, OutputError
 from ..output import refuse_links, staged_file
+from ..testkit.processes import split_command
 from .report import Edited
 
 
@@ -70,7 +70,7 @@ class Outcome:
 
 def run_tests(command: str, root: Path) -> Outcome:
     """Run the tests of a project in its folder. Raises CodegenError for a command that cannot be started."""
-    words = shlex.split(command)
+    words = split_command(command)
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder, "results.xml")
         if any(Path(word).stem in ("pytest", "py.test") for word in words):

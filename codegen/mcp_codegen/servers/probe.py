@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from typing import Any, Final
 
 from ..errors import CodegenError, SchemaError, is_list, is_object
 from ..output import read_file, without_secrets
+from ..testkit.processes import joined_command, split_command
 from .contract import KINDS, Contract, read_contract
 
 # A server in a Python file or module of this machine: the command that runs it.
@@ -108,7 +108,7 @@ class ServerTarget:
     label: str = ""
 
     def __str__(self) -> str:
-        return without_secrets(self.label or str(self.saved or self.url or shlex.join(self.command)))
+        return without_secrets(self.label or str(self.saved or self.url or joined_command(self.command)))
 
 
 def is_module(text: str) -> bool:
@@ -145,7 +145,7 @@ def parse_target(text: str) -> ServerTarget:
     if text.endswith(".json") and " " not in text:
         raise CodegenError(f"{text}: this file does not exist; pass a saved list of tools, a URL or a command")
     try:
-        command = tuple(shlex.split(text))
+        command = tuple(split_command(text))
     except ValueError as error:
         raise CodegenError(f"{text!r}: is not a valid command: {error}") from error
     if not command:

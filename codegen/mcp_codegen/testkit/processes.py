@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import queue
+import shlex
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,22 @@ Process = subprocess.Popen[bytes]
 
 _TASKKILL_SECONDS: Final = 10.0
 _READ_BY_CMD: Final = frozenset('"%&|<>^!\r\n\0')  # What cmd.exe obeys in the arguments of a batch file.
+
+
+def split_command(text: str, *, windows: bool = sys.platform == "win32") -> list[str]:
+    """Return the words of a command line: on Windows, a backslash is a part of a path. Raises ValueError for a quote
+    without its end."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    if windows:
+        lexer.escape, lexer.quotes = "", '"'
+    return list(lexer)
+
+
+def joined_command(words: Sequence[str], *, windows: bool = sys.platform == "win32") -> str:
+    """Return the command line of words, as a person pastes it into the shell of the system."""
+    return subprocess.list2cmdline(words) if windows else shlex.join(words)
 
 
 def start_group(

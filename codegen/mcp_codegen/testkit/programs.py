@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from ..errors import CodegenError, Json
 from ..output import open_private, without_secrets
 from .messages import MessageFactory
 from .mock import Mock, Verdict, check_all_methods
-from .processes import LineReader, Process, end_on_sigterm, start_process, stop_process, write_line
+from .processes import LineReader, Process, end_on_sigterm, joined_command, start_process, stop_process, write_line
 from .replay import ANYTHING, Replay, TranscriptStep, read_steps, text_of
 
 _STDIN: Final = 0
@@ -61,7 +60,7 @@ def record(path: Path, command: Sequence[str]) -> int:
         raise CodegenError(f"{path}: cannot be written: {error.strerror}; choose another FILE") from error
     with target, start_process(command) as server:
         log = _Log(target)
-        log.write(f"# Recorded from: {without_secrets(' '.join(shlex.join(command).split()))}", "")
+        log.write(f"# Recorded from: {without_secrets(' '.join(joined_command(command).split()))}", "")
         threading.Thread(target=_relay_from_server, args=(server, log), daemon=True).start()
         lines = LineReader(_output(server))
         while (line := lines.next()) is not None:

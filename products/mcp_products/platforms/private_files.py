@@ -13,7 +13,7 @@ from typing import Final
 from mcp_runtime.errors import LocalError
 
 _OWNER_RIGHTS: Final = "*S-1-3-4"  # Stands for whoever owns the file, in any language of Windows.
-_ICACLS_SECONDS: Final = 10.0
+_ICACLS_SECONDS: Final = 60.0
 _NTFS: Final = "choose a path on an NTFS disk of this machine"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import stat
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -213,7 +214,7 @@ def test_what_is_kept_in_a_file_is_there_in_the_next_process_for_its_owner_alone
         got = await tokens(server, program)
         params = await Person(server).allows(**program.authorization_params())
         for file in tmp_path.iterdir():
-            assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+            assert sys.platform == "win32" or stat.S_IMODE(file.stat().st_mode) == 0o600, file
             data = file.read_bytes()
             for secret in (got["access_token"], got["refresh_token"], params["code"], str(program.secret)):
                 assert secret.encode() not in data

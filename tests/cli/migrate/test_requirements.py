@@ -22,7 +22,7 @@ def migrated(folder: Path, name: str, text: str, source: str = SERVER) -> tuple[
     """A file beside a server after its changes, without marks, and their reasons; a second run changes nothing."""
     (folder / "server.py").write_text(source)
     path = folder / name
-    path.write_text(text)
+    path.write_bytes(text.encode())
     for _ in range(2):
         file = next(file for file in Project(folder, "compat").edited() if file.path == path)
         if _ == 0:

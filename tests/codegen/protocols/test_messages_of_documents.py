@@ -45,7 +45,7 @@ DOCUMENT: dict[str, Any] = {
 # It writes down the params that it gets, as it gets them.
 RAW = r"""
 import json, sys
-for line in sys.stdin:
+for line in sys.stdin.buffer:
     message = json.loads(line)
     if "id" in message:
         answer = {"jsonrpc": "2.0", "id": message["id"], "result": json.dumps(message.get("params"))}

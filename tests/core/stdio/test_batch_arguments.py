@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,7 @@ def test_a_program_is_searched_in_the_child_s_path_with_its_extensions(tmp_path:
     other.mkdir()
     files(one, "npx", "npx.ps1", "npx.CMD")
     files(other, "npx.EXE", "uvx.EXE")
-    env = {"Path": f"{one}:{other}", "pathext": ".EXE;.CMD"}
+    env = {"Path": f"{one}{os.pathsep}{other}", "pathext": ".EXE;.CMD"}
     assert find_program("npx", env, None) == str(one / "npx.CMD")
     assert find_program("uvx.EXE", env, None) == str(other / "uvx.EXE")
     assert find_program(str(other / "npx"), env, None) == str(other / "npx.EXE")

@@ -24,7 +24,7 @@ ECHO = [sys.executable, str(ROOT / "examples/echo/server.py"), "stdio"]
 # A server that reads a message, writes the answer and all else, and only then reads the next one.
 ONE_BY_ONE = """
 import json, sys
-for line in sys.stdin:
+for line in sys.stdin.buffer:
     message = json.loads(line)
     if "method" not in message or "id" not in message:
         continue
@@ -137,7 +137,7 @@ def answer(child: Any, data: bytes | None) -> None:
 
 async def test_a_peer_of_another_protocol_is_read_while_it_is_written_to() -> None:
     row = RequestRow("echo", str, str)
-    program = "import json, sys\nfor line in sys.stdin:\n    message = json.loads(line)\n" + (
+    program = "import json, sys\nfor line in sys.stdin.buffer:\n    message = json.loads(line)\n" + (
         '    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": message["params"]}), flush=True)\n'
     )
 

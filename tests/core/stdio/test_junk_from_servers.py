@@ -16,7 +16,7 @@ from mcp_generated import InvalidResponseError
 PROGRAM = """
 import json, sys
 out, answers = sys.stdout.buffer, 0
-for line in sys.stdin:
+for line in sys.stdin.buffer:
     message = json.loads(line)
     if "method" not in message:
         answers += 1

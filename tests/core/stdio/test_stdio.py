@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, clause, client_of, linked_streams, server_of
+from support.processes import runs
 
 from mcp_generated import REVISIONS
 from mcp_runtime.bindings.server import serve
@@ -39,7 +39,7 @@ def told(number, frame):
     note("SIGTERM")
     if "stubborn" not in sys.argv:
         sys.exit(0)
-signal.signal(signal.SIGTERM, told)
+signal.signal(getattr(signal, "SIGBREAK", signal.SIGTERM), told)  # Windows has Ctrl-Break instead.
 for line in sys.stdin.buffer:
     kept.write(line)
     kept.flush()
@@ -104,14 +104,6 @@ async def scripted(rev: Rev, folder: Path, behaviour: str) -> tuple[list[Any], l
     return [json.loads(line) for line in lines], notes.read_text().splitlines(), pid
 
 
-def has_ended(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
-
-
 @clause("2024-11-05/transports/04", "2025-03-26/transports/05", "draft/transports/05")
 @clause("2024-11-05/lifecycle/15", "2025-03-26/lifecycle/16", "draft/lifecycle/16")
 @among(HANDSHAKE)
@@ -120,21 +112,21 @@ async def test_a_server_gets_messages_alone_and_ends_when_its_input_is_closed(re
     assert [line["method"] for line in lines] == ["initialize", "notifications/initialized", "tools/call"]
     assert all(line["jsonrpc"] == "2.0" for line in lines)
     assert lines[2]["params"]["arguments"] == {"text": "".join(TEXTS)}
-    assert notes == ["end of input", "exit"] and has_ended(pid)
+    assert notes == ["end of input", "exit"] and not runs(pid)
 
 
 @clause("2024-11-05/lifecycle/16", "2025-03-26/lifecycle/17", "draft/lifecycle/17")
 @among(HANDSHAKE)
 async def test_a_server_that_stays_is_told_to_end(rev: Rev, tmp_path: Path) -> None:
     _, notes, pid = await scripted(rev, tmp_path, "lingering")
-    assert notes == ["end of input", "SIGTERM"] and has_ended(pid)
+    assert notes == ["end of input", "SIGTERM"] and not runs(pid)
 
 
 @clause("2024-11-05/lifecycle/17", "2025-03-26/lifecycle/18", "draft/lifecycle/18", "2024-11-05/lifecycle/21")
 @among(HANDSHAKE)
 async def test_a_server_that_does_not_listen_is_ended(rev: Rev, tmp_path: Path) -> None:
     _, notes, pid = await scripted(rev, tmp_path, "stubborn")
-    assert notes == ["end of input", "SIGTERM"] and has_ended(pid)
+    assert notes == ["end of input", "SIGTERM"] and not runs(pid)
 
 
 @clause("2024-11-05/transports/12", "2025-03-26/transports/40", "draft/transports/44")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,12 +14,15 @@ import pytest
 from support.clients import connect
 from support.feature_cells.bridge.bridge_processes import bridge_command, listening
 from support.feature_cells.bridge.raw_clients import a_bridge, running
+from support.processes import kill, runs
 
 from mcp_generated import RemoteJSONRPCError
 
 NEW, META = "2026-07-28", "io.modelcontextprotocol/"
 LIMIT = 3
-DIED = re.compile(r"the upstream of the bridge failed: .*the server (was ended by signal 9|closed its output)")
+DIED = re.compile(
+    r"the upstream of the bridge failed: .*the server (was ended by signal 9|ended with exit code 15|closed its output)"
+)
 SERVER = """
 import asyncio, os, sys
 from mcp_generated import App, Context
@@ -99,7 +100,7 @@ def words(response: dict[str, Any]) -> list[str]:
 
 def alive(started: Path) -> int:
     """Return how many processes of the server run."""
-    return sum(os.path.exists(f"/proc/{pid}") for pid in started.read_text(encoding="utf-8").split())
+    return sum(runs(int(pid)) for pid in started.read_text(encoding="utf-8").split())
 
 
 @pytest.mark.deadline(30)
@@ -126,7 +127,7 @@ async def test_a_killed_process_fails_its_requests_at_once_and_the_next_one_work
         tasks = [asyncio.create_task(call) for call in calls]
         while int((await clients.call("started", None, {}))["result"]["content"][0]["text"]) < 50:
             await asyncio.sleep(0.05)
-        os.kill(int(pid), signal.SIGKILL)
+        kill(int(pid))
         async with asyncio.timeout(5):
             errors = [answer["error"]["message"] for answer in await asyncio.gather(*tasks)]
         for error in errors:

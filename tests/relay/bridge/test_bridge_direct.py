@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 from typing import Any
 
 import pytest
 from support.feature_cells.bridge.raw_clients import RawClient, a_bridge, running
+from support.processes import kill
 
 _PARAMS = '{"deep": [1.50, "\\u00e9"], "id": 9}'
 LINES = {
@@ -121,7 +120,7 @@ async def test_calls_that_run_fail_at_once_when_the_upstream_is_killed() -> None
                 b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%b}' % (number, params.encode())
             )
         await asyncio.sleep(0)  # The bridge has read them.
-        os.kill(pid, signal.SIGKILL)
+        kill(pid)
         answers = [json.loads(await asyncio.wait_for(client.transport.receive(), 20)) for _ in range(50)]
         assert {answer["id"] for answer in answers} == set(range(50))
         assert all("the upstream of the bridge failed" in answer["error"]["message"] for answer in answers)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import signal
+import sys
 
 import pytest
 from support.feature_cells.bridge.raw_clients import a_bridge, running
+from support.processes import kill, runs
 
 from mcp_products.relay.bridge.service import Bridge
 from mcp_products.relay.upstream.target import Target, target_of_entry
@@ -64,9 +64,10 @@ async def test_a_killed_upstream_fails_its_calls_at_once_and_the_next_call_works
         first = (await client.call())["pid"]
         waiting = asyncio.create_task(client.call(sleep=60))
         await asyncio.sleep(0.05)
-        os.kill(first, signal.SIGKILL)
+        kill(first)
         error = (await waiting)["error"]
-        assert "signal 9" in error["message"] and "standard error" not in error["message"]
+        how = "exit code 15" if sys.platform == "win32" else "signal 9"
+        assert how in error["message"] and "standard error" not in error["message"]
         assert (await client.call(value=2))["value"] == 2
         assert (await client.call())["pid"] != first
 
@@ -88,7 +89,7 @@ async def test_an_idle_upstream_ends_and_the_next_call_starts_another() -> None:
         await client.initialize("2025-11-25")
         first = (await client.call())["pid"]
         async with asyncio.timeout(20):
-            while os.path.exists(f"/proc/{first}") and bridge.state.links:
+            while runs(first) and bridge.state.links:
                 await asyncio.sleep(0.05)
         assert (await client.call())["pid"] != first
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +14,7 @@ from support.clients import connect
 from support.feature_cells.bridge.bridge_processes import with_our_packages
 from support.feature_cells.cells import PYTHON_1, PYTHON_2
 from support.feature_cells.uses import run_driver
+from support.processes import kill
 
 from mcp_generated import Gateway, LocalError, RemoteJSONRPCError
 
@@ -276,6 +275,6 @@ async def test_a_server_that_is_killed_fails_its_calls_at_once_and_the_next_one_
         waiting = asyncio.ensure_future(client.call_tool("files_slow", {"seconds": 60}))
         await asyncio.sleep(0)
         pid = int(text(await client.call_tool("files_read", {"path": "a"})).split(":")[2])  # The server has both calls.
-        os.kill(pid, signal.SIGKILL)
+        kill(pid)
         assert "'files'" in await refused(waiting)
         assert int(text(await client.call_tool("files_read", {"path": "a"})).split(":")[2]) != pid

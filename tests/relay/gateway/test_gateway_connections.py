@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from support.clients import connect
 from support.feature_cells.bridge.bridge_processes import listening, with_our_packages
 from support.http.sockets import listening as listening_app
+from support.processes import kill
 
 from mcp_generated import Gateway, LocalError, RemoteJSONRPCError, RequestOptions
 from mcp_generated.auth import AuthenticatedUser, ResourceServer
@@ -67,7 +67,9 @@ app.run(revisions=sys.argv[1:])
 """
 OLD, NEW = "2025-06-18", "2026-07-28"
 LIMIT = 3
-DIED = re.compile(r"the target of the proxy 'old': .*the server (was ended by signal 9|closed its output)")
+DIED = re.compile(
+    r"the target of the proxy 'old': .*the server (was ended by signal 9|ended with exit code 15|closed its output)"
+)
 META = "io.modelcontextprotocol/"
 HEADERS = {
     "accept": "application/json, text/event-stream",
@@ -205,7 +207,7 @@ async def test_a_killed_process_fails_its_requests_at_once_and_the_next_one_work
         tasks = [asyncio.create_task(call(client, "old_work", number, seconds=60)) for number in range(50, 100)]
         while int((await client.call_tool("old_started", {})).content[0].text) < 50:
             await asyncio.sleep(0.05)
-        os.kill(int(pid), signal.SIGKILL)
+        kill(int(pid))
         async with asyncio.timeout(5):
             errors = await asyncio.gather(*tasks, return_exceptions=True)
         for error in errors:

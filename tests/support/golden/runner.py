@@ -20,12 +20,13 @@ from support.golden.forked_server import CAN_FORK, SERVER, ForkedServer
 from support.golden.language import HANDSHAKE, STATELESS, filled
 from support.processes import Moment, exit_code_within, moment
 from support.project import TESTS
+from support.systems import PATIENCE
 
 from mcp_codegen.testkit.replay import ANYTHING, TranscriptStep, bytes_of, difference, read_steps
 from mcp_generated import REVISIONS
 
 FOLDER: Final = TESTS / "core" / "stdio" / "golden"
-DEADLINE: Final = 20.0  # Seconds that an answer may take on a busy machine.
+DEADLINE: Final = 20.0 * PATIENCE  # Seconds that an answer may take on a busy machine.
 TIMEOUT: Final = 60.0  # Seconds after which the server of a conversation is killed, wherever the conversation is.
 ENDS_WITHIN: Final = 2.0  # Seconds between the closed input, or the signal, and the end, but for those it was starved.
 GROUPS: Final = {"all": list(REVISIONS), "handshake": HANDSHAKE, "stateless": STATELESS}

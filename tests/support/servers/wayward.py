@@ -66,7 +66,7 @@ def send(**message: Any) -> None:
 
 def main() -> None:
     """Serve until the input ends."""
-    for line in sys.stdin:
+    for line in sys.stdin.buffer:
         message = json.loads(line)
         method = message.get("method", "")
         print(method, json.dumps(message.get("params", {})), file=sys.stderr, flush=True)

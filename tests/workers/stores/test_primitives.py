@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from support.stores.homes import HOMES, open_home, place_of
+from support.systems import PATIENCE
 
 from mcp_runtime.stores import STREAM_LIMIT, StoreUnavailableError
 
-BRIEF = 0.05  # Seconds to live for what shall expire.
+BRIEF = 0.05 * PATIENCE  # Seconds to live for what shall expire.
 LONG = 60.0
 
 

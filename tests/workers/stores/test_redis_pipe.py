@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from support.systems import PATIENCE
 
 from mcp_generated.http import StoreUnavailableError
 from mcp_products.workers.stores.batches import CommandBatches
@@ -59,7 +60,7 @@ def test_a_command_is_an_array_of_its_bytes() -> None:
 class Scripted:
     """A server whose answers to what arrives a test chooses; and the client that connects to it, as redis-py does."""
 
-    socket_timeout = 0.1
+    socket_timeout = 0.1 * PATIENCE
 
     def __init__(self) -> None:
         self.received: list[bytes] = []

@@ -61,7 +61,8 @@ async def test_the_event_loop_goes_on_while_another_process_writes(tmp_path: Pat
     async with opened(tmp_path / "store.db") as store:
         command = [sys.executable, "-c", WRITER, str(tmp_path / "store.db")]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-            assert other.stdin is not None and other.stdout is not None and other.stdout.readline() == b"writing\n"
+            assert other.stdin is not None and other.stdout is not None
+            assert other.stdout.readline().strip() == b"writing"
             writing = asyncio.ensure_future(CHANGES[change](store))
             began = time.perf_counter()
             await asyncio.wait([writing], timeout=0.02)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +40,7 @@ from ...servers.probe import (
     split_server,
     target_from_config,
 )
+from ...testkit.processes import joined_command
 from ..options import DIFFERENT, FILE, add_credentials, report_errors
 from .running import with_env, with_env_file
 
@@ -367,6 +367,6 @@ def discover(hosts: tuple[str, ...], as_json: bool) -> None:
         return
     table = Table("host", "server", "command", "variables", box=None, header_style="bold", pad_edge=False)
     for server in readable:
-        cells = server.host, server.name, shlex.join(server.words), " ".join(server.variables)
+        cells = server.host, server.name, joined_command(server.words), " ".join(server.variables)
         table.add_row(*(Text(plain(cell)) for cell in cells))
     Console(soft_wrap=True).print(table)

@@ -287,12 +287,23 @@ def _words_of_file(target: Any) -> Any:
     if os.path.splitext(target)[1] in _RUNNERS and (os.path.exists(target) or not target.split()[1:]):
         return _start_file(target)
     try:
-        words = shlex.split(target)
+        words = split_command(target)
     except ValueError as error:
         raise LocalError(f"proxy(): {shown(target)} is no command line: {error}") from None
     if not words:
         raise LocalError(f"proxy() needs {_TARGETS}; an empty string is none of them")
     return words
+
+
+def split_command(text: str, *, windows: bool = sys.platform == "win32") -> list[str]:
+    """Return the words of a command line: on Windows, a backslash is a part of a path. Raises ValueError for a quote
+    without its end."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    if windows:
+        lexer.escape, lexer.quotes = "", '"'
+    return list(lexer)
 
 
 def _start_file(path: str) -> list[str]:

@@ -274,7 +274,7 @@ def _mode_of(greeting: Sequence[Any]) -> str:
 
 def unavailable(error: Exception) -> StoreUnavailableError:
     """Return the error of a store for one of redis-py, or of the connection."""
-    return StoreUnavailableError(f"Redis: {error or type(error).__name__}")
+    return StoreUnavailableError(f"Redis: {str(error) or type(error).__name__}")
 
 
 def packed(command: Command) -> bytes:

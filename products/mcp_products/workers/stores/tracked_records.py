@@ -158,8 +158,15 @@ class TrackedRecords:
         return self._has_unread is not None
 
     def begin(self, socket: Any) -> None:
-        """Track records from now on: Redis has agreed to. `socket` is that of the connection."""
-        self._has_unread = _reader_state(socket.fileno())
+        """Track records from now on: Redis has agreed to. `socket` is that of the connection.
+
+        Does nothing on Windows: the Proactor loop takes bytes from a socket before anybody gets them, and does not tell
+        whether a report is among them.
+        """
+        if sys.platform != "win32":
+            poll = select.poll()
+            poll.register(socket.fileno(), select.POLLIN)
+            self._has_unread = partial(poll.poll, 0)  # True if the socket has bytes that were not read yet.
 
     def end(self) -> None:
         """Forget everything: the connection has ended."""
@@ -206,12 +213,3 @@ class TrackedRecords:
             self.reads.clear()
         for name in message[1] or ():
             self._values.remove(name.decode())
-
-
-def _reader_state(descriptor: int) -> Callable[[], object]:
-    """Return a function whose result is true if a socket has bytes that were not read yet."""
-    if sys.platform == "win32":
-        return lambda: select.select([descriptor], [], [], 0)[0]
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return partial(poll.poll, 0)

@@ -23,7 +23,7 @@ def discovered(id):
     answer(id, result={"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "capabilities": {"tools": {}},
                        "supportedVersions": ["2026-07-28"]})
 first = None
-for line in sys.stdin:
+for line in sys.stdin.buffer:
     message = json.loads(line)
     method = message.get("method")
     with open(sys.argv[2], "a") as log:

@@ -33,7 +33,7 @@ def answer(method, params, version):
 
 def main(version):
     """Answer until the input ends."""
-    for line in sys.stdin:
+    for line in sys.stdin.buffer:
         message = json.loads(line)
         if "id" not in message or "method" not in message:
             if message.get("method") == "notifications/acme":

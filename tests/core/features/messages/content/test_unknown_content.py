@@ -23,7 +23,7 @@ capabilities = {"tools": {}, "prompts": {}}
 opened = {"protocolVersion": revision, "capabilities": capabilities, "serverInfo": party}
 lasting = {"ttlMs": 0, "cacheScope": "private"}
 found = {"resultType": "complete", "supportedVersions": [revision], "capabilities": capabilities, **lasting}
-for line in sys.stdin:
+for line in sys.stdin.buffer:
     message = json.loads(line)
     if "id" not in message:
         continue

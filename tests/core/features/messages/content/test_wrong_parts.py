@@ -79,7 +79,7 @@ if revision < "2026":
     results["initialize"] = {"protocolVersion": revision, "capabilities": capabilities, "serverInfo": party}
 else:
     results["server/discover"] = {"supportedVersions": [revision], "capabilities": capabilities, **lasting}
-for line in sys.stdin:
+for line in sys.stdin.buffer:
     message = json.loads(line)
     if "id" in message:
         result = results.get(message["method"])

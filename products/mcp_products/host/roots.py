@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -52,11 +53,13 @@ def is_within(path: str, roots: Iterable[Any]) -> bool:
     real = os.path.realpath(path)
     for root in roots:
         try:
-            root_path = os.path.realpath(check_root(root.uri))
-        except InvalidMessageError:
+            path = check_root(root.uri)
+            path = path[1:] if sys.platform == "win32" and path[2:3] == ":" else path  # Of file:///C:/folder.
+            root_path = os.path.realpath(path)
+            if os.path.commonpath([real, root_path]) == root_path:
+                return True
+        except (InvalidMessageError, ValueError):  # On Windows, paths of two drives have nothing in common.
             continue
-        if os.path.commonpath([real, root_path]) == root_path:
-            return True
     return False
 
 

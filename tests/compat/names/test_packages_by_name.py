@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -87,7 +88,7 @@ def hook() -> Any:
 def written(folder: Path, form: str) -> str:
     """Write the packages of a form into a folder, and return the PYTHONPATH of a program that imports them."""
     hook().write(folder / "names", form)
-    return ":".join([str(folder / "names"), *sys.path])
+    return os.pathsep.join([str(folder / "names"), *sys.path])
 
 
 def run(folder: Path, path: str, *words: str) -> subprocess.CompletedProcess[str]:

@@ -49,20 +49,20 @@ _NUMBER: Final = re.compile(r"^\s*\d+\. ?", re.MULTILINE)
 def fastmcp_programs(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the names and the sources of the servers in FastMCP's examples and documentation."""
     for path in sorted((folder / "examples").rglob("*.py")):
-        source = path.read_text()
+        source = path.read_text(encoding="utf-8")
         if _SERVER.search(source) and _IMPORT.search(source) and not _FOREIGN.search(source):
             yield path.relative_to(folder).as_posix(), source
     for path in sorted((folder / "docs").rglob("*.mdx")):
         name = path.relative_to(folder).as_posix()
         if not name.startswith(("docs/v2", "docs/v3", "docs/python-sdk")):
-            yield from _blocks(name, path.read_text())
+            yield from _blocks(name, path.read_text(encoding="utf-8"))
 
 
 def document_programs(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the names and the sources of the Python blocks of a folder of documents that are programs."""
     for path in sorted(folder.glob("*.txt")):
-        yield from _blocks(path.name, path.read_text())
-        yield from _blocks(f"{path.name} without numbers", _NUMBER.sub("", path.read_text()))
+        yield from _blocks(path.name, path.read_text(encoding="utf-8"))
+        yield from _blocks(f"{path.name} without numbers", _NUMBER.sub("", path.read_text(encoding="utf-8")))
 
 
 def _blocks(name: str, text: str) -> Iterator[tuple[str, str]]:
@@ -91,7 +91,7 @@ def measure(programs: Iterator[tuple[str, str]], theirs: Interpreter, modules: s
         # The others need a service, another file or a package that is not here.
         names = {name: path for name, path in names.items() if not reference[path]}
         for path in names.values():
-            path.write_text(rewrite(path.read_text(), old))
+            path.write_text(rewrite(path.read_text(encoding="utf-8"), old))
         ours = loaded(
             with_packages_of(theirs, Path(folder) / "packages"),
             "mcp_generated.compat,mcp_generated.middleware,mcp_generated.transforms",

@@ -52,7 +52,7 @@ def draft_package(
     schemas = SchemaCatalog(draft_schemas(folder, drafts, rows, facts))
     for path, text in module_texts(schemas, (data_path("templates"),), folder / name, list(schemas.pins)).items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     sys.path.insert(0, str(folder))
     try:
         return import_module(name)

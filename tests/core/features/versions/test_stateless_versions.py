@@ -4,7 +4,6 @@ transport, and a client chooses the newest version that both sides have."""
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import textwrap
 from collections.abc import AsyncIterator
@@ -91,8 +90,9 @@ def server(package: ModuleType) -> Any:
 @pytest.fixture(scope="module")
 def program(folder: Path, package: ModuleType) -> tuple[str, ...]:
     (folder / "shaded.py").write_text(textwrap.dedent(SERVER))
-    path = os.pathsep.join([str(folder), *sys.path])
-    return "env", f"PYTHONPATH={path}", sys.executable, str(folder / "shaded.py")
+    # Windows has no `env` for the variables of a program.
+    start = f"import runpy, sys; sys.path[:] = {[str(folder), *sys.path]!r}; "
+    return sys.executable, "-c", f"{start}runpy.run_path({str(folder / 'shaded.py')!r}, run_name='__main__')"
 
 
 def meta(version: Any, **more: Any) -> dict[str, Any]:

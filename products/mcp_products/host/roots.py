@@ -53,9 +53,8 @@ def is_within(path: str, roots: Iterable[Any]) -> bool:
     real = os.path.realpath(path)
     for root in roots:
         try:
-            path = check_root(root.uri)
-            path = path[1:] if sys.platform == "win32" and path[2:3] == ":" else path  # Of file:///C:/folder.
-            root_path = os.path.realpath(path)
+            path = check_root(root.uri)  # Of file:///C:/folder, it is /C:/folder.
+            root_path = os.path.realpath(path[1:] if sys.platform == "win32" and path[2:3] == ":" else path)
             if os.path.commonpath([real, root_path]) == root_path:
                 return True
         except (InvalidMessageError, ValueError):  # On Windows, paths of two drives have nothing in common.

@@ -119,7 +119,7 @@ def test_a_program_is_searched_in_the_child_s_path_with_its_extensions(tmp_path:
     assert find_program("uvx.EXE", env, None) == str(other / "uvx.EXE")
     assert find_program(str(other / "npx"), env, None) == str(other / "npx.EXE")
     assert find_program("nothing", env, None) is None
-    assert find_program("other/npx", env, str(tmp_path)) == str(tmp_path / "other/npx.EXE")
+    assert find_program(os.path.join("other", "npx"), env, str(tmp_path)) == str(tmp_path / "other/npx.EXE")
 
 
 @pytest.mark.parametrize("name", ["npx.CMD", "npx", "run.bat", "run.bat. ", "run"])

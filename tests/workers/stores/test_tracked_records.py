@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from support.stores.homes import SHARED, open_home, place_of
+from support.systems import PATIENCE
 
 from mcp_generated.http import SQLiteStore
 from mcp_products.workers.stores import tracked_records
@@ -163,9 +164,10 @@ async def test_a_store_that_tracks_nothing_is_read_each_time() -> None:
 
 async def test_a_record_of_sqlite_is_known_as_long_as_it_lives(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "s.db")
-    await store.put("a", b"1", 0.3)
+    await store.get("a")  # It is open by then: the record below lives shortly.
+    await store.put("a", b"1", 0.3 * PATIENCE)
     assert await tracked_value(store, "a") == b"1"
-    await asyncio.sleep(0.35)
+    await asyncio.sleep(0.35 * PATIENCE)
     assert store.tracked("a") is None and await store.get_tracked("a") is None
     await store.close()
 

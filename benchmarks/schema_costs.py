@@ -36,7 +36,7 @@ def seconds(schema: dict[str, Any], value: Any) -> float:
     times: list[float] = []
     for _ in range(ROUNDS):
         began = time.thread_time()
-        compiled._validator.is_valid(value)
+        compiled.first_error(value)
         times.append(time.thread_time() - began)
     return min(times)
 

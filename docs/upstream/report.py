@@ -2,7 +2,7 @@
 
     python docs/upstream/report.py [--check]
 
-A table stands in the page between `<!-- table: NAME -->` and `<!-- end -->`. With `--check` nothing is written, and the
+A table stands in the page between `<!-- rows: NAME -->` and `<!-- end -->`. With `--check` nothing is written, and the
 exit code is 1 if the page is out of date.
 """
 
@@ -21,7 +21,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = Path(__file__).with_name("report.md")
 GENERATED: Final = ROOT / "generated" / "mcp_generated"
 NEWEST: Final = "v2026_07_28"
-PLACE: Final = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.S)
+PLACE: Final = re.compile(r"(<!-- rows: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.S)
 
 
 @dataclass(frozen=True)

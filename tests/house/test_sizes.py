@@ -21,6 +21,7 @@ from support.source_tree import python_files, relative, syntax_tree
 # codegen has five files and 600 lines for official types, which the official SDK writes by hand. products has 70 for
 # the low-level server in programs of trio. `publish` took 330 lines and two files of codegen: rules of the registry.
 # To tell each client of a proxy once of a change took 40 lines of products. `card=` of an app took 25.
+# codegen has 150 lines and three files for the quickstart of the protocol in three languages.
 # cards has one too: a document of an extension, which only an extra installs.
 LINT = "products/mcp_products/lint"
 CARDS = "products/mcp_products/cards"
@@ -31,7 +32,7 @@ COMPAT = "products/mcp_products/compat"
 # So has code_mode, which only an extra installs.
 CODE_MODE = "products/mcp_products/code_mode"
 OWN_ROWS = (CODE_MODE, LINT, CARDS, MIGRATE, COMPAT)
-MAX_FILES = {CODE_MODE: 7, "runtime": 94, "products": 268, LINT: 20, CARDS: 4, COMPAT: 40, "codegen": 126, MIGRATE: 12}
+MAX_FILES = {CODE_MODE: 7, "runtime": 94, "products": 268, LINT: 20, CARDS: 4, COMPAT: 40, "codegen": 129, MIGRATE: 12}
 MAX_CODE_LINES = {
     CODE_MODE: 600,
     "runtime": 12_000,
@@ -39,7 +40,7 @@ MAX_CODE_LINES = {
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_100,
-    "codegen": 18_080,
+    "codegen": 18_230,
     MIGRATE: 1_600,
 }
 FREE_FILES = 15  # A limit is at most so many above what is there.

@@ -28,6 +28,7 @@ _COMMANDS: Final = {
     "generate-cli": ".servers:generate_cli",
     "lock": ".servers:lock",
     "check": ".servers:check",
+    "quickstart": ".quickstart:quickstart",
     "vectors": ".testkit:vectors",
     "mock": ".testkit:mock",
     "record": ".testkit:record",

@@ -59,6 +59,14 @@ TOOLCHAINS: Final = {
         ("{out}/bin/peer",),
         {"CARGO_TARGET_DIR": "{cache}/rust-target"},
     ),
+    "java": Toolchain(
+        ("java", "javac", "mvn"),
+        (
+            ("mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory={out}/libs"),
+            ("javac", "-d", "{out}/classes", "-cp", "{out}/libs/*", "Peer.java", "PeerClient.java", "PeerServer.java"),
+        ),
+        ("java", "-XX:TieredStopAtLevel=1", "-cp", f"{{out}}/classes{os.pathsep}{{out}}/libs/*", "Peer"),
+    ),
 }
 
 

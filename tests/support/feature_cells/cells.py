@@ -13,7 +13,7 @@ NEWEST: Final = REVISIONS[-1]
 OWN, PYTHON_1, PYTHON_2 = "own clients", "Python SDK 1.30", "Python SDK 2.3"
 FASTMCP, TYPESCRIPT_1, TYPESCRIPT_2 = "FastMCP 4.1", "TypeScript SDK 1.32", "TypeScript SDK 2.4"
 INSPECTOR: Final = "Inspector 2.12"
-GO, RUST = "Go SDK 1.8", "Rust SDK 3.11"
+GO, RUST, JAVA = "Go SDK 1.8", "Rust SDK 3.11", "Java SDK 2.1"
 BALANCED: Final = "balanced"  # The transport of HTTP through a proxy, which distributes requests to several processes.
 PEERS: Final = {
     OWN: REVISIONS,
@@ -25,8 +25,9 @@ PEERS: Final = {
     INSPECTOR: REVISIONS[-2:],
     GO: REVISIONS,
     RUST: REVISIONS,
+    JAVA: REVISIONS[:-1],
 }
-BUILT: Final = {GO: "go", RUST: "rust"}
+BUILT: Final = {GO: "go", RUST: "rust", JAVA: "java"}
 """The SDKs whose peers are built, and the folders of their sources; `nox -s sdks` runs their cells."""
 
 
@@ -84,6 +85,11 @@ REASONS: Final = (
         for need in ("elicitation", "URL elicitation", "sampling", "roots")
     ),
     Reason("log", lambda cell: cell.peer == INSPECTOR, "the command line of the Inspector prints no notifications"),
+    Reason(
+        "log",
+        lambda cell: cell.peer == JAVA,
+        "the Java SDK reads log messages only if their data is text, and in any order",
+    ),
     Reason(
         "progress", lambda cell: cell.peer == INSPECTOR, "the command line of the Inspector prints no notifications"
     ),

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from support.feature_cells.cells import BUILT, PEERS, REASONS, Cell, Reason, cells, refused, text
+from support.feature_cells.cells import BUILT, OWN, PEERS, Cell, Reason, cells, refused, text
 from support.feature_cells.features import Feature, Outcomes, Step, call, listed
 from support.sdk_peers import built
 
 LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 OFFERS: Final[list[Feature]] = []
-NOT_OFFERED: Final[tuple[Reason, ...]] = ()
-"""Why a server of an SDK does without what our client could use."""
 
 
 def offer(name: str, *steps: Step, needs: tuple[str, ...] = ()) -> Callable[[Any], Any]:
@@ -26,9 +24,8 @@ def offer(name: str, *steps: Step, needs: tuple[str, ...] = ()) -> Callable[[Any
 
 
 def reason(cell: Cell, *needs: str) -> Reason | None:
-    """Return why a cell cannot do what a row needs; None if it can."""
-    reasons = [row for row in (*REASONS, *NOT_OFFERED) if row.need in needs and row.holds(cell)]
-    return reasons[0] if reasons else None
+    """Return why our client cannot use what a row needs, in the revision of a cell; None if it can."""
+    return Cell(OWN, cell.revision, cell.transport).reason(*needs)
 
 
 def server_cells(peer: str) -> list[Cell]:

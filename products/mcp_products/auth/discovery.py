@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from mcp_runtime.errors import AuthorizationError
 from mcp_runtime.http.client_rules import NegotiatedRevision, base_url, origin, redact_url
 from mcp_runtime.http.headers import PROTOCOL_VERSION
-from mcp_runtime.protocol.models import is_object
+from mcp_runtime.protocol.models import is_list, is_object
 
 from .http import AuthHTTPClient, URLPolicy
 
@@ -19,6 +19,7 @@ from .http import AuthHTTPClient, URLPolicy
 
 PROTECTED_RESOURCE_PATH: Final = "/.well-known/oauth-protected-resource"
 _OAUTH: Final = "/.well-known/oauth-authorization-server"
+_MAX_ISSUERS: Final = 5  # Authorization servers of one resource whose metadata is looked for.
 _MAX_SHOWN: Final = 200  # Characters of an issuer identifier in an error.
 _OPENID: Final = "/.well-known/openid-configuration"
 
@@ -130,12 +131,18 @@ def read_protected_resource_metadata(document: object, server: str, policy: URLP
         raise AuthorizationError(
             f"the protected resource metadata describes another resource than {redact_url(server)}"
         )
-    issuers = _strings(fields, "authorization_servers")
-    if not issuers:
+    listed = _strings(fields, "authorization_servers", is_strict=True)
+    if not listed:
         raise AuthorizationError(f"the protected resource metadata of {redact_url(server)} has no authorization server")
-    for issuer in issuers:
-        policy.check(issuer)
-    return ProtectedResourceMetadata(resource, issuers, _strings(fields, "scopes_supported"))
+    issuers, refused = list[str](), list[AuthorizationError]()
+    for issuer in listed:
+        try:
+            issuers.append(policy.check(issuer))
+        except AuthorizationError as error:
+            refused.append(error)
+    if not issuers:
+        raise refused[0]
+    return ProtectedResourceMetadata(resource, tuple(issuers), _strings(fields, "scopes_supported"))
 
 
 def read_authorization_server_metadata(
@@ -167,7 +174,7 @@ def read_authorization_server_metadata(
         authorize,
         register,
         token_endpoint_auth_methods=_strings(fields, "token_endpoint_auth_methods_supported"),
-        code_challenge_methods=_strings(fields, "code_challenge_methods_supported"),
+        code_challenge_methods=_strings(fields, "code_challenge_methods_supported", is_strict=True),
         scopes_supported=_strings(fields, "scopes_supported"),
         dpop_algorithms=_strings(fields, "dpop_signing_alg_values_supported"),
         iss_parameter_supported=fields.get("authorization_response_iss_parameter_supported") is True,
@@ -210,19 +217,25 @@ def _object(document: object, name: str) -> Mapping[str, Any]:
 
 
 def _string(document: Mapping[str, Any], key: str) -> str | None:
+    """Return a text of metadata; None for anything else: many servers write an empty text for nothing."""
     value = document.get(key)
-    if value is not None and not isinstance(value, str):
-        raise AuthorizationError(f"{key} in the metadata must be a string")
-    return value
+    return value if isinstance(value, str) and value else None
 
 
-def _strings(document: Mapping[str, Any], key: str) -> tuple[str, ...]:
+def _strings(document: Mapping[str, Any], key: str, is_strict: bool = False) -> tuple[str, ...]:
+    """Return a list of texts of metadata, without items that are none. A text is the list of its words, as the scopes
+    of tokens are.
+
+    With `is_strict`, what is no list raises AuthorizationError: login depends on it.
+    """
     value = document.get(key)
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in cast(list[object], value)):
+    if isinstance(value, str) and not is_strict:
+        return tuple(value.split())
+    if is_list(value):
+        return tuple(item for item in value if isinstance(item, str) and item)
+    if is_strict and value is not None:
         raise AuthorizationError(f"{key} in the metadata must be a list of strings")
-    return tuple(cast(list[str], value))
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,19 +297,23 @@ class AuthorizationServerDiscovery:
     async def _issuer(
         self, issuers: Sequence[str], discovery: DiscoveryMethod, headers: Mapping[str, str]
     ) -> AuthorizationServerMetadata:
-        issuer = next((issuer for issuer in issuers if not self.issuers or self._trusts(issuer)), None)
-        if issuer is None:
+        trusted = [issuer for issuer in issuers if not self.issuers or self._trusts(issuer)]
+        if not trusted:
             raise AuthorizationError(
                 f"no authorization server of {redact_url(self.server)} is among the trusted `issuers`"
             )
-        urls = authorization_server_metadata_urls(issuer, discovery)
-        document, found = await self.http.first_document(urls, ISSUER_MEMBERS, headers)
-        if document is not None:
-            aliases = [name for key, names in self.aliases.items() if is_same_issuer(key, issuer) for name in names]
-            return read_authorization_server_metadata(document, issuer, self.http.policy, aliases)
+        without = list[str]()
+        # Only one without metadata is passed over: one that does not answer now may have issued the tokens in use.
+        for issuer in trusted[:_MAX_ISSUERS]:
+            urls = authorization_server_metadata_urls(issuer, discovery)
+            document, found = await self.http.first_document(urls, ISSUER_MEMBERS, headers)
+            if document is not None:
+                aliases = [name for key, names in self.aliases.items() if is_same_issuer(key, issuer) for name in names]
+                return read_authorization_server_metadata(document, issuer, self.http.policy, aliases)
+            without.append(f"the authorization server {redact_url(issuer)} has no metadata (RFC 8414): {found}")
         if discovery is DiscoveryMethod.SERVER_ORIGIN:
             return default_endpoints(self.server)
-        raise AuthorizationError(f"the authorization server {redact_url(issuer)} has no metadata (RFC 8414): {found}")
+        raise AuthorizationError("; ".join(without))
 
     def _trusts(self, issuer: str) -> bool:
         return any(is_same_issuer(issuer, trusted) for trusted in self.issuers)

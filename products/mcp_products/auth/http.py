@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import ssl
+from codecs import BOM_UTF8
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -266,7 +267,8 @@ class AuthHTTPClient:
         finally:
             await response.aclose()
         try:
-            value = from_json(body, allow_inf_nan=False)
+            # RFC 8259 lets readers ignore a byte order mark, which programs for Windows write.
+            value = from_json(body.removeprefix(BOM_UTF8), allow_inf_nan=False)
         except ValueError:
             value = None
         if not is_finite(value):

@@ -322,7 +322,10 @@ def _decoded(data: bytes) -> jsonrpc.Message | list[jsonrpc.Message]:
     message = jsonrpc.reject_oversized(data) if isinstance(data, OversizedMessage) else jsonrpc.decode(data)
     if not isinstance(message, MalformedMessage) or message.is_too_large or message.code != jsonrpc.INVALID_REQUEST:
         return message
-    value = from_json(data)  # It has been read once, so that it is JSON within the limits.
+    try:
+        value = from_json(data)
+    except ValueError:  # JSON that the parser does not read, such as what is nested too deep.
+        return message
     if not is_object(value) or not is_list(params := value.get("params")) or not is_finite(value):
         return message
     listed: Any = jsonrpc.read({**value, "params": {}})

@@ -62,7 +62,8 @@ def parsed_retry_after(value: str) -> float | None:
     if text.isascii() and text.isdigit():
         return float(text) if len(text) <= _MAX_DIGITS else None
     try:
-        return max(parsedate_to_datetime(text).timestamp() - clocks.wall(), 0.0)
+        # HTTP dates are of Greenwich, also in the form that does not say so; Python takes that for the local zone.
+        return max(parsedate_to_datetime(text if "GMT" in text else f"{text} GMT").timestamp() - clocks.wall(), 0.0)
     except (ValueError, OverflowError, OSError):
         return None
 

@@ -116,8 +116,10 @@ def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) 
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        if b"0" * 4301 in data.translate(DIGITS_AS_ZERO):  # The parser reads no more digits, though this is JSON.
-            return _reject_large(data, f"a number has too many digits: {error}")
+        has_digits = b"0" * 4301 in data.translate(DIGITS_AS_ZERO)  # The parser reads no more digits, as Python.
+        if has_digits or "recursion limit" in (text := str(error)) or "hex escape" in text:
+            # It is JSON, but is too deep or has half a surrogate pair: whoever sent it waits for an answer to its id.
+            return _reject_large(data, f"JSON that cannot be read here: {error}", has_digits)
         id = id_of_response(data)
         return MalformedMessage(PARSE_ERROR, f"not JSON: {error}", id, id is not None)
     digits = data.translate(DIGITS_AS_ZERO) if len(data) <= LONG else b""
@@ -158,12 +160,12 @@ def reject_parts(data: bytes, max_parts: int) -> MalformedMessage:
     return _reject_large(data, f"a message has at most {max_parts} values, a member of an object counts as 4: {remedy}")
 
 
-def _reject_large(data: bytes, reason: str) -> MalformedMessage:
-    """Return the malformed message for one above a limit. The id of a request is next to its method, or at the end, as
-    that of a response."""
+def _reject_large(data: bytes, reason: str, is_too_large: bool = True) -> MalformedMessage:
+    """Return the malformed message for one that is not read. The id of a request is next to its method, or at the end,
+    as that of a response."""
     id = id_of_response(data)
     whose = (id, True) if id is not None else (_id_of(_REQUEST, data), False)
-    return MalformedMessage(INVALID_REQUEST, reason, *whose, is_too_large=True)
+    return MalformedMessage(INVALID_REQUEST, reason, *whose, is_too_large)
 
 
 def _id_of(form: re.Pattern[bytes], data: bytes) -> Id | None:

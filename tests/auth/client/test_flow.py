@@ -56,7 +56,7 @@ def test_a_person_agrees_once_and_the_token_is_used_from_then_on(world: World) -
 
 
 def test_a_token_that_ends_is_refreshed_and_the_refresh_token_rotates(world: World) -> None:
-    world.lasts = 1
+    world.lasts = 0.000_001
     assert get(world, person(world), times=3) == [200, 200, 200]
     used = [
         request["refresh_token"] for request in world.params_of("/token") if request["grant_type"] == "refresh_token"
@@ -208,7 +208,7 @@ def test_a_repr_has_no_secret() -> None:
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_refresh_token_and_a_client_outlive_an_authorization_server_that_is_down(status: int, world: World) -> None:
     storage = InMemoryTokenStorage()
-    world.lasts = 1
+    world.lasts = 0.000_001
     assert get(world, person(world, storage=storage)) == [200]
     world.replies["/token"] = (status, {}, "")
     with pytest.raises(AuthorizationServerUnavailableError, match=f"status {status}"):

@@ -107,7 +107,7 @@ def test_no_secret_of_a_login_is_in_a_log_a_repr_or_an_error(world: World, caplo
         return f"{REDIRECT}?code=c0de-s3cret&state={httpx2.URL(url).params['state']}"
 
     world.replies["/register"] = (201, {}, {"client_id": "registered", "client_secret": "client-s3cret"})
-    world.lasts = 1
+    world.lasts = 0.000_001
     grants: list[Any] = [
         AuthorizationCode(agree, REDIRECT),
         AuthorizationCode(agree, REDIRECT, client_information=OAuthClientInformation("id", "known-s3cret")),

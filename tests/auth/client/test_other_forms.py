@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx2
 import pytest
 from support.auth.client_servers import METADATA, REDIRECT, RESOURCE, Reply, World, served, statuses, visit
 
@@ -14,6 +15,7 @@ from mcp_products.auth.client.provider import OAuthClientProvider
 from mcp_products.auth.client.token_endpoint import AuthorizationRequest, parse_authorization_response
 from mcp_products.auth.discovery import AuthorizationServerMetadata, is_same_issuer, read_authorization_server_metadata
 from mcp_products.auth.http import URLPolicy
+from mcp_runtime.aio import clock
 from mcp_runtime.errors import AuthorizationError, LocalError
 
 OPENID = "/.well-known/openid-configuration"
@@ -83,6 +85,79 @@ def test_metadata_that_is_wrong_ends_discovery_as_before(world: World) -> None:
     world.replies[RESOURCE] = (503, {}, "")
     with pytest.raises(AuthorizationError, match="status 503"):
         statuses(world)
+
+
+# ---- metadata of which a part is wrong ------------------------------------------------------------------------------
+
+BOM = b"\xef\xbb\xbf"
+PARTS_OF_RESOURCE: dict[str, Callable[[World], dict[str, Any]]] = {
+    "a scope that is null": lambda world: {"scopes_supported": [None, "a"]},
+    "scopes as a text": lambda world: {"scopes_supported": "a b"},
+    "scopes as an object": lambda world: {"scopes_supported": {"a": 1}},
+    "a server that is null": lambda world: {"authorization_servers": [None, world.origin]},
+    "a server that is empty": lambda world: {"authorization_servers": ["", world.origin]},
+    "a server without TLS": lambda world: {"authorization_servers": ["http://as.example", world.origin]},
+    "another scheme": lambda world: {"authorization_servers": [world.origin, "ftp://as.example"]},
+    "a server without metadata": lambda world: {"authorization_servers": [f"{world.origin}/none", world.origin]},
+}
+PARTS_OF_ISSUER: dict[str, dict[str, Any]] = {
+    "a method that is null": {"token_endpoint_auth_methods_supported": [None, "none"]},
+    "methods as a text": {"token_endpoint_auth_methods_supported": "none"},
+    "scopes as numbers": {"scopes_supported": [1]},
+    "proofs as a text": {"dpop_signing_alg_values_supported": "ES256"},
+    "keys as a number": {"jwks_uri": 5},
+    "a challenge that is null": {"code_challenge_methods_supported": ["S256", None]},
+}
+
+
+@pytest.mark.parametrize("kind", PARTS_OF_RESOURCE)
+def test_a_wrong_part_of_the_metadata_of_a_resource_costs_itself(world: World, kind: str) -> None:
+    document = {"resource": world.url, "authorization_servers": [world.origin]}
+    world.replies[RESOURCE] = (200, {}, {**document, **PARTS_OF_RESOURCE[kind](world)})
+    assert statuses(world) == [200]
+
+
+@pytest.mark.parametrize("kind", PARTS_OF_ISSUER)
+def test_a_wrong_part_of_the_metadata_of_an_authorization_server_costs_itself(world: World, kind: str) -> None:
+    world.replies[METADATA] = (200, {}, {**world.metadata, **PARTS_OF_ISSUER[kind]})
+    assert statuses(world) == [200]
+
+
+def test_an_endpoint_that_is_empty_is_none(world: World) -> None:
+    world.replies[METADATA] = (200, {}, {**world.metadata, "registration_endpoint": ""})
+    with pytest.raises(AuthorizationError, match="regist"):
+        statuses(world)
+
+
+def test_an_authorization_server_that_does_not_answer_is_not_replaced_by_another(world: World) -> None:
+    """It may have issued the tokens in use; a login at another one would lose them."""
+    servers = [f"{world.origin}/down", world.origin]
+    world.replies[RESOURCE] = (200, {}, {"resource": world.url, "authorization_servers": servers})
+    world.replies[f"{METADATA}/down"] = (503, {}, "")
+    with pytest.raises(AuthorizationError, match="status 503"):
+        statuses(world)
+
+
+def test_a_byte_order_mark_is_no_part_of_an_answer(world: World) -> None:
+    documents: dict[str, Any] = {
+        RESOURCE: {"resource": world.url, "authorization_servers": [world.origin]},
+        METADATA: world.metadata,
+        "/register": {"client_id": "registered"},
+        "/token": {"access_token": "secret-x", "token_type": "bearer"},
+    }
+    world.valid = "secret-x"
+    for path, document in documents.items():
+        world.replies[path] = (200, {}, BOM + json.dumps(document).encode())
+    assert statuses(world) == [200]
+
+
+@pytest.mark.parametrize("named", ["/elsewhere", "", "{origin}/elsewhere"])
+def test_a_challenge_may_name_the_path_of_the_metadata(world: World, named: str) -> None:
+    shown = named.format(origin=world.origin)
+    world.refusal = (401, {"www-authenticate": f'Bearer resource_metadata="{shown}"'}, "")
+    world.replies["/elsewhere"] = (200, {}, {"resource": world.url, "authorization_servers": [world.origin]})
+    assert statuses(world) == [200]
+    assert bool(world.params_of("/elsewhere")) == bool(named)
 
 
 # ---- the slash of an issuer -----------------------------------------------------------------------------------------
@@ -175,6 +250,27 @@ async def test_a_number_of_seconds_may_be_a_text_and_scopes_a_list(world: World)
     endpoint = TokenEndpoint(http, issuer, OAuthClientInformation("x"), None, clock=lambda: 1000.0)
     token = await endpoint.token({"grant_type": "client_credentials"}, ("c",))
     assert (token.expires_at, token.scopes, token.token_type) == (1060.0, ("a", "b"), "Bearer")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "renewed_at"),
+    [(2, 1.6), ("2", 1.6), (2.5, 2.0), ("2.5", 2.0), (3600, 3591.0), (0, None), ("0", None), (-1, None)],
+)
+async def test_a_token_is_renewed_shortly_before_its_end_and_not_at_each_request(
+    world: World, monkeypatch: pytest.MonkeyPatch, seconds: Any, renewed_at: float | None
+) -> None:
+    now = 1_000_000.0
+    monkeypatch.setattr(clock, "wall", lambda: now)
+    world.valid = "secret-x"
+    world.replies["/token"] = (200, {}, {**TOKEN, "expires_in": seconds, "refresh_token": "r"})
+    provider = OAuthClientProvider(world.url, AuthorizationCode(visit, REDIRECT))
+    async with httpx2.AsyncClient(auth=provider, trust_env=False) as client:
+        for _ in range(3):
+            assert (await client.get(world.url)).status_code == 200
+        assert len(world.params_of("/token")) == 1
+        now += renewed_at or 100_000.0
+        await client.get(world.url)
+    assert len(world.params_of("/token")) == (1 if renewed_at is None else 2)
 
 
 BAD: dict[str, tuple[Reply, str]] = {

@@ -207,7 +207,7 @@ def test_two_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_two_processes_never_use_the_same_refresh_token(world: World, tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
-    world.lasts = 1  # So every request needs a new token.
+    world.lasts = 0.000_001  # So every request needs a new token.
     assert statuses(world, storage=FileTokenStorage(path)) == [200]
     run_both(CLIENT_SCRIPT, (str(path), world.url), (str(path), world.url))
     used = [

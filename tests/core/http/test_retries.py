@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from email.utils import formatdate
+from collections.abc import Iterator
 
 import pytest
 
@@ -35,8 +35,27 @@ def test_only_what_the_server_has_not_begun_is_sent_again(
     assert seconds_to_wait(status, headers) == expected
 
 
-def test_a_date_is_the_time_until_it() -> None:
-    soon = parsed_retry_after(formatdate(time.time() + 100, usegmt=True))
+@pytest.fixture(params=["UTC", "Asia/Tokyo"])
+def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if not hasattr(time, "tzset"):
+        pytest.skip("a process of this system cannot change its time zone")
+    monkeypatch.setenv("TZ", request.param)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("zone")
+@pytest.mark.parametrize(
+    "form", ["%a, %d %b %Y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S", "%A, %d-%b-%y %H:%M:%S GMT"]
+)
+def test_a_date_is_the_time_until_it_in_every_form_and_zone(form: str) -> None:
+    soon = parsed_retry_after(time.strftime(form, time.gmtime(time.time() + 100)))
     assert soon is not None and 0 < soon <= 100
-    assert parsed_retry_after(formatdate(time.time() - 100, usegmt=True)) == 0
-    assert parsed_retry_after("Wed, 99 Foo 2015 07:28:00 GMT") is None
+    assert parsed_retry_after(time.strftime(form, time.gmtime(time.time() - 100))) == 0
+
+
+def test_what_is_no_date_is_no_time() -> None:
+    for value in ("Wed, 99 Foo 2015 07:28:00 GMT", "GMT", "", "tomorrow"):
+        assert parsed_retry_after(value) is None, value

@@ -49,7 +49,7 @@ class World:
 
     origin: str = ""
     protects: bool = True
-    lasts: int = 3600
+    lasts: float = 3600
     refusal: Reply = (401, {"www-authenticate": "Bearer"}, "")
     replies: dict[str, Reply] = field(default_factory=dict)
     seen: list[Got] = field(default_factory=list)

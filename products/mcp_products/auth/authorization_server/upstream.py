@@ -164,7 +164,7 @@ class UpstreamClient:
         # Another task may have renewed the token while this one waited for the lock.
         grant = await self._storage.grant(grant.id) or grant
         token, now = self._decrypt(grant), self._clock()
-        if token.expires_at is not None and token.expires_at - _RENEW_BEFORE_SECONDS <= now:
+        if token.is_due(now, _RENEW_BEFORE_SECONDS):
             if token.refresh_token is None:
                 raise AuthorizationError("the upstream token has expired, and there is no refresh token")
             form = {"grant_type": "refresh_token", "refresh_token": token.refresh_token}

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
@@ -136,11 +136,7 @@ class OAuthClientProvider(httpx2.Auth):
 
     async def _current_token(self) -> OAuthToken | None:
         token = self._usable_token(await self._storage.load(self._server))
-        if (
-            token is not None
-            and token.expires_at is not None
-            and token.expires_at - _RENEW_BEFORE_SECONDS < clocks.wall()
-        ):
+        if token is not None and token.is_due(clocks.wall(), _RENEW_BEFORE_SECONDS):
             return (await self._renew(token, {}))[0]
         return token
 
@@ -186,7 +182,8 @@ class OAuthClientProvider(httpx2.Auth):
             current = self._usable_token(stored)
             if current is not None and (old is None or current.access_token != old.access_token):
                 return current, False
-            self._metadata_url = challenge.get("resource_metadata", self._metadata_url)
+            if named := challenge.get("resource_metadata"):
+                self._metadata_url = _absolute(named, self._server)
             self._challenged_scope = challenge.get("scope", self._challenged_scope)
             resource, issuer = await self._discovery.find(
                 self._metadata_url, self._negotiated, has_resource_metadata=self._has_resource_metadata
@@ -282,3 +279,11 @@ class OAuthClientProvider(httpx2.Auth):
                 "the server names another issuer than before, to which the client is not registered; set the issuer of "
                 "client_information"
             )
+
+
+def _absolute(named: str, server: str) -> str:
+    """Return the URL of metadata that a challenge names: some servers name only its path."""
+    try:
+        return urljoin(server, named)
+    except ValueError:  # The URL policy refuses it, with the reason.
+        return named

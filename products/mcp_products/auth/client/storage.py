@@ -56,6 +56,7 @@ class OAuthToken:
         expires_at: Time at which the token expires, in seconds since the epoch. Default None: unknown.
         refresh_token: The refresh token. Default None: there is none.
         dpop_thumbprint: Thumbprint of the key that the token is bound to. Default None: it is not bound to a key.
+        lifetime: Seconds for which the token was valid when it was issued. Default None: unknown.
     """
 
     access_token: str = field(repr=False)
@@ -64,6 +65,24 @@ class OAuthToken:
     expires_at: float | None = None
     refresh_token: str | None = field(default=None, repr=False)
     dpop_thumbprint: str | None = None
+    lifetime: float | None = None
+
+    def is_due(self, now: float, before: float) -> bool:
+        """Return True if the token should be renewed.
+
+        Args:
+            now: The time, in seconds since the epoch.
+            before: Seconds before its expiry that a token is renewed; of a token that is short-lived, its last quarter.
+        """
+        return self.expires_at is not None and now > self.expires_at - seconds_before_expiry(self.lifetime, before)
+
+
+def seconds_before_expiry(lifetime: float | None, before: float) -> float:
+    """Return how many seconds before its expiry a token is renewed: `before`, but at most a quarter of its lifetime.
+
+    Else a token that is valid for less than `before` seconds would be renewed at each request.
+    """
+    return before if lifetime is None else min(before, lifetime / 4)
 
 
 @dataclass(frozen=True, slots=True)

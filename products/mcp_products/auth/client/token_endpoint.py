@@ -208,7 +208,7 @@ _KEY_TYPES: Final[Mapping[str, type[ECKey | RSAKey | OKPKey]]] = {
 _ERROR: Final = re.compile(r"[a-z_]{1,64}")
 _ASSERTION_SECONDS: Final = 120  # Seconds for which a client assertion is valid.
 _RETRYABLE_STATUSES: Final = (408, 429)  # Like statuses from 500 on, they do not mean that the grant was rejected.
-_DIGITS: Final = re.compile(r"[0-9]{1,10}")
+_DIGITS: Final = re.compile(r"[0-9]{1,10}(?:\.[0-9]{1,10})?")
 _MAX_TOKEN_SECONDS: Final = 10 * 365 * 86400  # A larger `expires_in` is ignored.
 
 
@@ -251,7 +251,7 @@ class TokenEndpoint:
         if not access_token.isascii() or not access_token.isprintable() or " " in access_token or not access_token:
             raise AuthorizationError(f"{self._issuer.issuer} issued a token that cannot be sent in a header")
         self._check_type(body.get("token_type"))
-        expires_in, refresh_token = _seconds(body.get("expires_in")), body.get("refresh_token")
+        expires_in, refresh_token = seconds_of(body.get("expires_in")), body.get("refresh_token")
         return OAuthToken(
             access_token,
             "DPoP" if self._dpop else "Bearer",
@@ -260,6 +260,7 @@ class TokenEndpoint:
             # A server that does not rotate refresh tokens need not repeat them.
             refresh_token if isinstance(refresh_token, str) else grant.get("refresh_token"),
             self._dpop.thumbprint if self._dpop else None,
+            expires_in,
         )
 
     async def exchange(self, grant: Mapping[str, str]) -> Mapping[str, Any]:
@@ -360,12 +361,15 @@ class TokenEndpoint:
             raise AuthorizationError(f"the private_key of the client cannot be used: {type(error).__name__}") from None
 
 
-def _seconds(value: object) -> float | None:
-    """Return how long a token is valid; a number may be a text. None if the value is not usable."""
+def seconds_of(value: object) -> float | None:
+    """Return how long a token is valid; a number may be a text. None if the value is not usable.
+
+    0 is not: nobody issues a token that is of no use, and some servers write 0 for one that does not expire.
+    """
     if isinstance(value, str) and _DIGITS.fullmatch(value):
-        value = int(value)
+        value = float(value)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return cast(float, value) if is_number and 0 <= cast(float, value) <= _MAX_TOKEN_SECONDS else None
+    return cast(float, value) if is_number and 0 < cast(float, value) <= _MAX_TOKEN_SECONDS else None
 
 
 def _scopes(value: object, requested: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from mcp_products.auth.client.storage import OAuthClientInformation
-from mcp_products.auth.client.token_endpoint import TokenEndpoint
+from mcp_products.auth.client.storage import OAuthClientInformation, seconds_before_expiry
+from mcp_products.auth.client.token_endpoint import TokenEndpoint, seconds_of
 from mcp_products.auth.discovery import AuthorizationServerMetadata
 from mcp_products.auth.http import AuthHTTPClient, URLPolicy, is_loopback
 from mcp_runtime.aio import clock as clocks
@@ -54,18 +54,16 @@ class TokenExchange:
         }
 
     async def exchanged(self, subject_token: str) -> tuple[str, float]:
-        """Return a token for the server, and the time at which it expires. Raises AuthorizationError."""
+        """Return a token for the server, and the seconds for which it is valid. Raises AuthorizationError."""
         response = await self._endpoint.exchange({**self._form, "subject_token": subject_token})
-        token, kind, seconds = (response.get(name) for name in ("access_token", "token_type", "expires_in"))
+        token, kind = response.get("access_token"), response.get("token_type")
         if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable() or " " in token:
             raise AuthorizationError("the authorization server has exchanged no token")
         if not isinstance(kind, str) or kind.lower() != "bearer" or response.get("issued_token_type") != _ACCESS_TOKEN:
             raise AuthorizationError("the authorization server has exchanged a token of another type")
         if token == subject_token:
             raise AuthorizationError("the authorization server has exchanged a token for itself: it is not passed on")
-        if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or seconds <= 0:
-            seconds = _DEFAULT_SECONDS
-        return token, self.clock() + seconds
+        return token, seconds_of(response.get("expires_in")) or _DEFAULT_SECONDS
 
 
 class UserToken(httpx2.Auth):
@@ -116,6 +114,7 @@ class UserToken(httpx2.Auth):
         It is kept although the requests that wait for it may have ended.
         """
         subject_expires_at = self._expires_at
-        token, expires_at = await self._exchange.exchanged(self._subject)
-        self._token = token, min(expires_at - _RENEW_BEFORE, subject_expires_at)
+        token, seconds = await self._exchange.exchanged(self._subject)
+        ends = self._exchange.clock() + seconds - seconds_before_expiry(seconds, _RENEW_BEFORE)
+        self._token = token, min(ends, subject_expires_at)
         return self._token

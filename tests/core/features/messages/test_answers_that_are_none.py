@@ -71,7 +71,8 @@ def test_a_request_that_cannot_be_read_settles_no_call(request_: str, side: Any)
     connection = client_in_session("7")
     connection.side = side
     event = connection.receive(request_.encode())
-    assert isinstance(event, MessageRejected) and (event.reply is None) == (side == "client")
+    is_read_as_request = "NaN" not in request_  # What is JSON has an id, by which the peer waits for the answer.
+    assert isinstance(event, MessageRejected) and (event.reply is None) == (side == "client" and not is_read_as_request)
 
 
 JUNK = [

@@ -89,6 +89,23 @@ def test_null_is_as_absent_for_every_optional_property_also_beside_a_wrong_one(i
 
 
 @pytest.mark.parametrize("id", REVISIONS)
+def test_null_is_a_list_without_items_where_a_list_is_required(id: str) -> None:
+    seen: list[str] = []
+    for shape, definition, field, instance, _ in fields(id):
+        if isinstance(field.type, Array) and field.required and field.default is None:
+            value = {**instance, field.wire: None}
+            with pytest.raises(ValidationError):
+                validator(shape)(value)
+            result, left_out = read(shape, value)
+            assert left_out == [] and getattr(result, field.name) == [], definition.name
+            with pytest.raises(ValidationError):
+                read(shape, value, Reading.REQUEST)
+            seen.append(f"{definition.name}.{field.wire}")
+    assert {"ListToolsResult.tools", "ListRootsResult.roots", "GetPromptResult.messages"} <= set(seen)
+    assert {"ListPromptsResult.prompts", "ReadResourceResult.contents", "CallToolResult.content"} <= set(seen)
+
+
+@pytest.mark.parametrize("id", REVISIONS)
 def test_a_wrong_item_of_every_list_costs_itself(id: str) -> None:
     seen: list[str] = []
     for shape, definition, field, instance, revision in fields(id):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
@@ -366,6 +366,8 @@ class Tool:
         if is_scalar and (type(value) is not str or is_unicode(value)):  # Without a call: most tools return these.
             text = {"type": "text", "text": value if type(value) is str else str(value)}  # Cheaper than two models.
             return t.CallToolResult(content=[text], structured_content={WRAPPED_KEY: value})
+        if isinstance(value, Iterator):
+            value = list(value)  # It is read twice, for the content and for the structure.
         try:
             content = to_content_blocks(value, t, self._indent)
         except InvalidMessageError as error:

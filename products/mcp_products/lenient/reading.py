@@ -6,6 +6,7 @@ What is left out, and what is not, is told by the types:
 * A required property cannot be left out: the object around it cannot be read then. Neither can an `Essential` one, and
   its lists of plain values are read as a whole.
 * A list that has lost all items costs its object, but not a page of a list: others may follow.
+* Null for a list is a list without items: libraries of several languages write null for nothing.
 * Content of an unknown `type` is kept, as `UnknownContent`.
 
 Nothing here runs for a message that is valid.
@@ -200,6 +201,9 @@ class _Reader:
     def _property(self, read: dict[str, Any], name: str, field: _Field, item: Any, at: _At) -> None:
         counts, is_of_message = self._counts(), len(at.path) == 1
         stays = not field.is_optional or field.is_essential or (is_of_message and self._reading is Reading.REQUEST)
+        is_read = self.left_out is not None and not (is_of_message and self._reading is Reading.REQUEST)
+        if item is None and is_read and _form(field.kind).item is not None:
+            item = []
         try:
             read[name] = self.read(field.kind, item, at, field.is_essential)
             if not (is_list(item) and item) or read[name]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from .. import products
-from ..errors import InvalidMessageError, JSONRPCError
+from ..errors import InvalidMessageError, JSONRPCError, UnwritableValueError
 from ..http.client_rules import encoded_uri, is_uri
 from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.lifecycle import is_declared, parse_capability_path
@@ -137,19 +137,17 @@ def _check_messages(params: Any, result: Any) -> None:
         if (encoded := getattr(content, "data", None)) is not None:
             _check_base64(encoded, content.type)
             if not _MIME.fullmatch(content.mime_type):
-                raise InvalidMessageError(f"{content.mime_type!r} is not a MIME type")
+                raise UnwritableValueError(f"{content.type}: its mime_type is not one, such as image/png")
         elif (resource := getattr(content, "resource", None)) is not None:
             _check_content(resource)
             if resource.mime_type is None:
-                raise InvalidMessageError(
-                    f"the resource {resource.uri!r} is embedded without a MIME type: set its mime_type"
-                )
+                raise UnwritableValueError("a resource is embedded without a MIME type: set its mime_type")
 
 
 def _check_content(content: Any) -> None:
     _encode_uri(content)
     if (blob := getattr(content, "blob", None)) is not None:
-        _check_base64(blob, content.uri)
+        _check_base64(blob, "blob")
 
 
 def _encode_uri(item: Any) -> None:
@@ -158,7 +156,7 @@ def _encode_uri(item: Any) -> None:
         return
     uri = encoded_uri(item.uri)
     if not is_uri(uri):
-        raise InvalidMessageError(f"{uri[:200]!r} is not a URI (RFC 3986)")
+        raise UnwritableValueError("a uri of the result is not one (RFC 3986)")
     item.uri = uri
 
 
@@ -166,7 +164,7 @@ def _check_base64(text: str, subject: str) -> None:
     try:
         binascii.a2b_base64(text, strict_mode=True)
     except ValueError as error:
-        raise InvalidMessageError(f"{subject}: not base64: {error}") from None
+        raise UnwritableValueError(f"{subject}: not base64: {error}") from None
 
 
 def _check_roots(params: Any, result: Any) -> None:

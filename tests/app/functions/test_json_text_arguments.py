@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import pytest
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Json, SecretStr
 from support.clients import connect
 
-from mcp_generated import App, Message
+from mcp_generated import App, Message, RemoteJSONRPCError
 
 
 class Person(BaseModel):
@@ -53,6 +53,40 @@ async def shown(tool: str, arguments: dict[str, Any], function: Any, **settings:
     async with connect(app) as client:
         result = await client.call_tool(tool, arguments)
     return str([block.text for block in result.content])
+
+
+class Level(IntEnum):
+    LOW = 1
+
+
+@pytest.mark.parametrize(
+    ("hint", "text", "expected"),
+    [
+        (Literal[1, 2], "1", "1"),
+        (Level, "1", "<Level.LOW: 1>"),
+        (Literal[True], "true", "True"),
+        (Literal[1, "a"], "a", "'a'"),
+        (Literal["1"], "1", "'1'"),
+        (list[Level] | None, "[1]", "[<Level.LOW: 1>]"),
+        (int | str, "1", "'1'"),
+        (Any, "1", "'1'"),
+    ],
+)
+async def test_arguments_that_are_texts_are_read_as_numbers_where_a_type_takes_no_text(
+    hint: Any, text: str, expected: str
+) -> None:
+    def show(x: Any) -> str:
+        return repr(x)
+
+    show.__annotations__["x"] = hint
+    app = App("numbers")
+    app.prompt("show")(show)
+    app.add_tool(show, "show", coerce=True)
+    async with connect(app) as client:
+        assert (await client.get_prompt("show", {"x": text})).messages[0].content.text == expected
+        assert (await client.call_tool("show", {"x": text})).content[0].text == expected
+        with pytest.raises(RemoteJSONRPCError, match="invalid arguments"):
+            await client.get_prompt("show", {"y": text})
 
 
 # What stands beside an argument that needs JSON, and what the function gets of it.

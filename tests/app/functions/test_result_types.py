@@ -13,7 +13,7 @@ import json
 import pathlib
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import pytest
@@ -148,6 +148,23 @@ async def test_a_type_that_pydantic_can_write_has_structured_content(name: str) 
         assert tool.output_schema is not None and "result" in tool.output_schema.to_dict()["properties"]
         result = await client.call_tool("function", {})  # The client validates it with the schema.
     assert not result.is_error and result.structured_content == {"result": expected}
+
+
+@pytest.mark.parametrize("hint", [Generator[int, None, None], Iterator[int], Iterable[int]])
+@pytest.mark.parametrize("kind", [iter, lambda items: (item for item in items), lambda items: map(int, items)])
+async def test_items_that_can_be_read_once_are_in_content_and_structure(hint: Any, kind: Callable[..., Any]) -> None:
+    app = App("types")
+
+    def function() -> Any:
+        return kind([1, 2])
+
+    function.__annotations__ = {"return": hint}
+    app.add_tool(function)
+    async with connect(app) as client:
+        result = await client.call_tool("function", {})
+    assert not result.is_error and result.structured_content in ({"result": [1, 2]}, None)
+    assert [block.text for block in result.content] == ["1", "2"]
+    assert result.structured_content is not None or hint == Iterator[int]
 
 
 async def test_a_text_in_annotated_is_the_description() -> None:

@@ -32,6 +32,15 @@ def test_workers_with_the_store_memory_are_refused(transport: Any) -> None:
         server().run(transport, port=0, workers=4, store="memory")
 
 
+@pytest.mark.parametrize("url", ["sqlite:///:memory:", "sqlite://:memory:", "sqlite:///file::memory:?cache=shared"])
+def test_a_database_in_memory_is_refused(url: str) -> None:
+    for served in (App("a"), server()):
+        with pytest.raises(
+            LocalError, match=r'another database in each process; write store="sqlite:///folder/store.db"'
+        ):
+            served.run("http", port=0, workers=4, store=url)
+
+
 def test_processes_of_uvicorn_are_refused() -> None:
     for served in (App("a"), server()):
         with pytest.raises(LocalError, match=r"starts no processes: write run\(.http., workers=4\)"):

@@ -65,15 +65,19 @@ def _is_text(schema: Mapping[str, Any]) -> bool:
     return has_text and schema.get("format", "password") in _TEXT_FORMATS
 
 
-def parsed_text(text: str) -> Any:
-    """Return the array, the object or the null that a string has as JSON text; other strings as they are."""
-    if not text.lstrip().startswith(("[", "{", "null")):
+def parsed_text(text: str, scalars: bool = False) -> Any:
+    """Return the array, the object or the null that a string has as JSON text; other strings as they are.
+
+    With `scalars`, numbers and booleans are read too, for arguments that can only be texts, as those of prompts.
+    """
+    if not scalars and not text.lstrip().startswith(("[", "{", "null")):
         return text
     try:
         parsed = from_json(text, allow_inf_nan=False)
     except ValueError:
         return text
-    return parsed if (parsed is None or is_object(parsed) or is_list(parsed)) and is_finite(parsed) else text
+    is_read = parsed is None or is_object(parsed) or is_list(parsed) or (scalars and not isinstance(parsed, str))
+    return parsed if is_read and is_finite(parsed) else text
 
 
 # The JSON form that a type declares itself: the names of its properties, and the values of types in C.

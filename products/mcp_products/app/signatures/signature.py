@@ -163,7 +163,7 @@ class Signature:
         try:
             checked = self._validate_json(to_json(integral), strict=not coerce)
         except ValidationError as error:
-            parsed = {name: self._parsed(name, integral[name]) for name in _refused(error) if name in integral}
+            parsed = {name: self._parsed(name, integral[name], coerce) for name in _refused(error) if name in integral}
             if all(value is integral[name] for name, value in parsed.items()):
                 raise
             integral |= parsed
@@ -173,12 +173,12 @@ class Signature:
                 checked = self._validate_one(checked, key, arguments[name], strict=not coerce)
         return checked
 
-    def _parsed(self, name: str, value: Any) -> Any:
+    def _parsed(self, name: str, value: Any, coerce: bool) -> Any:
         """Return the value that an argument has as JSON text, and the argument itself if its type takes text."""
         schema = self.schema()
         if not isinstance(value, str) or takes_text(schema["properties"].get(name, {}), schema):
             return value
-        return parsed_text(value)
+        return parsed_text(value, coerce)
 
     def call(self, ctx: ServerContext, arguments: dict[str, Any]) -> Awaitable[Any]:
         """Call the function, and return its awaitable result. An `async def` runs in the event loop, others in a

@@ -95,13 +95,7 @@ class TokenService:
             raise OAuthError(OAuthErrorCode.ACCESS_DENIED, "this page was used before; start again", 403)
         now, code = self._clock(), new_secret()
         grant = StoredGrant(
-            id,
-            request.client_id,
-            user,
-            request.scopes,
-            request.resource,
-            now + self._lifetimes.grant,
-            upstream,
+            id, request.client_id, user, request.scopes, request.resource, now + self._lifetimes.grant, upstream
         )
         secret = StoredSecret(
             digest(code),

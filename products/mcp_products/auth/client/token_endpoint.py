@@ -199,12 +199,7 @@ def parse_authorization_response(url: str, request: AuthorizationRequest) -> str
 
 _ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _SECRET_METHODS: Final = ("client_secret_basic", "client_secret_post")
-_KEY_TYPES: Final[Mapping[str, type[ECKey | RSAKey | OKPKey]]] = {
-    "ES": ECKey,
-    "RS": RSAKey,
-    "PS": RSAKey,
-    "Ed": OKPKey,
-}
+_KEY_TYPES: Final[Mapping[str, type[ECKey | RSAKey | OKPKey]]] = {"ES": ECKey, "RS": RSAKey, "PS": RSAKey, "Ed": OKPKey}
 _ERROR: Final = re.compile(r"[a-z_]{1,64}")
 _ASSERTION_SECONDS: Final = 120  # Seconds for which a client assertion is valid.
 _RETRYABLE_STATUSES: Final = (408, 429)  # Like statuses from 500 on, they do not mean that the grant was rejected.

@@ -27,13 +27,7 @@ from ..upstream.pool import SessionConnection, open_connection
 from ..upstream.raw import FROM_CLIENT, FROM_SERVER
 from ..upstream.translation import Translation, is_input_required
 from .direct import DirectSession
-from .state import (
-    BridgeState,
-    ClientCall,
-    RelayBase,
-    initialize_result,
-    request_of_upstream,
-)
+from .state import BridgeState, ClientCall, RelayBase, initialize_result, request_of_upstream
 
 # Results of a stateless upstream that have requests in them, for clients that get requests of their own.
 

@@ -53,10 +53,7 @@ class UserConnections:
     """
 
     def __init__(
-        self,
-        name: str,
-        make: Callable[[Any, ChangeTeller], TargetConnections],
-        exchange: TokenExchange | None,
+        self, name: str, make: Callable[[Any, ChangeTeller], TargetConnections], exchange: TokenExchange | None
     ) -> None:
         """Create the connections; none is open.
 

@@ -388,12 +388,7 @@ def add_target(
 
 
 def _add_provider(
-    app: Any,
-    name: str,
-    target: Any,
-    revisions: RevisionChoice,
-    settings: Mapping[str, Any],
-    limits: ConnectionLimits,
+    app: Any, name: str, target: Any, revisions: RevisionChoice, settings: Mapping[str, Any], limits: ConnectionLimits
 ) -> None:
     revision = app.server_class.revision
     try:

@@ -136,12 +136,7 @@ class _EntryReader:
 
     @classmethod
     def stdio(
-        cls,
-        *words: str,
-        env: Mapping[str, str],
-        cwd: str | None,
-        stderr: object,
-        max_bytes: int = MAX_MESSAGE_BYTES,
+        cls, *words: str, env: Mapping[str, str], cwd: str | None, stderr: object, max_bytes: int = MAX_MESSAGE_BYTES
     ) -> Target:
         return Target(command=words, env=env, cwd=cwd, max_bytes=max_bytes)
 

@@ -36,6 +36,11 @@ def open_store(function: str, store: Any) -> Store | None:
     scheme, _, rest = store.partition("://")
     if store == "memory":
         return None
+    if scheme == "sqlite" and ":memory:" in rest:
+        raise LocalError(
+            f"{function}(): store={shown(store)} would be another database in each process; write "
+            'store="sqlite:///folder/store.db", or store="memory" for one process'
+        )
     if scheme == "sqlite" and re.fullmatch(r"/[^?#]+", rest):
         from .sqlite import SQLiteStore
 

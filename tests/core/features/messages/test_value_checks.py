@@ -24,6 +24,7 @@ from mcp_runtime.endpoint import checks as guards
 from mcp_runtime.errors import InvalidMessageError, InvalidResponseError, RemoteJSONRPCError
 
 GOOD, BAD = "iVBORw0KGgo=", ["iVBORw0KGgo", "not base64!", "AA=A"]
+REASONS = ("not base64", "its mime_type is not one", "without a MIME type", "is not one (RFC 3986)")
 MORE: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
@@ -45,6 +46,7 @@ async def is_refused(rev: Rev, content: Any) -> bool:
             await client.get_prompt(name="x")
         except RemoteJSONRPCError as error:
             assert error.code == INTERNAL_ERROR
+            assert any(reason in str(error) for reason in REASONS), error  # The place and the rule, never the value.
             return True
     return False
 

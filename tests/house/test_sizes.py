@@ -17,6 +17,7 @@ from support.source_tree import python_files, relative, syntax_tree
 # lint has a row of its own: rules grow with what hosts refuse, and no server imports them.
 # The methods of vendors took 120 lines and four files of products.
 # `Type.parse` took 20 lines of the core, and a file of a product.
+# To leave out what a target sends that cannot be sent on took 40 of products.
 # Programs that moved here took 30 lines of compat: settings with a lifespan, and a stdio_server that a test replaces.
 # codegen has five files and 600 lines for official types, which the official SDK writes by hand. products has 70 for
 # the low-level server in programs of trio. `publish` took 330 lines and two files of codegen: rules of the registry.
@@ -36,7 +37,7 @@ MAX_FILES = {CODE_MODE: 7, "runtime": 94, "products": 268, LINT: 20, CARDS: 4, C
 MAX_CODE_LINES = {
     CODE_MODE: 600,
     "runtime": 12_000,
-    "products": 36_125,
+    "products": 36_170,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_100,

@@ -39,7 +39,7 @@ def with_checks(name: str, handler: Handler) -> Handler:
 
     Invalid params raise JSONRPCError (invalid params), an invalid result InvalidMessageError.
     """
-    check_params, check_result = _PARAMS_CHECKS.get(name), _RESULT_CHECKS.get(name)
+    check_params, check_result = _PARAMS_CHECKS.get(name), RESULT_CHECKS.get(name)
     if check_params is None and check_result is None:
         return handler
 
@@ -215,7 +215,7 @@ _PARAMS_CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
     "subscribe": _require_uri,
     "unsubscribe": _require_uri,
 }
-_RESULT_CHECKS: Final[Mapping[str, Callable[[Any, Any], None]]] = {
+RESULT_CHECKS: Final[Mapping[str, Callable[[Any, Any], None]]] = {
     "list_resources": _check_resources,
     "read_resource": _check_contents,
     "get_prompt": _check_messages,

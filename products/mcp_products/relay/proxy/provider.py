@@ -34,6 +34,7 @@ from ..upstream.translation import LossCounter, Translation
 from .calls import ForwardedCall, ProxiedCall, run_round, suspended_call
 from .changes import ChangeTeller
 from .connections import TargetConnections, is_sessionless
+from .wrong_parts import without_wrong_parts
 
 _log: Final = logging.getLogger("mcp_runtime.relay.proxy.provider")
 
@@ -74,6 +75,9 @@ class TargetProvider(Provider):
 
         Raises JSONRPCError with the code and the data of its error, and TimeoutError.
         """
+        return without_wrong_parts(name, await self._forward(name, ctx, params, seconds), self._name)
+
+    async def _forward(self, name: str, ctx: ServerContext, params: Any, seconds: float | None) -> Any:
         row, connections = self._rows[name], self.connections(ctx)
         has_rounds = row.input_required is not None and ctx.multi_round_trip is not None
         key = f"proxy {self._name} {name} {getattr(params, 'name', None) or getattr(params, 'uri', '')}"
@@ -156,6 +160,7 @@ class TargetProvider(Provider):
                     params = row.params.model_validate(meta if cursor is None else {**meta, "cursor": cursor})
                     async with asyncio.timeout_at(ends):
                         page = await target.forward(row, params, ForwardedCall(ctx, row.method, holds))
+                    page = without_wrong_parts(row.name, page, self._name)
                     cursor = listed.add_page(page, len(getattr(page, kind)))
                     yield page
                     if cursor is None:

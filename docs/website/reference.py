@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, Final, is_typeddict
 
 AREAS: Final = (
-    *("auth", "code_mode", "dependencies", "http", "middleware", "providers", "sampling"),
+    *("auth", "code_mode", "dependencies", "http", "middleware", "providers", "sampling", "tenants"),
     *("tasks", "skills", "testing", "transforms", "compat"),
 )
 # The module of a protocol version; the others have the same classes with the methods of their versions.

@@ -98,7 +98,7 @@ def products_of(files: set[str]) -> set[str]:
 def test_each_product_is_in_one_distribution(built: Path) -> None:
     base, codegen, extras = (products_of(files_of(wheel_of(built, name))) for name in DISTRIBUTIONS)
     assert codegen == {"lint", "tooling"}
-    words = "auth cards code_mode compat hosting json_rpc legacy_sse openapi relay skills workers"
+    words = "auth cards code_mode compat hosting json_rpc legacy_sse openapi relay skills tenants workers"
     assert extras == set(words.split())
     assert base == {path.parent.name for path in (ROOT / "products/mcp_products").glob("*/py.typed")} - codegen - extras
 
@@ -273,6 +273,7 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
         ("from mcp_generated import Gateway", "cli"),
         ("from mcp_generated import App; App('shop').skills('skills')", "skills"),
         ("import mcp_generated.skills", "skills"),
+        ("import mcp_generated.tenants", "http"),
         ("from mcp_generated.extensions.skills import Client", "skills"),
         ("from mcp_generated.extensions.apps import App", "views"),
     ):

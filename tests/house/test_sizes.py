@@ -32,9 +32,22 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 COMPAT = "products/mcp_products/compat"
 # So has code_mode, which only an extra installs.
 CODE_MODE = "products/mcp_products/code_mode"
-OWN_ROWS = (CODE_MODE, LINT, CARDS, MIGRATE, COMPAT)
-MAX_FILES = {CODE_MODE: 7, "runtime": 94, "products": 268, LINT: 20, CARDS: 4, COMPAT: 40, "codegen": 129, MIGRATE: 12}
+# tenants has one: limits, and records of use for billing, which only an extra installs.
+TENANTS = "products/mcp_products/tenants"
+OWN_ROWS = (CODE_MODE, LINT, CARDS, MIGRATE, COMPAT, TENANTS)
+MAX_FILES = {
+    TENANTS: 8,
+    CODE_MODE: 7,
+    "runtime": 94,
+    "products": 268,
+    LINT: 20,
+    CARDS: 4,
+    COMPAT: 40,
+    "codegen": 129,
+    MIGRATE: 12,
+}
 MAX_CODE_LINES = {
+    TENANTS: 900,
     CODE_MODE: 600,
     "runtime": 12_000,
     "products": 36_170,

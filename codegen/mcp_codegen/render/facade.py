@@ -172,6 +172,7 @@ AREAS: Final = {
     "sampling": ("mcp_products.host", "Sampling: handlers for clients that call the models of a provider."),
     "skills": ("mcp_products.skills", "The skills extension: publish and verify skills."),
     "tasks": ("mcp_products.extensions.tasks", "The tasks extension: requests whose result clients poll for."),
+    "tenants": ("mcp_products.tenants", "Tenants: whom a request is for, and what each of them may use."),
     "transforms": ("mcp_products.app.transforms", "Transforms: what changes what the clients of an app see."),
     "testing": ("mcp_products.testing", "A scripted peer for tests of clients and servers."),
 }
@@ -243,6 +244,7 @@ EXTRAS: Final = {
     "mcp_products.relay.bridge": ("a bridge", "cli"),
     "mcp_products.relay.gateway": ("a gateway", "cli"),
     "mcp_products.skills": ("skills", "skills"),
+    "mcp_products.tenants": ("tenant=", "http"),
     "mcp_products.workers": ("a store that workers share", "http"),
     "mcp_runtime.transports.http_client": ("a client over HTTP", "http"),
     "mcp_products.workers.stores.redis": ("a store in Redis", "redis"),

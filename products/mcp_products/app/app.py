@@ -115,10 +115,10 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
             tasks: The store of the tasks of tools; by default they are stored in memory.
             session_state_store: The store of `ctx.set_state`; by default in memory.
             middleware: Middleware objects for `add_middleware`, the outermost first.
-            settings: `title`, `description`, `icons`, `website_url`, and those of `ListKeywords` and `ServerSettings`.
+            settings: `title`, `description`, `icons`, `website_url`, `tenant`, `ListKeywords`, and `ServerSettings`.
         """
         checked_options = check_app(type(self).__name__, self.server_class.revision, lifespan, rate_limits, cache_hints)
-        self._server_options = {**checked_options, "keys": keys}
+        self._server_options = {**checked_options, "keys": keys, "tenant": settings.get("tenant")}
         self._set_up_serving(name, version, instructions, settings)
         self.on_change = []
         self._mounted = []

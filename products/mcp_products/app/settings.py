@@ -18,7 +18,7 @@ from mcp_runtime.aio.rates import RateLimit
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.models import format_validation_error, is_model, is_model_type, is_object
 from mcp_runtime.protocol.revision import Revision
-from mcp_runtime.server.core import IdentityKeywords
+from mcp_runtime.server.core import IdentityKeywords, TenantLimits
 from mcp_runtime.server.limits import check_handlers
 from mcp_runtime.server.lists import CacheHint, add_cache_hints
 from mcp_runtime.session.interfaces import RevisionChoice
@@ -185,6 +185,7 @@ APP_RULES: Final[Mapping[str, Rule]] = {
         lambda value: _are_values(value, lambda item: isinstance(item, CacheHint)),
         'a dict such as {"list_tools": CacheHint(60, "public")}',
     ).or_none(),
+    "tenant": Rule(lambda value: hasattr(value, "around_dispatch"), "Tenants(by=…, limits=Limits(…))").or_none(),
     "tasks": Rule(lambda value: not isinstance(value, (bool, str, int)), "a TaskStore").or_none(),
 }
 
@@ -324,7 +325,10 @@ class ListKeywords(TypedDict, total=False):
 
 
 class AppKeywords(IdentityKeywords, ServerKeywords, ListKeywords, total=False):
-    """The further keywords of `App(…)`: what users see of the server, its lists, and how it is served."""
+    """The further keywords of `App(…)`: what users see of the server, its lists, how it is served, and `tenant`, which
+    is what each tenant may use: `Tenants(by=…, limits=Limits(…))`."""
+
+    tenant: TenantLimits | None
 
 
 @dataclass(kw_only=True, slots=True)

@@ -83,6 +83,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "instructions": TEXT.or_none(),
     "capabilities": Rule(MAPPING.accepts, 'a dict, such as {"logging": {}}').or_none(),
     "rate_limits": Rule(MAPPING.accepts, 'a dict such as {"call_tool": RateLimit(10, burst=50)}').or_none(),
+    "tenant": Rule(lambda value: hasattr(value, "around_dispatch"), "Tenants(by=…, limits=Limits(…))").or_none(),
     "cache_hints": Rule(MAPPING.accepts, 'a dict such as {"list_tools": CacheHint(60, "public")}').or_none(),
 }
 
@@ -111,6 +112,14 @@ class TaskSupport(Protocol):
         ...
 
 
+class TenantLimits(Protocol):
+    """What the tenants of a server may use, as the value of `tenant=`."""
+
+    def around_dispatch(self, dispatcher: Any) -> Any:
+        """Return a dispatcher around that of a connection, which refuses what is above a limit."""
+        ...
+
+
 class ServerParts:
     """What dispatchers, adapters, workers and products take of a server: one object, so that no generated method of
     the server can hide what it has.
@@ -127,6 +136,7 @@ class ServerParts:
         own: The handlers of messages that the protocol does not have, by method and kind.
         shares_keys: Whether the keys of the server are those of the store.
         tasks: The tasks of the server; None without the extension.
+        tenant: What its tenants may use; None without limits.
         read_params: Returns the function that reads the params of a message: handlers of users get models.
         around: Called with the handler of a message of the lifecycle, a notification or a request without a handler:
             what it returns is the result. An app calls its middleware in it.
@@ -149,6 +159,7 @@ class ServerParts:
         self.store: Store | None = None
         self.shares_keys = False
         self.tasks: TaskSupport | None = None
+        self.tenant: TenantLimits | None = None
         self.read_params: Callable[[Sent], Read] = read_as_model
         self.around: Callable[[str, ServerContext, Any, Handler], Awaitable[Any]] | None = None
         self.hides_change: Callable[[Any, Channel, str], bool] | None = None
@@ -166,12 +177,8 @@ class ServerParts:
         if isinstance(lifecycle, Stateless):
             lifecycle_rows: tuple[Sent | None, ...] = (lifecycle.discover, lifecycle.listen)
         else:
-            lifecycle_rows = (
-                lifecycle.ping_request,
-                lifecycle.set_level,
-                lifecycle.subscribe,
-                lifecycle.unsubscribe,
-            )
+            subscriptions = lifecycle.subscribe, lifecycle.unsubscribe
+            lifecycle_rows = (lifecycle.ping_request, lifecycle.set_level, *subscriptions)
         lifecycle_methods = {row.method for row in lifecycle_rows if row is not None}
         return {method: handler for method, handler in self.handlers.items() if method not in lifecycle_methods}
 
@@ -205,6 +212,7 @@ class ServerCore(Endpoint):
         capabilities: Mapping[str, Any] | None = None,
         rate_limits: Mapping[str, RateLimit | None] | None = None,
         keys: StateKeys | None = None,
+        tenant: TenantLimits | None = None,
         extensions: Sequence[Extension] = (),
         cache_hints: Mapping[str, CacheHint] | None = None,
         **identity: Unpack[IdentityKeywords],
@@ -223,6 +231,7 @@ class ServerCore(Endpoint):
                 (after the first 500) unless its value here is None.
             keys: The keys that encrypt `requestState` for clients of stateless protocol versions; by default keys of
                 this process, which no other process can decrypt.
+            tenant: What each tenant may use: `Tenants(by=…, limits=Limits(…))`.
             extensions: The generated packages of protocol extensions; their methods can be overridden as well.
             cache_hints: How long clients may cache results, by handler name, such as
                 `{"list_tools": CacheHint(60, "public")}`. Hints that a handler sets in its result take precedence.
@@ -249,6 +258,7 @@ class ServerCore(Endpoint):
             opening, field = lifecycle.discover, "capabilities"
         self.capabilities = self._declared_capabilities(records().result_type(opening), field)
         self.parts = ServerParts(self, self._handlers, self._announce)
+        self.parts.tenant = tenant
 
     def _wrap_handlers(self) -> None:
         """Wrap the handlers with the checks and additions that the settings of this server require."""

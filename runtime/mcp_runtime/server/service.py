@@ -379,14 +379,8 @@ class ServerDispatcher(ConnectionState):
         assert isinstance(lifecycle, Handshake), "only a handshake lifecycle has an initialize request"
         params, names = plain_of(request.params), lifecycle.fields
         requested = params[names.version]
-        server = next(
-            (
-                candidate.get()
-                for candidate in self.candidates
-                if candidate.revision_id == requested and candidate.stateful
-            ),
-            self.server,
-        )
+        same = (item for item in self.candidates if item.revision_id == requested and item.stateful)
+        server = self.server if (candidate := next(same, None)) is None else candidate.get()
         self.parts = server.parts
         server.parts.bus.subscribe(self)
         self.client_info = stored_client_info(params[names.client_info])
@@ -472,9 +466,11 @@ class ServerService:
 
     def dispatcher(self, state: Any) -> Dispatcher:
         """Return the dispatcher of a new connection; `state` is the value that the lifespan yielded."""
+        parts = self._server.parts.origin.parts
         dispatcher: Dispatcher = ServerDispatcher(self._candidates, self._server, state, self.stream_limits)
-        has_sessions = self._server.parts.origin.parts.store is None
-        return instruments(_CALLS).around_dispatch(dispatcher, has_sessions)
+        if parts.tenant is not None:
+            dispatcher = parts.tenant.around_dispatch(dispatcher)
+        return instruments(_CALLS).around_dispatch(dispatcher, parts.store is None)
 
 
 def service_candidates(candidates: Sequence[Candidate[ServerCore]]) -> list[Candidate[Service]]:

@@ -114,6 +114,7 @@ class ServerTasks:
         bare_handlers: The handlers without limits and checks, which a call that begins again has passed already.
         options: Returns the `TaskOptions` that functions of the server declare; those of an app are its tools.
         options_of: Returns the options of the tool with a name; None if its calls become no tasks.
+        admit: Called with a call and the id of the task that it becomes; it raises JSONRPCError to refuse that.
         queue: The `RepeatableTasks` of this worker, whose folder imports this one; None without a queue.
     """
 
@@ -131,6 +132,7 @@ class ServerTasks:
         self.options: Callable[[], Iterable[Any]] = tuple
         self.options_of: Callable[[str], Any] = _no_task
         self.queue: Any = None
+        self.admit: Callable[[ServerContext, str], Awaitable[None]] | None = None
         self._revision = server.revision
         self._tasks: TaskStore = InMemoryTaskStore() if store is None else store
         self._has_own_store = store is not None
@@ -257,7 +259,7 @@ class ServerTasks:
         self, ctx: ServerContext, row: Request[Any], options: TaskOptions, work: asyncio.Future[Any]
     ) -> tuple[TaskExecution, BaseModel]:
         """Create the task of a running handler; return its execution and the result that announces it to the client."""
-        record = self._new_record(ctx, options)
+        record = await self._admitted(ctx, options)
         await _added(self.store_of().add(record))
         execution = self.new_execution(ctx, row, record, work)
         ctx.connection_state.background_tasks.add(work)
@@ -274,9 +276,15 @@ class ServerTasks:
                 "a repeatable task needs its queue: add its tool before the app is served, or write store= as URL"
             )
             raise JSONRPCError(INTERNAL_ERROR, "the task cannot be stored")
-        record = self._new_record(ctx, options)
+        record = await self._admitted(ctx, options)
         await _added(self.queue.add(ctx, row, record, options))
         return _create_task_result(row, record)
+
+    async def _admitted(self, ctx: ServerContext, options: TaskOptions) -> TaskRecord:
+        record = self._new_record(ctx, options)
+        if self.admit is not None:
+            await self.admit(ctx, record.id)
+        return record
 
     def _new_record(self, ctx: ServerContext, options: TaskOptions) -> TaskRecord:
         now, requested = clock.wall(), ctx.task_request

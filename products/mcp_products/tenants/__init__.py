@@ -1,0 +1,26 @@
+"""Tenants: whom a request is for, and what each of them may use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mcp_runtime._lazy import lazy_module
+
+if TYPE_CHECKING:
+    from .limits import Limits as Limits
+    from .names import Claim as Claim
+    from .names import Header as Header
+    from .names import TenantRequest as TenantRequest
+    from .tenants import Tenants as Tenants
+
+__all__ = ["Claim", "Header", "Limits", "TenantRequest", "Tenants"]
+
+_MODULES = {
+    "Claim": "names",
+    "Header": "names",
+    "Limits": "limits",
+    "TenantRequest": "names",
+    "Tenants": "tenants",
+}
+
+__getattr__, __dir__ = lazy_module(__name__, names=_MODULES)

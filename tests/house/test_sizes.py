@@ -36,7 +36,7 @@ CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
 OWN_ROWS = (CODE_MODE, LINT, CARDS, MIGRATE, COMPAT, TENANTS)
 MAX_FILES = {
-    TENANTS: 8,
+    TENANTS: 9,
     CODE_MODE: 7,
     "runtime": 94,
     "products": 268,

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from .names import Header as Header
     from .names import TenantRequest as TenantRequest
     from .tenants import Tenants as Tenants
+    from .usage import Usage as Usage
 
-__all__ = ["Claim", "Header", "Limits", "TenantRequest", "Tenants"]
+__all__ = ["Claim", "Header", "Limits", "TenantRequest", "Tenants", "Usage"]
 
 _MODULES = {
     "Claim": "names",
@@ -21,6 +22,7 @@ _MODULES = {
     "Limits": "limits",
     "TenantRequest": "names",
     "Tenants": "tenants",
+    "Usage": "usage",
 }
 
 __getattr__, __dir__ = lazy_module(__name__, names=_MODULES)

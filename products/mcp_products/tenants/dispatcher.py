@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mcp_runtime.aio.tasks import BackgroundTasks
 from mcp_runtime.protocol.connection import Connection, NotificationReceived, RequestReceived
-from mcp_runtime.protocol.jsonrpc import serialize
 from mcp_runtime.protocol.lifecycle import is_control_request
-from mcp_runtime.protocol.models import PreSerialized
-from mcp_runtime.protocol.records import records
 from mcp_runtime.protocol.revision import Handshake, Notification
 from mcp_runtime.server.service import ServerDispatcher
 from mcp_runtime.session.interfaces import Channel, ChannelProxy
 from mcp_runtime.session.requests import RequestOptions
 
 from .accounts import Accounts, Tenant
+from .usage import OnUsage, metered, size_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -31,7 +30,12 @@ class TenantDispatcher:
     """A dispatcher around another one, which admits each request for its tenant."""
 
     def __init__(
-        self, accounts: Accounts, dispatcher: ServerDispatcher, tenant_of: TenantOfMessage, cost_of: CostOf
+        self,
+        accounts: Accounts,
+        dispatcher: ServerDispatcher,
+        tenant_of: TenantOfMessage,
+        cost_of: CostOf,
+        on_usage: OnUsage | None = None,
     ) -> None:
         """Count the requests of a connection.
 
@@ -40,10 +44,12 @@ class TenantDispatcher:
             dispatcher: The dispatcher of the server.
             tenant_of: Returns the tenant of a message.
             cost_of: Returns the cost units of a call of a tool.
+            on_usage: Gets what each request has used. Default None: nobody does.
         """
         self._accounts = accounts
         self._tenant_of = tenant_of
         self._cost_of = cost_of
+        self._on_usage = on_usage
         self._dispatcher = self.wrapped = dispatcher
         self._opening: Any = None  # The result of `initialize`, until its tenant has room for the session.
         self._session: Tenant | None = None  # Whose session this is.
@@ -68,8 +74,16 @@ class TenantDispatcher:
         tenant = self._tenant_of(self._dispatcher, channel, message)
         if isinstance(message, NotificationReceived):
             if tenant.limits.bytes is not None:  # It gets no answer: the next request is refused for it.
-                await self._accounts.end(tenant, {"bytes": _size(message.params)}, False)
+                await self._accounts.end(tenant, {"bytes": size_of(message.params)}, False)
             return await self._dispatcher.handle(channel, message)
+        if self._on_usage is None:
+            return await self._admit(tenant, channel, message)
+        cost = self._cost_of(self._dispatcher, message.params.name) if message.row.name == "call_tool" else 0.0
+        handle = partial(self._admit, tenant, channel, message)
+        return await metered(self._on_usage, tenant.name, message, cost, handle)
+
+    async def _admit(self, tenant: Tenant, channel: Channel, message: RequestReceived) -> Any:
+        """Return the result of a request. Raises JSONRPCError if its tenant is at a limit."""
         row, revision = message.row, self._dispatcher.parts.revision
         lifecycle = revision.lifecycle
         if isinstance(lifecycle, Handshake):
@@ -80,7 +94,7 @@ class TenantDispatcher:
             return await self._dispatcher.handle(channel, message)
         rates = {"calls": 1.0}
         if tenant.limits.bytes is not None:
-            rates["bytes"] = float(_size(message.params))
+            rates["bytes"] = float(size_of(message.params))
             channel = CountedChannel(channel, self._accounts, tenant)
         if tenant.limits.cost is not None and row.name == "call_tool":
             rates["cost"] = self._cost_of(self._dispatcher, message.params.name)
@@ -97,7 +111,7 @@ class TenantDispatcher:
                 if isinstance(lifecycle, Handshake) and self._dispatcher.subscribed is not None:
                     await self._subscribed(tenant)
             if tenant.limits.bytes is not None:
-                sent = _size(result.value if type(result) is PreSerialized else result)
+                sent = size_of(result)
             return result
         finally:
             await self._accounts.end(tenant, {"bytes": sent} if sent else {}, not listens)
@@ -173,17 +187,10 @@ class CountedChannel(ChannelProxy):
         self, row: Request[Any], params: dict[str, Any] | BaseModel, options: RequestOptions
     ) -> BaseModel:
         """Send a request to the client, and count its params."""
-        await self._accounts.end(self._tenant, {"bytes": _size(params)}, False)
+        await self._accounts.end(self._tenant, {"bytes": size_of(params)}, False)
         return await self._channel.send_request(row, params, options)
 
     async def send_notification(self, row: Notification, params: Any) -> None:
         """Send a notification to the client, and count its params."""
-        await self._accounts.end(self._tenant, {"bytes": _size(params)}, False)
+        await self._accounts.end(self._tenant, {"bytes": size_of(params)}, False)
         await self._channel.send_notification(row, params)
-
-
-def _size(value: Any) -> int:
-    """Return the bytes of params or of a result as JSON."""
-    if value is None:
-        return 0
-    return len(value if isinstance(value, bytes) else serialize(records().as_model(value)))

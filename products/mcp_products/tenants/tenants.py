@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
+from mcp_runtime._lazy import load
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.connection import NotificationReceived, RequestReceived
 from mcp_runtime.protocol.models import is_object
@@ -18,6 +19,7 @@ from .accounts import Accounts, Tenant
 from .dispatcher import TenantDispatcher
 from .limits import Limits, check_limits
 from .names import BY, BY_WORD, TenantOf, TenantRequest
+from .usage import OnUsage
 
 _COST: Final = "cost"
 
@@ -51,6 +53,9 @@ class Tenants:
                 "Limits(calls=RateLimit(10, burst=50), at_once=20), or a function from the name of a tenant to Limits",
             ),
             "costs": Rule(_are_costs, 'a dict from names of tools to numbers, such as {"render": 5}').or_none(),
+            "usage": Rule(
+                lambda value: callable(value) or value == "opentelemetry", 'a function of a Usage, or "opentelemetry"'
+            ).or_none(),
         },
         example='Tenants(by="user", limits=Limits(calls=RateLimit(10, burst=50)))',
     )
@@ -60,6 +65,7 @@ class Tenants:
         by: str | TenantOf,
         limits: Limits | Callable[[str], Limits],
         costs: Mapping[str, float] | None = None,
+        usage: OnUsage | Literal["opentelemetry"] | None = None,
     ) -> None:
         """Create the tenants of a server.
 
@@ -69,6 +75,8 @@ class Tenants:
                 address, or else its connection.
             limits: What each tenant may use, or a function from its name to that.
             costs: What calls of tools cost, by name. By default the `cost` in the `meta=` of the tool of an app, or 1.
+            usage: A function that gets the `Usage` of each request when it has ended; or "opentelemetry", which counts
+                them as metrics and emits a log record for each. Default None: nobody counts.
 
         Raises LocalError for a wrong value.
         """
@@ -76,6 +84,9 @@ class Tenants:
         self._limits = limits
         self._costs = costs or {}
         self._accounts = Accounts()
+        self._on_usage: OnUsage | None = usage if callable(usage) else None
+        if usage == "opentelemetry":
+            self._on_usage = load("mcp_products.tenants.otel").report
 
     def around_dispatch(self, dispatcher: Dispatcher) -> Dispatcher:
         """Return a dispatcher around another one that limits what each tenant uses. The runtime calls this."""
@@ -83,7 +94,7 @@ class Tenants:
         tasks: Any = dispatcher.origin.parts.tasks
         if tasks is not None:
             tasks.admit = self._admit_task
-        return TenantDispatcher(self._accounts, dispatcher, self.tenant_of, self.cost_of)
+        return TenantDispatcher(self._accounts, dispatcher, self.tenant_of, self.cost_of, self._on_usage)
 
     def tenant_of(
         self, connection: ServerDispatcher, channel: Channel, message: RequestReceived | NotificationReceived

@@ -59,8 +59,10 @@ async def test_errors_of_a_client_are_caught_by_both_names(mode: str, caught: An
             assert raised.value.error.code == types.METHOD_NOT_FOUND
     async with Client(MCPServer("shop"), mode=mode) as client:
         with pytest.raises(caught) as raised:
-            await client.call_tool("none")
-        assert raised.value.error.code == types.INVALID_PARAMS
+            await client.get_prompt("none")
+        assert (raised.value.error.code, raised.value.error.message) == (types.INVALID_PARAMS, "Unknown prompt: none")
+        result = await client.call_tool("none")
+        assert (result.is_error, result.content[0].text) == (True, "Unknown tool: none")
 
 
 async def test_the_error_that_a_roots_callback_returns_reaches_the_server() -> None:
@@ -98,10 +100,13 @@ async def test_an_mcp_server_hides_what_it_did_not_mean_to_show(caplog: pytest.L
         mcp.prompt()(secret)
         async with Client(mcp) as client:
             shown[server] = (await client.call_tool("secret")).content[0].text
-            for request in (client.read_resource("shop://secret"), client.get_prompt("secret")):
-                with pytest.raises(McpError) as raised:
-                    await request
-                assert "secret" not in raised.value.error.message
+            with pytest.raises(McpError) as raised:
+                await client.get_prompt("secret")
+            assert "secret" not in raised.value.error.message
+            with pytest.raises(McpError) as raised:
+                await client.read_resource("shop://secret")
+            suffix = ": secret" if server is FastMCP else ""
+            assert raised.value.error.message == f"Error reading resource shop://secret{suffix}"
     assert shown == {MCPServer: "Error executing tool secret", FastMCP: "Error executing tool secret: secret"}
     assert "ValueError: secret" in caplog.text
 

@@ -170,7 +170,7 @@ class SourceEdit(cst.CSTTransformer):
         native = self._tables.native(place, self._goal)
         if native is None:
             return place, local
-        if local == native.name or local != place.name:  # An alias of the author stays.
+        if local == native.name or local != place.name.removeprefix("Standalone"):  # An alias of the author stays.
             return native, local
         if native.name in self.names.used:
             return native, local

@@ -21,11 +21,13 @@ from mcp_products.compat.context import OfficialContextMixin
 from mcp_products.compat.forms.form import FORM
 from mcp_products.compat.lowlevel import LowLevelServer, RequestDataT, StateT
 from mcp_products.compat.names import names_of as _names_of
+from mcp_products.compat.registered import StandaloneTool
 from mcp_products.compat.sessions.client import Client as Client
 from mcp_products.compat.sessions.client import (
     create_connected_server_and_client_session as create_connected_server_and_client_session,
 )
 from mcp_products.compat.sessions.client_session import ClientSession as ClientSession
+from mcp_products.compat.words import STANDALONE
 from pydantic import BaseModel
 
 from ..app import App as App
@@ -196,6 +198,13 @@ class FastMCP(OfficialAppMixin, App):
             """Create a server; the further keywords are those of `App`, and those of the last 1.x and FastMCP."""
 
 
+class StandaloneFastMCP(FastMCP):
+    """A server made of functions, with the results and errors of the distribution `fastmcp`, 2 to 4."""
+
+    tool_class: ClassVar[Any] = StandaloneTool
+    words: ClassVar[Any] = STANDALONE
+
+
 class MCPServer(OfficialAppMixin, App):
     """A server made of functions, with the defaults and the keywords of 2.x."""
 
@@ -237,9 +246,11 @@ def create_proxy(
     cwd: str | None = None,
     stderr: Callable[[str], None] | None = None,
     **settings: Unpack[NamedKeywords],
-) -> FastMCP:
+) -> StandaloneFastMCP:
     """Return a server in front of another one; the arguments are those of `App.proxy`."""
-    return FastMCP.proxy(target, name, revisions=revisions, http=http, env=env, cwd=cwd, stderr=stderr, **settings)
+    return StandaloneFastMCP.proxy(
+        target, name, revisions=revisions, http=http, env=env, cwd=cwd, stderr=stderr, **settings
+    )
 
 
 class Server(LowLevelServer[StateT, RequestDataT]):
@@ -262,6 +273,7 @@ __getattr__, __dir__ = _names_of(
         "Context": Context,
         "FastMCP": FastMCP,
         "MCPServer": MCPServer,
+        "StandaloneFastMCP": StandaloneFastMCP,
         "Server": Server,
         "create_connected_server_and_client_session": create_connected_server_and_client_session,
         "create_proxy": create_proxy,

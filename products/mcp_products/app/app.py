@@ -146,8 +146,10 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
         """Return the types of the results of requests, by the names of their handlers."""
         return ResultTypes(row for row in cls.server_class.revision.rows if isinstance(row, Request))
 
+    registry_class: ClassVar[type[Registry]] = Registry
+
     def _new_registry(self, shown_exceptions: ShownExceptions, page_size: int) -> Registry:
-        return Registry(self.types, self._result_types(), shown_exceptions, page_size)
+        return self.registry_class(self.types, self._result_types(), shown_exceptions, page_size)
 
     @checked(example='app.mount(other, "prefix")')
     def mount(self, app: BaseApp[Any], prefix: str = "") -> None:

@@ -12,6 +12,7 @@ from mcp_products.app.content import AssistantMessage, UserMessage
 from mcp_products.app.context.current import get_context
 from mcp_products.app.middleware.authorization import AuthMiddleware, AuthorizationCheck, selected_component
 from mcp_products.app.middleware.hooks import Middleware, MiddlewareContext
+from mcp_products.app.registry import Registry
 from mcp_products.app.settings import ServerSettings, version_of
 from mcp_products.app.tools import Tool as RegisteredTool
 from mcp_runtime.errors import LocalError
@@ -23,9 +24,10 @@ from .event_buses import BridgedSubscriptions
 from .fastmcp import FastMCPKeywords, with_host_protection, with_view
 from .forms.form import FORM, official
 from .http import plain, translated
-from .registered import RETURNED, AnyNameTool, contents_with_meta, log, reports_errors
+from .registered import RETURNED, OfficialTool, contents_with_meta, log, reports_errors
 from .transports import ServedApp, serve_stream
 from .values import named_by_handler
+from .words import OFFICIAL, WordedRegistry, Words
 
 if TYPE_CHECKING:
     from mcp_products.auth.resource_server.protection import ResourceServer
@@ -142,7 +144,6 @@ if TYPE_CHECKING:
     from .keywords import (
         OfficialASGIKeywords,
         OfficialMethods,
-        OfficialPromptKeywords,
         OfficialResourceKeywords,
         OfficialToolKeywords,
     )
@@ -174,7 +175,9 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
     """The parameters of the constructor that may be given by position, in their order."""
     shows_exceptions: ClassVar[bool] = True
     """Whether the result of a tool has the text of every exception, or only that of `ToolError`."""
-    tool_class: ClassVar[type[RegisteredTool]] = AnyNameTool
+    tool_class: ClassVar[type[RegisteredTool]] = OfficialTool
+    registry_class: ClassVar[type[Registry]] = WordedRegistry
+    words: ClassVar[Words] = OFFICIAL
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         """Create a server; the keywords are those of the official SDK and those of `App`.
@@ -199,7 +202,8 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         settings.setdefault("name", type(self).__name__)
         if not settings.get("version"):
             settings["version"] = "0"
-        super().__init__(**{"coerce": True, "page_size": _ONE_PAGE, **settings})
+        own = {} if self.words.is_official else {"json_indent": None}
+        super().__init__(**{"coerce": True, "page_size": _ONE_PAGE, **own, **settings})
         self.settings = OfficialSettings.of(self.settings, settings.get("lifespan"))
         parent: Any = super()
         self.middleware = OfficialMiddleware(parent.middleware)
@@ -251,6 +255,13 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         async with replaced() as (read, write):
             await serve_stream(self.server, read, write)
 
+    def _new_registry(self, *arguments: Any) -> Registry:
+        parent: Any = super()
+        registry: WordedRegistry = parent._new_registry(*arguments)
+        registry.words = self.words
+        registry.shows_exceptions = self.shows_exceptions and not self._masks_errors
+        return registry
+
     def get_context(self) -> Any:
         """Return the context of the request that is handled now. Raises LocalError outside of a request."""
         return get_context()
@@ -267,6 +278,8 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         if kind == "resources" and not self._adds_meta and item.definition.meta:
             self._adds_meta = True
             parent.middleware(contents_with_meta(own.registry))
+        if kind != "tools" and self.words.is_official and not item.definition.description:
+            item.definition.description = ""
         parent._add(kind, registered, name, item)
 
     def add_tool(
@@ -283,16 +296,8 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         self._add_checks("tool", name, settings)
         parent: Any = super()
         own = plain(settings)
-        parent.add_tool(
-            function if self._masks_errors else reports_errors(function, name, self.shows_exceptions), name, **own
-        )
-
-    def add_prompt(self, function: Any, name: str | None = None, **settings: Unpack[OfficialPromptKeywords]) -> None:
-        """Add a prompt, also at run time. Without a description and a docstring its description is an empty text."""
-        if settings.get("description") is None and not getattr(function, "__doc__", None):
-            settings["description"] = ""
-        parent: Any = super()
-        parent.add_prompt(function, name, **plain(settings))
+        shows = self.shows_exceptions and not self._masks_errors
+        parent.add_tool(reports_errors(function, name, shows, self.words), name, **own)
 
     def asgi(self, **settings: Unpack[OfficialASGIKeywords]) -> MCPASGIApp:
         """Return an ASGI application that serves this app."""

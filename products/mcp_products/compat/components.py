@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import Annotated, Any, ClassVar, TypedDict, Unpack, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, RootModel, WithJsonSchema, create_model
+from pydantic.json_schema import GenerateJsonSchema
 
 from mcp_products.app.resources import ResourceSource
 from mcp_runtime.errors import JSONRPCError, ToolError
@@ -26,30 +28,127 @@ class ArgModelBase(BaseModel):
         return {info.alias or name: getattr(self, name) for name, info in fields.items()}
 
 
+class StrictJsonSchema(GenerateJsonSchema):
+    """Refuses a type without a JSON Schema."""
+
+    def emit_warning(self, kind: Any, detail: str) -> None:
+        """Raise ValueError."""
+        raise ValueError(f"JSON schema warning: {kind} - {detail}")
+
+
+class InvalidSignature(Exception):  # noqa: N818 - the name of the original
+    """A function that cannot be a tool."""
+
+
 class FuncMetadata(BaseModel):
-    """The arguments of a function as a model, and the schema of its result."""
+    """The arguments of a function as a model, and the model and the schema of its result."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     arg_model: Any
     output_schema: dict[str, Any] | None = None
     output_model: Any = None
     wrap_output: bool = False
 
-    def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return validated arguments. Raises ValidationError."""
-        model: ArgModelBase = self.arg_model.model_validate(given)
+    def validate_arguments(self, arguments_to_validate: dict[str, Any]) -> dict[str, Any]:
+        """Return validated arguments, by the names of parameters. Raises ValidationError."""
+        model: ArgModelBase = self.arg_model.model_validate(self.pre_parse_json(arguments_to_validate))
         return model.model_dump_one_level()
+
+    def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments with the JSON text of objects and arrays parsed, but where a text is asked for."""
+        hints = {info.alias or name: info.annotation for name, info in self.arg_model.model_fields.items()}
+        hints |= {name: info.annotation for name, info in self.arg_model.model_fields.items()}
+        return {name: _parsed(value, hints.get(name, str)) for name, value in data.items()}
+
+    async def call_fn(
+        self, fn: Any, fn_is_async: bool, arguments: dict[str, Any], arguments_to_pass_directly: Any = None
+    ) -> Any:
+        """Call a function with validated arguments, and with others beside them."""
+        value = fn(**arguments, **(arguments_to_pass_directly or {}))
+        return await value if fn_is_async else value
+
+    async def call_fn_with_arg_validation(
+        self, fn: Any, fn_is_async: bool, arguments_to_validate: Any, arguments_to_pass_directly: Any = None
+    ) -> Any:
+        """Call a function with arguments that are validated first. Raises ValidationError."""
+        return await self.call_fn(
+            fn, fn_is_async, self.validate_arguments(arguments_to_validate), arguments_to_pass_directly
+        )
+
+
+def _parsed(value: Any, hint: Any) -> Any:
+    if not isinstance(value, str) or hint is str:
+        return value
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return value if isinstance(parsed, (str, int, float)) else parsed  # Such a text is one: "5" may be meant as it is.
 
 
 def func_metadata(
     func: Callable[..., Any], skip_names: Any = (), structured_output: bool | None = None
 ) -> FuncMetadata:
-    """Return the metadata of a function, without the parameters whose names are skipped."""
+    """Return the metadata of a function, without the parameters whose names are skipped.
+
+    Raises InvalidSignature for a function that cannot be a tool.
+    """
+    try:
+        signature = inspect.signature(func, eval_str=True)
+    except NameError as error:
+        raise InvalidSignature(f"Unable to evaluate type annotations for callable {func.__name__!r}") from error
     fields: dict[str, Any] = {}
-    for name, parameter in inspect.signature(func, eval_str=True).parameters.items():
-        hint = Any if parameter.annotation is parameter.empty else parameter.annotation
-        if name not in skip_names:
-            fields[name] = (hint, ... if parameter.default is parameter.empty else parameter.default)
-    return FuncMetadata(arg_model=create_model(f"{func.__name__}Arguments", __base__=ArgModelBase, **fields))
+    for name, parameter in signature.parameters.items():
+        if name in skip_names:
+            continue
+        if name.startswith("_"):
+            raise InvalidSignature(f"Parameter {name} of {func.__name__} cannot start with '_'")
+        hint: Any = parameter.annotation
+        if hint is parameter.empty:
+            hint = Annotated[Any, WithJsonSchema({"title": name, "type": "string"})]
+        default = ... if parameter.default is parameter.empty else parameter.default
+        if callable(getattr(BaseModel, name, None)):  # A field of this name would hide a method.
+            fields[f"field_{name}"] = (Annotated[hint, Field(alias=name)], default)
+        else:
+            fields[name] = (hint, default)
+    model = create_model(f"{func.__name__}Arguments", __base__=ArgModelBase, **fields)
+    if structured_output is False:
+        return FuncMetadata(arg_model=model)
+    output, wraps = _output_model(signature.return_annotation, func.__name__)
+    try:
+        schema = None if output is None else output.model_json_schema(schema_generator=StrictJsonSchema)
+    except (TypeError, ValueError, PydanticUserError):
+        output, wraps, schema = None, False, None
+    if schema is None and structured_output:
+        raise InvalidSignature(f"Function {func.__name__}: its return type has no structured output")
+    return FuncMetadata(arg_model=model, output_schema=schema, output_model=output, wrap_output=wraps)
+
+
+def _output_model(hint: Any, name: str) -> tuple[Any, bool]:
+    """Return the model of structured content, and whether it wraps the value; None for content and for no hint."""
+    bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    if isinstance(bare, type) and issubclass(bare, FORM.types.CallToolResult):
+        if bare is hint:
+            return None, False
+        hint = bare = get_args(hint)[1]
+    origin = get_origin(bare) or bare
+    if hint is inspect.Signature.empty or origin in (Any, object):
+        return None, False
+    make: Any = create_model
+    root: Any = RootModel
+    if origin is dict and get_args(bare)[:1] == (str,):
+        return make(f"{name}DictOutput", __base__=root[bare]), False
+    if not isinstance(origin, type) or origin.__module__ in ("builtins", "collections.abc", "types"):
+        return make(f"{name}Output", result=(hint, ...)), True
+    if issubclass(origin, BaseModel):
+        return bare, False
+    fields = get_type_hints(origin, include_extras=True)
+    if not fields:
+        return None, False
+    optional: Any = getattr(origin, "__optional_keys__", ())
+    defaults = {key: getattr(origin, key, None if key in optional else ...) for key in fields}
+    return make(origin.__name__, **{key: (item, defaults[key]) for key, item in fields.items()}), False
 
 
 def context_parameter(function: Callable[..., Any]) -> str | None:
@@ -120,7 +219,7 @@ class Tool:
         """Call the function with validated arguments. Raises ToolError for what it raises."""
         own = {} if self.context_kwarg is None else {self.context_kwarg: context}
         try:
-            value = self.fn(**self.fn_metadata.arguments(arguments), **own)
+            value = self.fn(**self.fn_metadata.validate_arguments(arguments), **own)
             return await value if inspect.isawaitable(value) else value
         except JSONRPCError:
             raise

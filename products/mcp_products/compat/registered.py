@@ -6,24 +6,55 @@ import functools
 import inspect
 import logging
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from types import NoneType
+from typing import Any, ClassVar, Final
 
-from mcp_products.app.content import Audio, Image
+from pydantic_core import ValidationError
+
+from mcp_products.app.content import Audio, Image, json_text
+from mcp_products.app.results import Output
+from mcp_products.app.settings import ToolSettings
 from mcp_products.app.tools import Tool
 from mcp_runtime.errors import JSONRPCError, ToolError
-from mcp_runtime.protocol.models import is_list
+from mcp_runtime.protocol.models import PreSerialized, is_list, is_model
 
+from .components import FuncMetadata, func_metadata
 from .forms.form import FORM, official
 from .names import ReadResourceContents
 from .tool_names import validate_and_warn_tool_name
+from .words import OFFICIAL, STANDALONE, Words
 
 log: Final = logging.getLogger("mcp_runtime.compat")
 
 
-class AnyNameTool(Tool):
-    """A tool whose name may be one that the specification advises against: the log says so."""
+class OfficialTool(Tool):
+    """A tool whose schemas, results and errors are those of the official SDK.
+
+    Its name may be one that the specification advises against: the log says so.
+    """
+
+    words: ClassVar[Words] = OFFICIAL
+
+    def __init__(self, function: Any, name: str | None, *arguments: Any) -> None:
+        """Create a tool from a function; the arguments are those of `Tool`."""
+        super().__init__(function, name, *arguments)
+        own_name = getattr(function, "__name__", self.name)
+        self._title = self.words.title.format(name=self.name, function=own_name)
+        if not self.words.is_official or self._parameters is not None:
+            return
+        skipped = inspect.signature(function).parameters.keys() - self._signature.parameters.keys()
+        try:
+            metadata = func_metadata(inspect.unwrap(function), skipped, None if self._output else False)
+            self._properties["inputSchema"] = metadata.arg_model.model_json_schema()
+        except Exception:  # A type that pydantic alone does not know: titles are all that is missing then.
+            metadata = FuncMetadata(arg_model=None)
+            self._properties["inputSchema"].pop("additionalProperties", None)
+        if self._output is not None and "outputSchema" not in arguments[0]:
+            self._properties["outputSchema"] = metadata.output_schema or self._output.schema
+        self._properties["description"] = self._properties["description"] or ""
+        vars(self).pop("definition", None)
 
     @staticmethod
     def checked_name(name: str) -> str:
@@ -31,9 +62,45 @@ class AnyNameTool(Tool):
         validate_and_warn_tool_name(name)
         return name
 
+    async def call(self, *arguments: Any) -> Any:
+        """Return the result of a call, which says of a success that it is no error."""
+        result = await super().call(*arguments)
+        if isinstance(result, PreSerialized):
+            result.value.setdefault("isError", False)
+        elif isinstance(result, self._t.CallToolResult) and not result.is_error:
+            result.is_error = False
+        return result
 
-def reports_errors(function: Any, name: str | None, shows_exceptions: bool) -> Any:
-    """Return a function whose exceptions become the text of an error result, as in the official SDK.
+    def _read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        if self._parameters is not None:
+            return super()._read(arguments)
+        names = self._signature.parameters
+        given = {name: arguments[name] for name in arguments if name in names or not self.words.is_official}
+        try:
+            return self._signature.read(given, self._coerce)
+        except ValidationError as error:
+            worded = self.words.argument_error(error, self._title, arguments)
+            raise ToolError(self.words.told.format(name=self.name, error=worded)) from error
+
+
+class StandaloneTool(OfficialTool):
+    """A tool with the results and errors of the distribution `fastmcp`."""
+
+    words: ClassVar[Words] = STANDALONE
+
+    def _declared_output(self, settings: ToolSettings) -> Output | None:
+        return None if self._signature.returns is NoneType else super()._declared_output(settings)
+
+    def _result(self, value: Any) -> Any:
+        result = super()._result(value)
+        if is_list(value) and value and all(isinstance(block, self._t.TextContent) for block in result.content):
+            if not any(is_model(item) and isinstance(getattr(item, "type", None), str) for item in value):
+                result.content = [self._t.TextContent(text=json_text(value, None))]  # One block of all items.
+        return result
+
+
+def reports_errors(function: Any, name: str | None, shows_exceptions: bool, words: Words = OFFICIAL) -> Any:
+    """Return a function whose exceptions become the text of an error result, as in an original.
 
     The result has the text of `ToolError`, and that of other exceptions only if they are shown.
     """
@@ -41,10 +108,12 @@ def reports_errors(function: Any, name: str | None, shows_exceptions: bool) -> A
         return function
 
     def failed(error: Exception) -> ToolError:
-        if shows_exceptions or isinstance(error, ToolError):
-            return ToolError(f"Error executing tool {name}: {error}")
+        if isinstance(error, ToolError):
+            return ToolError(words.told.format(name=name, error=error))
+        if shows_exceptions:
+            return ToolError(words.failed.format(name=name, error=error))
         log.exception("the tool %r failed", name)
-        return ToolError(f"Error executing tool {name}")
+        return ToolError(words.hidden.format(name=name))
 
     if inspect.iscoroutinefunction(function):
 

@@ -113,6 +113,8 @@ def test_a_program_answers_as_it_says_after_its_migration(sdk: str, goal: str, t
     assert {name: row["type"] for name, row in properties.items()} == {"item": "string", "count": "integer"}
     assert (properties["count"]["default"], tool["inputSchema"]["required"]) == (1, ["item"])
     for (text, is_error), (expected, expected_error) in zip(answers, ANSWERS, strict=True):
+        if (sdk, goal, expected) == ("mcp 2.x", "compat", "milk"):
+            expected = "Error executing tool price"  # 2.x does not show the text of an exception.
         assert (expected in text, is_error) == (True, expected_error)
 
 

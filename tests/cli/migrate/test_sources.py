@@ -40,7 +40,7 @@ IMPORTS: Final = {
     "one name": (V1, "from mcp_generated.compat import FastMCP\n"),
     "an alias": (
         "from fastmcp import FastMCP as F, Context\nf: F = F('x')\n",
-        "from mcp_generated.compat import FastMCP as F, Context\nf: F = F('x')\n",
+        "from mcp_generated.compat import StandaloneFastMCP as F, Context\nf: F = F('x')\n",
     ),
     "a module with an alias": (
         "import mcp.types as types\nimport mcp_types as t\ntypes.Tool, t.Tool\n",
@@ -87,7 +87,7 @@ IMPORTS: Final = {
         "async def f():\n    async with fastmcp.Client('x') as c:\n        pass\n",
         "from mcp_generated import compat as fastmcp\n"
         "from mcp_products.compat.sessions.fastmcp_client import Client\n"
-        "fastmcp.FastMCP('x')\nasync def f():\n    async with Client('x') as c:\n        pass\n",
+        "fastmcp.StandaloneFastMCP('x')\nasync def f():\n    async with Client('x') as c:\n        pass\n",
     ),
     "a star": (
         "from mcp.server.fastmcp import *\nserver = FastMCP('x')\n",
@@ -152,10 +152,6 @@ MARKED: Final = {
         "    from mcp.server.fastmcp import FastMCP as MCPServer\n",
         "another version",
     ),
-    "a list of FastMCP": (
-        "from fastmcp import FastMCP\nm = FastMCP('x')\n@m.tool\ndef f() -> list[int]:\n    return [1]\n",
-        "content block",
-    ),
     "an object of FastMCP": (
         "from typing import Dict\nfrom fastmcp import FastMCP\nm = FastMCP('x')\n"
         "@m.tool(name='g')\ndef f() -> Dict[str, int]:\n    return {}\n",
@@ -215,6 +211,13 @@ def test_a_native_app_has_the_defaults_of_the_sdk_written_out(tmp_path: Path) ->
         "    print(ctx.app.name, ctx.state)\n    return 1.5\n"
     )
     assert len(reasons) == 2
+
+
+def test_a_list_of_a_native_app_is_marked_and_that_of_compat_is_as_before(tmp_path: Path) -> None:
+    source = "from fastmcp import FastMCP\nm = FastMCP('x')\n@m.tool\ndef f() -> list[int]:\n    return [1]\n"
+    _, reasons = migrated(tmp_path, source, "app")
+    assert any("content block" in reason for reason in reasons)
+    assert "content block" not in str(migrated(tmp_path, source))
 
 
 def test_a_name_of_the_author_stays_where_a_native_one_is_taken(tmp_path: Path) -> None:

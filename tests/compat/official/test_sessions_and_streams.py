@@ -51,7 +51,10 @@ def shop() -> MCPServer:
 async def test_a_client_of_2_x_connects_in_each_mode(mode: str) -> None:
     async with Client(shop(), mode=mode, client_info=types.Implementation(name="me", version="1")) as client:
         [first, _] = (await client.list_tools()).tools
-        assert first.input_schema["properties"]["a"] == {"type": "integer"} and first.output_schema is not None
+        assert (
+            first.input_schema["properties"]["a"] == {"title": "A", "type": "integer"}
+            and first.output_schema is not None
+        )
         result = await client.call_tool("add", {"a": 1, "b": 2}, meta={"k": 1})
         assert (result.structured_content, result.is_error, result.content[0].text) == ({"result": 3}, False, "3")
         assert (await client.session.call_tool("block")).structured_content == {"x": 1}

@@ -198,6 +198,8 @@ def check_defaults(
         default = parameter.default
         if default is parameter.empty or default is None or isinstance(default, FieldInfo):
             continue
+        if parameter.annotation is Any:
+            continue
         if isinstance(parameter.annotation, type) and isinstance(default, parameter.annotation):
             continue  # The usual case, and that of classes that are read from JSON only.
         try:

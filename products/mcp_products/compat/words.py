@@ -1,0 +1,148 @@
+"""What the originals tell a client where an App has words of its own: of arguments, exceptions and unknown names.
+
+Their results are equal to those here for what was called well. A program, or the tests of a program, may read the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
+
+from mcp_products.app.registry import Registry
+from mcp_runtime.errors import JSONRPCError, MCPError
+from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+
+log: Final = logging.getLogger("mcp_runtime.compat")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """How one original says it. The texts are formats of the `name` of a thing, and of an `error`."""
+
+    told: str
+    """What a tool says of a `ToolError`, and of arguments that do not fit."""
+    failed: str
+    """What it says of another exception, where these are shown."""
+    hidden: str
+    """What it says of one where they are not."""
+    title: str
+    """The title of an error of arguments: a format of the `name` of the tool and of its `function`."""
+    unknown: Mapping[str, str]
+    """What is said of a name that is not there, by the handler of the request."""
+    unread: str
+    """What is said of a resource whose function has raised an exception, where these are shown."""
+    kinds: Mapping[str, str]
+    """The kinds of errors of arguments that have another name, by those of pydantic's models."""
+    is_official: bool
+    """Whether unknown arguments are forgotten and schemas have titles, as in the official SDK."""
+
+    def argument_error(self, error: ValidationError, title: str, given: Mapping[str, Any]) -> ValidationError:
+        """Return an error of arguments as the model of the original reports it.
+
+        Args:
+            error: The error.
+            title: The title of the model.
+            given: The arguments as the client has sent them.
+        """
+        details: list[InitErrorDetails] = []
+        for item in error.errors(include_url=False):
+            kind = self.kinds.get(item["type"], item["type"]) if len(item["loc"]) == 1 else item["type"]
+            is_missing = item["type"] == "missing" and len(item["loc"]) == 1
+            made: Any = {"type": kind, "loc": item["loc"], "input": given if is_missing else item["input"]}
+            made |= {"ctx": item["ctx"]} if "ctx" in item else {}
+            try:
+                ValidationError.from_exception_data(title, [made])
+            except (KeyError, TypeError):  # A kind of a program's own type.
+                custom: Any = PydanticCustomError
+                made["type"] = custom(item["type"], item["msg"].replace("{", "{{"))
+            details.append(made)
+        return ValidationError.from_exception_data(title, details)
+
+
+OFFICIAL: Final = Words(
+    told="Error executing tool {name}: {error}",
+    failed="Error executing tool {name}: {error}",
+    hidden="Error executing tool {name}",
+    title="{function}Arguments",
+    unknown={
+        "call_tool": "Unknown tool: {name}",
+        "get_prompt": "Unknown prompt: {name}",
+        "read_resource": "Unknown resource: {name}",
+    },
+    unread="Error reading resource {name}: {error}",
+    kinds={},
+    is_official=True,
+)
+"""The words of the official SDK, 1.x and 2.x."""
+
+STANDALONE: Final = Words(
+    told="{error}",
+    failed="Error calling tool {name!r}: {error}",
+    hidden="Error calling tool {name!r}",
+    title="call[{name}]",
+    unknown={
+        "call_tool": "Unknown tool: {name!r}",
+        "get_prompt": "Unknown prompt: {name!r}",
+        "read_resource": "Resource not found: {name!r}",
+    },
+    unread="Error reading resource {name!r}: {error}",
+    kinds={"extra_forbidden": "unexpected_keyword_argument", "missing": "missing_argument"},
+    is_official=False,
+)
+"""The words of the distribution `fastmcp`, 2 to 4."""
+
+_OWN: Final = ("unknown tool: ", "unknown prompt: ", "resource not found: ")  # How an App says it.
+
+
+class WordedRegistry(Registry):
+    """The tools, resources and prompts of a server that has the words of an original for unknown names."""
+
+    words: Words = OFFICIAL
+    shows_exceptions: bool = True
+    """Whether an error of a resource has the text of the exception."""
+
+    def handle(self, name: str, ctx: Any, params: Any, states: Any) -> Awaitable[Any]:
+        """Return the awaitable result of a request, with the words of the original where it fails."""
+        result = super().handle(name, ctx, params, states)
+        return self._worded(name, result, params) if name in self.words.unknown else result
+
+    async def call_tool(self, ctx: Any, params: Any, states: Any) -> Any:
+        """Call a tool; a name without one gives a result with `isError`, as in the originals."""
+        return await self._worded("call_tool", super().call_tool(ctx, params, states), params)
+
+    async def get_prompt(self, ctx: Any, params: Any, states: Any) -> Any:
+        """Return the messages of a prompt. An official server refuses unknown arguments; `fastmcp` forgets them."""
+        prompt, given = self.prompts.get(params.name), params.arguments or {}
+        if prompt is not None:
+            arguments = prompt.definition.arguments or ()
+            if missing := {item.name for item in arguments if item.required} - given.keys():
+                raise JSONRPCError(INVALID_PARAMS, f"Missing required arguments: {missing}")
+            if not self.words.is_official:
+                named = {item.name: given[item.name] for item in arguments if item.name in given}
+                params = params.model_copy(update={"arguments": named})
+        return await super().get_prompt(ctx, params, states)
+
+    async def _worded(self, handler: str, result: Awaitable[Any], params: Any) -> Any:
+        name = params.uri if handler == "read_resource" else params.name
+        try:
+            return await result
+        except JSONRPCError as error:
+            if not str(error).startswith(_OWN):
+                raise
+            text = self.words.unknown[handler].format(name=name)
+            if handler != "call_tool":
+                raise JSONRPCError(error.code, text, error.data) from error
+            return self._t.CallToolResult(content=[self._t.TextContent(text=text)], is_error=True)
+        except MCPError:
+            raise
+        except Exception as error:
+            if handler != "read_resource":
+                raise
+            log.exception("the resource %r failed", name)
+            text = self.words.unread.format(name=name, error=error)
+            text = text if self.shows_exceptions else text.removesuffix(f": {error}")
+            raise JSONRPCError(INTERNAL_ERROR, text) from error

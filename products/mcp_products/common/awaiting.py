@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from functools import lru_cache, partial, wraps
 from pathlib import Path
 from types import NoneType
@@ -122,7 +122,7 @@ async def call_plain(function: Callable[..., Any], description: str, arguments: 
 
 
 async def run_plain(
-    function: Callable[..., Any], arguments: Iterable[Any], description: str, *, thread: bool = True
+    function: Callable[..., Any], arguments: Collection[Any], description: str, *, thread: bool = True
 ) -> Any:
     """Return the result of a plain `def` function; an awaitable one is awaited.
 
@@ -134,7 +134,7 @@ async def run_plain(
 
     Raises LocalError if the function has called an asynchronous method of them without `await`.
     """
-    values = [value for value in arguments if isinstance(value, _Watching)]
+    values = [value for value in arguments if isinstance(value, _Watching)] if arguments else ()
     message: str | None = None
     try:
         result = await worker_threads().run(function) if thread else function()

@@ -21,7 +21,12 @@ _SLICE_SECONDS: Final = 0.0005  # Seconds in which one of these has to end.
 _QUICK_SECONDS: Final = 0.0001  # Seconds that a function may take; after longer ones there is a pause without waiting.
 _PAUSE_SECONDS: Final = 0.001, 1.0  # The second pause, which doubles up to the other; the first is none.
 
-_THREAD: Final = threading.local()
+
+class _ThreadState(threading.local):
+    state: LoopState | None = None  # That of the event loop of the thread.
+
+
+_THREAD: Final = _ThreadState()
 
 
 class QuickCall(ThreadedCall):
@@ -87,10 +92,10 @@ class LoopState:
     def _begin_iteration(self) -> None:
         self._is_first = True
 
-    def wait(self, work: QuickCall, thread: IdleThread, count: Callable[[QuickCall], None]) -> bool:
+    def wait(self, work: QuickCall, thread: IdleThread, began: float, count: Callable[[QuickCall], None]) -> bool:
         """Let a thread run the function that is awaited, and wait for it shortly. Return False if it has not ended:
-        `count` was called with it then, and it has a future."""
-        ended, began = False, perf_counter()
+        `count` was called with it then, and it has a future. It `began` now, by `perf_counter`."""
+        ended = False
         try:
             thread.wake()
             ended = self._signal.acquire(timeout=_WAIT_SECONDS)
@@ -182,8 +187,13 @@ _log: Final = logging.getLogger("mcp_runtime.fast.worker_threads")
 _TICK_SECONDS: Final = 0.001  # Seconds after which the event loop looks whether a function still runs, twice.
 _UNUSED_SECONDS: Final = 10.0  # Seconds after which a thread that is not used ends.
 
+
+class _Reading(threading.local):
+    thread: ReadingThread | None = None  # A default: an attribute that is missing costs as much as a short function.
+
+
 # `thread` is the ReadingThread that runs the current coroutine: None in a function that it runs, and in other threads.
-READING: Final = threading.local()
+READING: Final = _Reading()
 
 # Waits for a message for so many seconds at most and handles it; returns None if the thread may read the next one.
 Serve = Callable[["ReadingThread", float], Handover | None]
@@ -373,20 +383,21 @@ class QuickThreads(WorkerThreads):
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function in a thread and return its result. Cancelling stops the waiting, and the function if it has
         not begun."""
-        if (reading := getattr(READING, "thread", None)) is not None:
+        if (reading := READING.thread) is not None:
             return await self._run_here(reading, function, arguments)
         loop = asyncio.get_running_loop()
-        state: LoopState | None = getattr(_THREAD, "state", None)
+        state = _THREAD.state
         if state is None or state.loop is not loop:
             state = _THREAD.state = LoopState(loop)
         work = QuickCall(function, arguments, loop)
         work.state = state
         work.is_counted = False
-        is_quick = perf_counter() >= state.paused_until
+        began = perf_counter()
+        is_quick = began >= state.paused_until
         thread = self._idle_thread(work) if is_quick and state.is_first() else None
         if thread is None:
             watches = self._enqueue(work, is_quick)
-        elif state.wait(work, thread, self._count):
+        elif state.wait(work, thread, began, self._count):
             if work.has_callbacks:
                 await asyncio.sleep(0)
             if work.error is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -97,16 +97,16 @@ class PostHandler:
             await send_stream(stream, gone, post.send, self._keep_alive, more=more, priming_event=primed)
 
 
-async def _send_body(session: Session, responder: PostResponder | None, post: IncomingPost, more: Raw) -> None:
+def _send_body(session: Session, responder: PostResponder | None, post: IncomingPost, more: Raw) -> Awaitable[None]:
     """Send a response that is one body, or the one to a message without a response."""
     if responder is None or responder.response is None:
-        return await respond(post.send, 202)
+        return respond(post.send, 202)
     status = 200
     if responder.code:
         challenge = post.auth.challenge_headers
         more = (*more, *challenge, *retry_headers(responder.code, responder.response))
         status = 403 if challenge else _status(responder.code, session, post.message)
-    await respond(post.send, status, responder.response, more)
+    return respond(post.send, status, responder.response, more)
 
 
 def _status(code: int, session: Session, message: Message | list[Message]) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from support.clock import LoopClock
-from support.endpoints import STATELESS, Rev
+from support.endpoints import HANDSHAKE, STATELESS, Rev
 from support.feature_cells.bridge.bridge_processes import with_our_packages
 from support.processes import free_port
 
@@ -69,6 +69,7 @@ class Requests:
 
     def __init__(self, rev: Rev) -> None:
         self.rev = rev
+        self.path = "/mcp"  # Over HTTP+SSE each conversation has its own.
         self.session: str | None = None
         self._last = 0
 
@@ -76,7 +77,7 @@ class Requests:
         """The head and the body of a message; with padding, the Content-Length is larger than the body."""
         body = json.dumps(message).encode()
         lines = [
-            "POST /mcp HTTP/1.1",
+            f"POST {self.path} HTTP/1.1",
             "host: 127.0.0.1",
             "accept: application/json, text/event-stream",
             "content-type: application/json",
@@ -132,6 +133,12 @@ class ClockedServer:
         with await self.connect() as raw:
             await raw.send(b"".join(self.requests.of({"jsonrpc": "2.0", "method": "notifications/initialized"})))
             assert b" 202 " in await raw.until(b"\r\n")
+
+    async def converse(self, buffer: int | None = None) -> Conversation:
+        """Open a conversation over HTTP+SSE: a stream with this receive buffer, and posts."""
+        conversation = Conversation(self, await self.connect(buffer=buffer))
+        await conversation.open()
+        return conversation
 
     async def connect(self, address: str = "127.0.0.1", buffer: int | None = None) -> RawSocket:
         sock = socket.socket()
@@ -207,18 +214,65 @@ class RawSocket:
             self.received += data
 
 
-def _running(kind: str, port: int, limits: HTTPLimits, settings: dict[str, Any]) -> Coroutine[Any, Any, None]:
+class Conversation:
+    """A client of HTTP+SSE: a stream that is read when it is told to, and posts on connections of their own."""
+
+    def __init__(self, server: ClockedServer, stream: RawSocket) -> None:
+        self.server = server
+        self.stream = stream
+        self.requests = Requests(server.requests.rev)
+
+    def __enter__(self) -> Conversation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.sock.close()
+
+    async def open(self) -> None:
+        """Get the path of the posts, and shake hands."""
+        await self.stream.send(b"GET /sse HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n")
+        while (found := re.search(rb"data: ?(\S+)\r?\n\r?\n", self.stream.received)) is None:
+            assert await self.stream.read(), self.stream.received
+        self.requests.path = found[1].decode()
+        info = {"protocolVersion": self.requests.rev.id, "capabilities": {}}
+        hello = {**info, "clientInfo": {"name": "raw", "version": "1"}}
+        await self.post(b"".join(self.requests.of(self.requests.rev.request("hello", "initialize", hello))))
+        assert b"serverInfo" in await self.stream.until(b"serverInfo")
+        await self.post(b"".join(self.requests.of({"jsonrpc": "2.0", "method": "notifications/initialized"})))
+
+    async def post(self, data: bytes) -> None:
+        """Post a message, which is accepted."""
+        with await self.server.connect() as raw:
+            await raw.send(data)
+            assert b" 202 " in await raw.until(b"\r\n")
+
+    async def answers(self) -> bool:
+        """Whether a call is answered on the stream."""
+        before = self.stream.received.count(b'"hi"')
+        await self.post(self.requests.echo())
+        while self.stream.received.count(b'"hi"') == before:
+            if not await self.stream.read():
+                return False
+        return True
+
+
+def _running(
+    kind: str, port: int, limits: HTTPLimits, settings: dict[str, Any], legacy_sse: bool
+) -> Coroutine[Any, Any, None]:
     """Serve the app itself, or a relay before it, whose upstream is the app in a process of its own."""
     if kind == "server":
-        return app().run_async("http", port=port, limits=limits, uvicorn=settings)
+        return app().run_async("http", port=port, limits=limits, uvicorn=settings, legacy_sse=legacy_sse)
     command = with_our_packages(sys.executable, "-c", "from support.http.slow_connections import app; app().run()")
     entry = {"command": command[0], "args": command[1:], "env": {"PYTHONPATH": os.pathsep.join(sys.path)}}
     if kind == "gateway":
         gateway = Gateway({"upstreams": {"attacked": {**entry, "prefix": "", "max_bytes": 4 * LARGE}}})
-        return gateway.app.run_async("http", port=port, limits=limits, uvicorn=settings)  # type: ignore[no-any-return]
+        running: Coroutine[Any, Any, None] = gateway.app.run_async(
+            "http", port=port, limits=limits, uvicorn=settings, legacy_sse=legacy_sse
+        )
+        return running
     target = replace(target_of_entry(entry), max_bytes=4 * LARGE)
     services = Bridge(target, "mcp_generated", BridgeSettings()).services()
-    return serve_http(services, port=port, limits=limits, uvicorn=settings)
+    return serve_http(services, port=port, limits=limits, uvicorn=settings, legacy_sse=legacy_sse)
 
 
 @asynccontextmanager
@@ -226,12 +280,13 @@ async def server(
     parser: str, tls: tuple[Path, Path] | None = None, kind: str = "server", rev: Rev = REV, **limits: Any
 ) -> AsyncIterator[ClockedServer]:
     """A server, a bridge or a gateway as `run("http")` makes it, with TLS if there is a certificate and its key, and a
-    session of a client where there are sessions."""
+    session of a client where there are sessions. The oldest revision is served over HTTP+SSE, by `converse`."""
     port = free_port()
     settings: dict[str, Any] = {"http": parser, "timeout_graceful_shutdown": 0}
     if tls is not None:
         settings |= {"ssl_certfile": str(tls[0]), "ssl_keyfile": str(tls[1])}
-    serving = asyncio.ensure_future(_running(kind, port, HTTPLimits(**limits), settings))
+    over_sse = rev is HANDSHAKE[0]
+    serving = asyncio.ensure_future(_running(kind, port, HTTPLimits(**limits), settings, over_sse))
     running_server = ClockedServer(port, rev)
     try:
         while True:
@@ -241,7 +296,7 @@ async def server(
             await asyncio.sleep(0.001)
         for _ in range(5):  # `create_server` listens before it returns, and the server has started after that.
             await asyncio.sleep(0)
-        if tls is None:
+        if tls is None and not over_sse:
             await running_server.open()
         yield running_server
     finally:

@@ -22,11 +22,15 @@ _QUICK_SECONDS: Final = 0.0001  # Seconds that a function may take; after longer
 _PAUSE_SECONDS: Final = 0.001, 1.0  # The second pause, which doubles up to the other; the first is none.
 
 
-class _ThreadState(threading.local):
-    state: LoopState | None = None  # That of the event loop of the thread.
+class _Thread(threading.local):
+    """What a thread has; an attribute that is missing would cost as much as a short function."""
+
+    state: LoopState | None = None  # That of its event loop.
+    # What runs the current coroutine in this thread: None in a function that it runs, and in other threads.
+    reading: ReadingThread | None = None
 
 
-_THREAD: Final = _ThreadState()
+_THREAD: Final = _Thread()
 
 
 class QuickCall(ThreadedCall):
@@ -188,13 +192,6 @@ _TICK_SECONDS: Final = 0.001  # Seconds after which the event loop looks whether
 _UNUSED_SECONDS: Final = 10.0  # Seconds after which a thread that is not used ends.
 
 
-class _Reading(threading.local):
-    thread: ReadingThread | None = None  # A default: an attribute that is missing costs as much as a short function.
-
-
-# `thread` is the ReadingThread that runs the current coroutine: None in a function that it runs, and in other threads.
-READING: Final = _Reading()
-
 # Waits for a message for so many seconds at most and handles it; returns None if the thread may read the next one.
 Serve = Callable[["ReadingThread", float], Handover | None]
 
@@ -320,11 +317,11 @@ class ReadingThread:
         """
         try:
             while True:
-                READING.thread = self
+                _THREAD.reading = self
                 try:
                     waits_for = context.run(coro.send, None)
                 finally:
-                    READING.thread = None
+                    _THREAD.reading = None
                 if type(waits_for) is not QuickCall:
                     return lambda: adopt(waits_for)
                 if not self._run_function(waits_for, adopt):
@@ -383,7 +380,7 @@ class QuickThreads(WorkerThreads):
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function in a thread and return its result. Cancelling stops the waiting, and the function if it has
         not begun."""
-        if (reading := READING.thread) is not None:
+        if (reading := _THREAD.reading) is not None:
             return await self._run_here(reading, function, arguments)
         loop = asyncio.get_running_loop()
         state = _THREAD.state

@@ -234,7 +234,7 @@ class Conversation:
         while (found := re.search(rb"data: ?(\S+)\r?\n\r?\n", self.stream.received)) is None:
             assert await self.stream.read(), self.stream.received
         self.requests.path = found[1].decode()
-        info = {"protocolVersion": self.requests.rev.id, "capabilities": {}}
+        info: dict[str, Any] = {"protocolVersion": self.requests.rev.id, "capabilities": {}}
         hello = {**info, "clientInfo": {"name": "raw", "version": "1"}}
         await self.post(b"".join(self.requests.of(self.requests.rev.request("hello", "initialize", hello))))
         assert b"serverInfo" in await self.stream.until(b"serverInfo")

@@ -72,6 +72,7 @@ class CountingClient:
         self.session: dict[str, str] = {}
         self.web = httpx2.AsyncClient(timeout=httpx2.Timeout(TIMEOUT, connect=5))
         self._last = 0
+        self.answered = 0  # Calls.
         self.stored: set[str] = set()  # The tokens of messages that a worker has stored.
         self.received: Counter[str] = Counter()
         self.changes = 0
@@ -115,6 +116,7 @@ class CountingClient:
         finally:
             self._check_stream(call, tool)
         counts["calls that were answered"] += 1
+        self.answered += 1
         if text != token:
             self.findings.add("answers to another call", f"{tool} {token}: {text}")
         if tool == "count" and len(call.progress) != arguments["steps"]:

@@ -8,8 +8,8 @@ changes. At seeded instants one of these happens: a worker gets SIGKILL, Redis (
 killed, the link to Redis is cut for five seconds, with a reset or in silence, the store loses all that it has
 (`loss`: FLUSHALL, or the file of SQLite is deleted), or the machine sleeps for longer than a time to live (`sleep`).
 A message of a session that nobody has read when the store loses it is lost: these are counted, and no problem.
-What a worker knows of the past is stored again by that worker, so that a worker is killed `--apart` seconds before or
-after a loss, and not with it. The program prints what was counted as JSON, and ends with 1 if anything else was lost,
+What a worker knows of the past is stored again by that worker, so that a worker is killed `--apart` seconds, and ten
+answered calls of each client, before or after a loss, and not with it. The program prints what was counted as JSON, and ends with 1 if anything else was lost,
 doubled, delivered to another, or neither answered nor failed with a reason.
 With `--minutes`, campaigns of `--instants` follow each other, and with `--record --go-on` later runs add to them.
 """
@@ -46,6 +46,8 @@ LOSSES = ("loss", "crash", "sleep")  # A sleep may look like a loss, and a crash
 SLEEPS = (15.0, 75.0, 310.0, 700.0)  # Seconds; sessions live for 1,800 after their last use.
 CUT = 5.0  # Seconds.
 APART = 5.0  # Seconds in which clients have used their sessions at other workers.
+CALLS_APART = 10  # The same in answered calls of each client: a busy machine does little in these seconds.
+LONGEST_APART = 60.0  # Seconds for these calls.
 DRAIN = 40.0  # Seconds for the last events to arrive.
 
 
@@ -64,6 +66,8 @@ class Campaign:
         self.link = Link(self.redis.port)
         self.injected: Counter[str] = Counter()
         self._last = {"loss": -60.0, "worker": -60.0}  # When one of these happened last.
+        self._clients: list[CountingClient] = []
+        self._answered: dict[str, list[int]] = {}  # The answered calls of each client by then.
 
     async def run(self) -> Findings:
         """Run the campaign; return what was counted."""
@@ -84,7 +88,7 @@ class Campaign:
         return self.findings
 
     async def _load(self) -> None:
-        clients = [
+        clients = self._clients = [
             CountingClient(self.server.url, number, Random(f"{self.name} {number}"), self.findings)
             for number in range(self.options.clients)
         ]
@@ -139,14 +143,27 @@ class Campaign:
         else:
             await self.link.cut(self.options.cut, silent=kind == "silence")
         if kind in LOSSES:
-            self._last["loss"] = time.monotonic()
+            self._note("loss")
 
     async def _keep_apart(self, what: str) -> None:
         """Wait until a kill is far enough from a loss, or a loss from a kill."""
         other = {"loss": "worker", "worker": "loss"}.get(what)
         if other is not None:
             await asyncio.sleep(max(self._last[other] + self.options.apart - time.monotonic(), 0))
-            self._last[what] = time.monotonic()
+            until = time.monotonic() + LONGEST_APART
+            while not self._has_gone_on(other) and time.monotonic() < until:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+            self._note(what)
+
+    def _note(self, what: str) -> None:
+        self._last[what] = time.monotonic()
+        self._answered[what] = [client.answered for client in self._clients]
+
+    def _has_gone_on(self, since: str) -> bool:
+        """Return True if each client has been answered often enough since something happened."""
+        before = self._answered.get(since)
+        answered = [client.answered for client in self._clients]
+        return before is None or all(now >= then + CALLS_APART for now, then in zip(answered, before, strict=True))
 
 
 def options_of(words: list[str]) -> argparse.Namespace:

@@ -9,8 +9,8 @@ killed, the link to Redis is cut for five seconds, with a reset or in silence, t
 (`loss`: FLUSHALL, or the file of SQLite is deleted), or the machine sleeps for longer than a time to live (`sleep`).
 A message of a session that nobody has read when the store loses it is lost: these are counted, and no problem.
 What a worker knows of the past is stored again by that worker, so that a worker is killed `--apart` seconds, and ten
-answered calls of each client, before or after a loss, and not with it. The program prints what was counted as JSON, and ends with 1 if anything else was lost,
-doubled, delivered to another, or neither answered nor failed with a reason.
+answered calls of each client, before or after a loss, and not with it. The program prints what was counted as JSON, and
+ends with 1 if anything else was lost, doubled, delivered to another, or neither answered nor failed with a reason.
 With `--minutes`, campaigns of `--instants` follow each other, and with `--record --go-on` later runs add to them.
 """
 

@@ -21,16 +21,7 @@ _SLICE_SECONDS: Final = 0.0005  # Seconds in which one of these has to end.
 _QUICK_SECONDS: Final = 0.0001  # Seconds that a function may take; after longer ones there is a pause without waiting.
 _PAUSE_SECONDS: Final = 0.001, 1.0  # The second pause, which doubles up to the other; the first is none.
 
-
-class _Thread(threading.local):
-    """What a thread has; an attribute that is missing would cost as much as a short function."""
-
-    state: LoopState | None = None  # That of its event loop.
-    # What runs the current coroutine in this thread: None in a function that it runs, and in other threads.
-    reading: ReadingThread | None = None
-
-
-_THREAD: Final = _Thread()
+_THREAD: Final = threading.local()
 
 
 class QuickCall(ThreadedCall):
@@ -191,6 +182,8 @@ _log: Final = logging.getLogger("mcp_runtime.fast.worker_threads")
 _TICK_SECONDS: Final = 0.001  # Seconds after which the event loop looks whether a function still runs, twice.
 _UNUSED_SECONDS: Final = 10.0  # Seconds after which a thread that is not used ends.
 
+# `thread` is the ReadingThread that runs the current coroutine: None in a function that it runs, and in other threads.
+READING: Final = threading.local()
 
 # Waits for a message for so many seconds at most and handles it; returns None if the thread may read the next one.
 Serve = Callable[["ReadingThread", float], Handover | None]
@@ -317,11 +310,11 @@ class ReadingThread:
         """
         try:
             while True:
-                _THREAD.reading = self
+                READING.thread = self
                 try:
                     waits_for = context.run(coro.send, None)
                 finally:
-                    _THREAD.reading = None
+                    READING.thread = None
                 if type(waits_for) is not QuickCall:
                     return lambda: adopt(waits_for)
                 if not self._run_function(waits_for, adopt):
@@ -380,17 +373,17 @@ class QuickThreads(WorkerThreads):
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function in a thread and return its result. Cancelling stops the waiting, and the function if it has
         not begun."""
-        if (reading := _THREAD.reading) is not None:
+        if (reading := getattr(READING, "thread", None)) is not None:
             return await self._run_here(reading, function, arguments)
         loop = asyncio.get_running_loop()
-        state = _THREAD.state
+        state: LoopState | None = getattr(_THREAD, "state", None)
         if state is None or state.loop is not loop:
             state = _THREAD.state = LoopState(loop)
+            READING.thread = None  # To look for an attribute that a thread lacks costs as much as a short function.
         work = QuickCall(function, arguments, loop)
         work.state = state
         work.is_counted = False
-        began = perf_counter()
-        is_quick = began >= state.paused_until
+        is_quick = (began := perf_counter()) >= state.paused_until
         thread = self._idle_thread(work) if is_quick and state.is_first() else None
         if thread is None:
             watches = self._enqueue(work, is_quick)
@@ -479,8 +472,7 @@ class QuickThreads(WorkerThreads):
     def _employ_one(self) -> bool:
         """Wake or start a thread for the queue, unless one is busy. Return False if the queue is empty."""
         with self._lock:
-            count = int(bool(self._line) and self._threads == len(self._parked))
-            idle = self._employ(count)
+            idle = self._employ(int(bool(self._line) and self._threads == len(self._parked)))
             waits = bool(self._line)
         _wake(idle)
         return waits

@@ -432,12 +432,11 @@ def convert_handlers(
 
 
 def _convert_handler(
-    converter: MessageConverter, row: Row, handler_row: Row, handler: Handler, make_context: MakeContext
+    converter: MessageConverter, row: Row, handler_row: Any, handler: Handler, make_context: MakeContext
 ) -> Handler:
     if isinstance(handler_row, Notification):
         return _convert_notification_handler(converter, row, handler_row, handler, make_context)
     method = handler_row.method
-    request_row: Any = handler_row
 
     async def handle_request(ctx: Context, params: Any) -> Any:
         wire_channel = ctx.channel
@@ -445,7 +444,7 @@ def _convert_handler(
         channel = ConvertingChannel(converter, wire_channel, message)
 
         first = converter.handler_params(row, handler_row, params, wire_channel.connection.remote_capabilities)
-        request = RequestReceived(message.id, request_row, first)
+        request = RequestReceived(message.id, handler_row, first)
         try:
             result = await handler(make_context(channel, request, ctx), first)
         except JSONRPCError as error:
@@ -454,7 +453,7 @@ def _convert_handler(
         if type(result) is not PreSerialized and isinstance(result, _input_required_types(converter, handler_row)):
 
             async def run(handler_params: Any) -> Any:
-                request = RequestReceived(message.id, request_row, handler_params)
+                request = RequestReceived(message.id, handler_row, handler_params)
                 try:
                     return await handler(make_context(channel, request, ctx), handler_params)
                 except JSONRPCError as error:

@@ -28,6 +28,7 @@ LINT = "products/mcp_products/lint"
 CARDS = "products/mcp_products/cards"
 # migrate has a row of its own too: rules grow with what other SDKs change.
 MIGRATE = "codegen/mcp_codegen/migrate"
+# To answer in the words of its originals took 240 lines of compat.
 # compat has a row of its own: it grows with the names that programs import, and no other product imports it.
 COMPAT = "products/mcp_products/compat"
 # So has code_mode, which only an extra installs.
@@ -43,7 +44,7 @@ MAX_FILES = {
     "products": 268,
     LINT: 20,
     CARDS: 4,
-    COMPAT: 40,
+    COMPAT: 41,
     "codegen": 129,
     MIGRATE: 12,
 }
@@ -54,7 +55,7 @@ MAX_CODE_LINES = {
     "products": 36_185,
     LINT: 2_550,
     CARDS: 300,
-    COMPAT: 5_100,
+    COMPAT: 5_340,
     "codegen": 18_230,
     MIGRATE: 1_600,
 }

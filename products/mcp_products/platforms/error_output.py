@@ -18,6 +18,7 @@ from mcp_runtime.usage.texts import coloured
 _MAX_PENDING: Final = 1 << 20  # Bytes that wait for the reader; what is written beyond is dropped.
 _FINISH_SECONDS: Final = 0.2  # Seconds for the reader to take them when the process ends.
 _STEP: Final = 0.005
+_MOMENT: Final = 0.2  # Seconds that a writer waits once on Windows, where a thread writes.
 _AT_ONCE: Final = 512  # Bytes that a pipe or a socket with any room takes at once, on every POSIX system.
 
 
@@ -35,6 +36,9 @@ class UnblockedOutput(io.RawIOBase):
         self._pending = bytearray()
         self._dropped = 0
         self._is_draining = False
+        self._is_blocked = False  # Has the reader let a writer wait for a moment, and has not taken all since?
+        self._taken = threading.Event()
+        self._taken.set()
 
     def writable(self) -> bool:
         """Return True."""
@@ -53,8 +57,15 @@ class UnblockedOutput(io.RawIOBase):
             self._dropped += max(size - room, 0)
             if not self._is_draining and not self._write_ready(0):
                 self._is_draining = True
+                self._taken.clear()
                 threading.Thread(target=self._drain, name="mcp standard error", daemon=True).start()
         return size
+
+    def flush(self) -> None:
+        """On Windows, where a thread writes, wait a moment: the last words of a process are out when it ends."""
+        super().flush()
+        if sys.platform == "win32" and not self._is_blocked:
+            self._is_blocked = not self._taken.wait(_MOMENT)
 
     def finish(self) -> None:
         """Wait a moment until the reader has taken what is stored."""
@@ -66,32 +77,48 @@ class UnblockedOutput(io.RawIOBase):
         """Write what is stored as the reader takes it."""
         is_done = False
         while not is_done:
-            _wait_for_room(self._descriptor, None)
+            try:
+                written = self._write_waiting()
+            except OSError:  # There is no reader any more: on Windows, nobody is told.
+                written = len(self._pending)
             with self._lock:
+                del self._pending[:written]
                 try:
                     is_done = self._write_ready(0)
                 except OSError:  # There is no reader any more: the next write raises the error.
                     self._pending.clear()
                     is_done = True
                 self._is_draining = not is_done
+                if is_done:
+                    self._is_blocked = False
+                    self._taken.set()
+
+    def _write_waiting(self) -> int:
+        """Wait until the reader takes more, and return how many bytes it was given: on Windows, where a pipe does not
+        tell that it has room, some; elsewhere none."""
+        if sys.platform == "win32":
+            return os.write(self._descriptor, self._pending[:_AT_ONCE])
+        _wait_for_room(self._descriptor, None)
+        return 0
 
     def _write_ready(self, timeout: int) -> bool:
         """Write as much as takes no waiting; return True if that was all."""
-        while self._pending:
+        while True:
+            if not self._pending and self._dropped:
+                self._pending += b"... %d bytes of standard error were dropped: nobody has read them\n" % self._dropped
+                self._dropped = 0
+            if not self._pending:
+                return True
             if not _wait_for_room(self._descriptor, timeout):
                 return False
             written = os.write(self._descriptor, self._pending[:_AT_ONCE])
             del self._pending[:written]
-            if not self._pending and self._dropped:
-                self._pending += b"... %d bytes of standard error were dropped: nobody has read them\n" % self._dropped
-                self._dropped = 0
-        return True
 
 
 def _wait_for_room(descriptor: int, timeout: int | None) -> bool:
     """Wait up to `timeout` milliseconds, or without a limit, until a descriptor takes bytes; return True if it does."""
-    if sys.platform == "win32":  # Nothing is written in this way there.
-        return True
+    if sys.platform == "win32":
+        return False  # Nobody knows: a thread writes.
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     return bool(poll.poll(timeout))
@@ -100,7 +127,7 @@ def _wait_for_room(descriptor: int, timeout: int | None) -> bool:
 def unblock_error_output() -> None:
     """Let `print` and the loggers of this process write without waiting for the reader of its standard error.
 
-    Does nothing on Windows, and for files and terminals. Other writers, such as child processes, wait as ever.
+    Does nothing for files and terminals. Other writers, such as child processes, wait as ever.
     """
     if not _has_reader(2):
         return
@@ -137,6 +164,7 @@ def write_line(line: str) -> None:
         stream.flush()
         output = _OUTPUTS.get(descriptor) or _OUTPUTS.setdefault(descriptor, UnblockedOutput(descriptor))
         output.write(line.encode(errors="backslashreplace") + b"\n")
+        output.flush()
     else:
         print(line, file=stream, flush=True)
 
@@ -146,8 +174,6 @@ _OUTPUTS: Final[dict[int, UnblockedOutput]] = {}
 
 def _has_reader(descriptor: int) -> bool:
     """Return True for a pipe or a socket, whose reader may stop reading."""
-    if sys.platform == "win32":
-        return False
     try:
         mode = os.fstat(descriptor).st_mode
     except OSError:

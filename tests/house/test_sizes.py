@@ -28,6 +28,7 @@ LINT = "products/mcp_products/lint"
 CARDS = "products/mcp_products/cards"
 # migrate has a row of its own too: rules grow with what other SDKs change.
 MIGRATE = "codegen/mcp_codegen/migrate"
+# A standard error that nobody reads on Windows took 15 lines of products.
 # To answer in the words of its originals took 240 lines of compat.
 # compat has a row of its own: it grows with the names that programs import, and no other product imports it.
 COMPAT = "products/mcp_products/compat"
@@ -52,7 +53,7 @@ MAX_CODE_LINES = {
     TENANTS: 900,
     CODE_MODE: 600,
     "runtime": 12_000,
-    "products": 36_185,
+    "products": 36_200,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_340,

@@ -40,7 +40,7 @@ def test_one_revision_is_written_as_a_package_of_its_own(tmp_path: Path) -> None
     assert result.exit_code == 0, result.output
     modules = ("__init__", "client", "core_schemas", "methods", "server", "sync", "types")
     files = {f"v2025_03_26/{name}.py" for name in modules}
-    names = "auth code_mode dependencies http middleware providers sampling skills tasks testing transforms"
+    names = "auth code_mode dependencies http middleware providers sampling skills tasks tenants testing transforms"
     areas = {f"{area}.py" for area in names.split()}
     assert contents(tmp_path / "bindings").keys() == {"__init__.py", "py.typed", *areas, *files}
     code = (

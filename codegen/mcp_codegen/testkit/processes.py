@@ -31,7 +31,8 @@ def split_command(text: str, *, windows: bool = sys.platform == "win32") -> list
     lexer.whitespace_split = True
     lexer.commenters = ""
     if windows:
-        lexer.escape, lexer.quotes = "", '"'
+        lexer.escape = ""
+        lexer.quotes = '"'
     return list(lexer)
 
 

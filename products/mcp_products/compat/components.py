@@ -132,7 +132,7 @@ def _output_model(hint: Any, name: str) -> tuple[Any, bool]:
         if bare is hint:
             return None, False
         hint = bare = get_args(hint)[1]
-    origin = get_origin(bare) or bare
+    origin: Any = get_origin(bare) or bare
     if hint is inspect.Signature.empty or origin in (Any, object):
         return None, False
     make: Any = create_model

@@ -62,9 +62,9 @@ class OfficialTool(Tool):
         validate_and_warn_tool_name(name)
         return name
 
-    async def call(self, *arguments: Any) -> Any:
+    async def call(self, ctx: Any, arguments: Any, result_types: Any, shown_exceptions: Any) -> Any:
         """Return the result of a call, which says of a success that it is no error."""
-        result = await super().call(*arguments)
+        result = await super().call(ctx, arguments, result_types, shown_exceptions)
         if isinstance(result, PreSerialized):
             result.value.setdefault("isError", False)
         elif isinstance(result, self._t.CallToolResult) and not result.is_error:

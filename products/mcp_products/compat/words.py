@@ -116,7 +116,8 @@ class WordedRegistry(Registry):
 
     async def get_prompt(self, ctx: Any, params: Any, states: Any) -> Any:
         """Return the messages of a prompt. An official server refuses unknown arguments; `fastmcp` forgets them."""
-        prompt, given = self.prompts.get(params.name), params.arguments or {}
+        prompt = self.prompts.get(params.name)
+        given: dict[str, Any] = params.arguments or {}
         if prompt is not None:
             arguments = prompt.definition.arguments or ()
             if missing := {item.name for item in arguments if item.required} - given.keys():

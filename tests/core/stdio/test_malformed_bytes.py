@@ -62,7 +62,7 @@ def test_deep_json_is_refused() -> None:
     for depth in (1_000, 100_000):
         with RawServer() as server:
             server.write(b"[" * depth + b"\n")
-            assert server.answer()["error"]["code"] == -32700
+            assert server.answer()["error"]["code"] == -32600
             alive(server)
 
 

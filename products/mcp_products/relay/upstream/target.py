@@ -294,9 +294,11 @@ def split_command(text: str, *, windows: bool = sys.platform == "win32") -> list
     """Return the words of a command line: on Windows, a backslash is a part of a path. Raises ValueError for a quote
     without its end."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
-    lexer.whitespace_split, lexer.commenters = True, ""
+    lexer.whitespace_split = True
+    lexer.commenters = ""
     if windows:
-        lexer.escape, lexer.quotes = "", '"'
+        lexer.escape = ""
+        lexer.quotes = '"'
     return list(lexer)
 
 

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Final, Literal, Protocol, TypedDict, Unpack
+from typing import Any, Final, Literal, Protocol, TypedDict, Unpack, cast
 
 from pydantic_core import ValidationError
 
@@ -367,7 +367,7 @@ class Tool:
             text = {"type": "text", "text": value if type(value) is str else str(value)}  # Cheaper than two models.
             return t.CallToolResult(content=[text], structured_content={WRAPPED_KEY: value})
         if isinstance(value, Iterator):
-            value = list[Any](value)  # It is read twice, for the content and for the structure.
+            value = list(cast(Iterator[Any], value))  # It is read twice, for the content and for the structure.
         try:
             content = to_content_blocks(value, t, self._indent)
         except InvalidMessageError as error:

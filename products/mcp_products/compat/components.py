@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypedDict, Unpack, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, TypedDict, Unpack, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, RootModel, WithJsonSchema, create_model
 from pydantic.json_schema import GenerateJsonSchema
@@ -132,7 +132,7 @@ def _output_model(hint: Any, name: str) -> tuple[Any, bool]:
         if bare is hint:
             return None, False
         hint = bare = get_args(hint)[1]
-    origin: Any = get_origin(bare) or bare
+    origin = get_origin(bare) or bare
     if hint is inspect.Signature.empty or origin in (Any, object):
         return None, False
     make: Any = create_model
@@ -143,12 +143,13 @@ def _output_model(hint: Any, name: str) -> tuple[Any, bool]:
         return make(f"{name}Output", result=(hint, ...)), True
     if issubclass(origin, BaseModel):
         return bare, False
-    fields = get_type_hints(origin, include_extras=True)
+    declared = cast(Any, origin)
+    fields = get_type_hints(declared, include_extras=True)
     if not fields:
         return None, False
-    optional: Any = getattr(origin, "__optional_keys__", ())
-    defaults = {key: getattr(origin, key, None if key in optional else ...) for key in fields}
-    return make(origin.__name__, **{key: (item, defaults[key]) for key, item in fields.items()}), False
+    optional = getattr(declared, "__optional_keys__", ())
+    defaults = {key: getattr(declared, key, None if key in optional else ...) for key in fields}
+    return make(declared.__name__, **{key: (item, defaults[key]) for key, item in fields.items()}), False
 
 
 def context_parameter(function: Callable[..., Any]) -> str | None:

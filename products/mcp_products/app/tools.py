@@ -367,7 +367,7 @@ class Tool:
             text = {"type": "text", "text": value if type(value) is str else str(value)}  # Cheaper than two models.
             return t.CallToolResult(content=[text], structured_content={WRAPPED_KEY: value})
         if isinstance(value, Iterator):
-            value = list(cast(Iterator[Any], value))  # It is read twice, for the content and for the structure.
+            value = list(cast(Any, value))  # It is read twice, for the content and for the structure.
         try:
             content = to_content_blocks(value, t, self._indent)
         except InvalidMessageError as error:

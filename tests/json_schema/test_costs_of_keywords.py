@@ -13,6 +13,7 @@ from mcp_products.json_schema.cost import KEYWORDS, Cost, measure
 from mcp_products.json_schema.validator import CompiledSchema
 
 SIZES = (10, 300, 4000)
+ATTEMPTS = 20
 CALL = 500  # Steps of any call, on a busy machine.
 INTEGER = {"type": "integer"}
 
@@ -120,12 +121,15 @@ def test_no_keyword_takes_three_times_as_long_as_predicted(keyword: str) -> None
         schema, value = OF_KEYWORD[keyword](size)
         compiled = CompiledSchema(schema)
         assert compiled.first_error(value) is None
-        times: list[float] = []
-        for _ in range(7):
-            began = time.thread_time()
-            compiled._validator.is_valid(value)
-            times.append(time.thread_time() - began)
-        steps = min(times) / (STEP * slowness()) - CALL
-        if steps > 3 * Cost(schema).upper_bound(measure(value)):
+        for _ in range(ATTEMPTS):  # A busy machine makes any measurement longer.
+            times: list[float] = []
+            for _ in range(7):
+                began = time.thread_time()
+                compiled._validator.is_valid(value)
+                times.append(time.thread_time() - began)
+            steps = min(times) / (STEP * slowness()) - CALL
+            if steps <= 3 * Cost(schema).upper_bound(measure(value)):
+                break
+        else:
             beyond[size] = steps
     assert beyond == {}

@@ -77,6 +77,9 @@ LIVES = {
     "workers/stores/retries.py full - present + _LATE_SECONDS": Life(
         None, "no: a full bucket", "test_rates_of_workers.py"
     ),
+    "tenants/records.py _expires(record, now) - now + _LATE": Life(
+        None, "with each change, and while its worker lives", "tests/tenants/test_tenants_of_workers.py"
+    ),
     "auth/resource_server/dpop.py seconds": Life(None, "no: an old proof is refused", "test_shared_proofs.py"),
     "auth/resource_server/dpop.py _SECRET_SECONDS": Life(
         shared_proofs._SECRET_SECONDS, "with each look", "test_shared_proofs.py"

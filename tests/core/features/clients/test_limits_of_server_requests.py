@@ -104,7 +104,7 @@ async def test_the_default_is_sixty_and_none_removes_it(rev: Rev, revisions: Any
             await asyncio.gather(*calls, return_exceptions=True)
         return len(answered)
 
-    assert 60 <= await count() <= 62
+    assert 60 <= await count() < 65  # A slow machine gives some back meanwhile.
     assert await count(rate_limits={"on_elicit": None}) == 65
 
 

@@ -202,8 +202,11 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         settings.setdefault("name", type(self).__name__)
         if not settings.get("version"):
             settings["version"] = "0"
-        own = {} if self.words.is_official else {"json_indent": None}
-        super().__init__(**{"coerce": True, "page_size": _ONE_PAGE, **own, **settings})
+        indent = {} if self.words.is_official else {"json_indent": None}
+        super().__init__(**{"coerce": True, "page_size": _ONE_PAGE, **indent, **settings})
+        own: Any = self
+        own.registry.words = self.words
+        own.registry.shows_exceptions = self.shows_exceptions and not self._masks_errors
         self.settings = OfficialSettings.of(self.settings, settings.get("lifespan"))
         parent: Any = super()
         self.middleware = OfficialMiddleware(parent.middleware)
@@ -254,13 +257,6 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
             return
         async with replaced() as (read, write):
             await serve_stream(self.server, read, write)
-
-    def _new_registry(self, *arguments: Any) -> Registry:
-        parent: Any = super()
-        registry: WordedRegistry = parent._new_registry(*arguments)
-        registry.words = self.words
-        registry.shows_exceptions = self.shows_exceptions and not self._masks_errors
-        return registry
 
     def get_context(self) -> Any:
         """Return the context of the request that is handled now. Raises LocalError outside of a request."""

@@ -103,7 +103,7 @@ def long(session: nox.Session) -> None:
 
 @nox.session
 def exhaustive(session: nox.Session) -> None:
-    """Run what the other two runs leave of matrices: they have each value, and each pair of values."""
+    """Run what the other two runs leave: the rest of matrices, and tests of minutes."""
     python(session, "-m", "pytest", "-q", "-n", "auto", "-m", "exhaustive")
 
 

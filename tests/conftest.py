@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from support.installation.extras import SkippedModule, missing_extra
-from support.matrices import DEFAULT, EXHAUSTIVE, RUNS, arguments_of, first_runs
+from support.matrices import DEFAULT, EXHAUSTIVE, LONG, RUNS, arguments_of, edges, first_runs
 from support.processes import end_shared
 from support.systems import PATIENCE, reason_to_skip
 
@@ -121,12 +121,14 @@ def pytest_pycollect_makeitem(collector: pytest.Collector) -> Iterator[Any]:
     Of a test for several revisions, the first and the last are those of the default run.
     """
     made = yield
-    if not isinstance(made, list) or len(made) < 2 or made[0].get_closest_marker("campaign") is not None:
+    if not isinstance(made, list) or not made or made[0].get_closest_marker("campaign") is not None:
         return made
     between = _between(made)
-    are_long = [test in between or test.get_closest_marker("long") is not None for test in made]
-    is_exhaustive = made[0].get_closest_marker("exhaustive") is not None
-    runs = [EXHAUSTIVE] * len(made) if is_exhaustive else first_runs(arguments_of(made), are_long)
+    marked = [max(_run_of(test), LONG if test in between else DEFAULT) for test in made]
+    if (mark := made[0].get_closest_marker("edges")) is not None:
+        kept = edges([test.name for test in made], mark.args)
+        marked = [run if keep else EXHAUSTIVE for run, keep in zip(marked, kept, strict=True)]
+    runs = first_runs(arguments_of(made), marked) if len(made) > 1 else marked
     for test, run in zip(made, runs, strict=True):
         if run != DEFAULT:
             test.add_marker(pytest.mark.exhaustive if run == EXHAUSTIVE else pytest.mark.long)
@@ -136,6 +138,13 @@ def pytest_pycollect_makeitem(collector: pytest.Collector) -> Iterator[Any]:
     dropped = [test for test, run in zip(made, runs, strict=True) if run > RUNS[option.markexpr]]
     collector.config.hook.pytest_deselected(items=dropped)
     return [test for test, run in zip(made, runs, strict=True) if run <= RUNS[option.markexpr]]
+
+
+def _run_of(test: pytest.Function) -> int:
+    """Return the first run that the marks of a test allow."""
+    if test.get_closest_marker("exhaustive") is not None:
+        return EXHAUSTIVE
+    return DEFAULT if test.get_closest_marker("long") is None else LONG
 
 
 def _between(tests: list[pytest.Function]) -> set[pytest.Function]:

@@ -171,7 +171,7 @@ def test_an_app_works_where_the_optional_packages_cannot_be_imported(tmp_path: P
     check(output)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_an_app_works_in_an_environment_with_the_base_installation(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

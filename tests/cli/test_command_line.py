@@ -168,7 +168,7 @@ def test_help_of_a_command_is_shown_without_marks_of_its_layout(words: tuple[str
     assert "\b" not in result.output
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_runs_from_different_folders_seeds_locales_and_caches_are_byte_identical(tmp_path: Path) -> None:
     runs: list[dict[str, bytes]] = []
     cache = str(tmp_path / "cache")  # Cold in the first run, warm in the second.

@@ -175,7 +175,7 @@ def test_it_serves_over_http_and_ends_with_a_signal(tmp_path: Path) -> None:
         assert process.stderr is not None and "Traceback" not in process.stderr.read()
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_command_line_of_the_inspector_lists_and_calls_its_tools(tmp_path: Path) -> None:
     folder = node_peer("@modelcontextprotocol/inspector@2.12.0")
     file = write(tmp_path / "server.py", SERVER)

@@ -34,6 +34,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 # ---- vectors --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.edges
 @pytest.mark.long
 def test_vectors_hold_both_verdicts_for_every_message_and_the_types_agree(revision: str) -> None:
     result = CliRunner().invoke(main, ["vectors", "--revision", revision, "--each", "6"])

@@ -157,7 +157,7 @@ def test_wrappers_of_servers_and_of_awkward_schemas_pass_mypy_and_pyright_strict
         assert {":".join(complaint.split(":")[:2]) for complaint in complaints} == expected, complaints
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_official_everything_server_is_wrapped_and_called(folder: Path) -> None:
     command = (*program(), "stdio")
     wrappers = module(wrap(probe(ServerTarget(command)), "npm", template_folders()), "official", folder)

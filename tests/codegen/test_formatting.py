@@ -78,6 +78,7 @@ def test_a_second_process_formats_about_half_of_many_modules(calls: Counter[str]
     assert 0.8 < lengths[0] / lengths[1] < 1.25
 
 
+@pytest.mark.edges("fails")
 @pytest.mark.long
 @pytest.mark.parametrize(
     "words", [HELPER, ("-c", ENDING), ("-c", "raise SystemExit(3)")], ids=["answers", "ends", "fails"]

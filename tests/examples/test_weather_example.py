@@ -280,7 +280,7 @@ def test_a_wrong_setting_is_one_line_before_anything_starts(variable: str, value
     assert done.stderr.startswith(f"error: {variable} ") and done.stderr.count("\n") == 1
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("check", [mypy, pyright])
 def test_the_strict_type_checkers_find_nothing(check: Any, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLE, tmp_path / "example", ignore=shutil.ignore_patterns("__pycache__", "__main__.py"))

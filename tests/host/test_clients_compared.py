@@ -69,7 +69,7 @@ async def test_the_compatible_client_goes_on_with_what_is_known_of_the_server() 
         OfficialClient(shop(), prior_discover=known)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_client_of_fastmcp_has_the_value_of_a_tool(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(SERVER)
     words = f'["{sys.executable}", "{tmp_path / "server.py"}"]'

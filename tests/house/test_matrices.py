@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from support.matrices import DEFAULT, EXHAUSTIVE, LONG, first_runs
+from support.matrices import DEFAULT, EXHAUSTIVE, LONG, edges, first_runs
 
 
 @pytest.mark.parametrize("sizes", [(4,), (2, 2), (7, 22), (2, 3, 4)], ids=str)
 def test_each_value_runs_by_default_and_each_pair_in_the_long_run(sizes: tuple[int, ...]) -> None:
     cases = [dict(enumerate(values)) for values in product(*(range(size) for size in sizes))]
-    runs = first_runs([{str(name): value for name, value in case.items()} for case in cases], [False] * len(cases))
+    runs = first_runs([{str(name): value for name, value in case.items()} for case in cases], [DEFAULT] * len(cases))
     by_default = [case for case, run in zip(cases, runs, strict=True) if run == DEFAULT]
     until_long = [case for case, run in zip(cases, runs, strict=True) if run <= LONG]
     assert {item for case in by_default for item in case.items()} == {i for case in cases for i in case.items()}
@@ -21,15 +21,27 @@ def test_each_value_runs_by_default_and_each_pair_in_the_long_run(sizes: tuple[i
 
 def test_a_value_that_is_long_waits_for_the_long_run() -> None:
     cases = [{"over": over, "version": version} for over, version in product(range(3), range(2))]
-    runs = first_runs(cases, [case["over"] == 2 for case in cases])
+    runs = first_runs(cases, [LONG if case["over"] == 2 else DEFAULT for case in cases])
     assert [run for case, run in zip(cases, runs, strict=True) if case["over"] == 2] == [LONG, LONG]
     assert runs.count(DEFAULT) == 2
 
 
 def test_a_test_that_is_long_as_a_whole_has_each_value_in_the_long_run() -> None:
     cases = [{"over": over, "version": version} for over, version in product(range(3), range(2))]
-    runs = first_runs(cases, [True] * len(cases))
+    runs = first_runs(cases, [LONG] * len(cases))
     assert (runs.count(LONG), runs.count(EXHAUSTIVE)) == (3, 3)
+
+
+def test_a_case_that_is_marked_exhaustive_is_in_neither_run() -> None:
+    cases = [{"over": over} for over in range(4)]
+    assert first_runs(cases, [DEFAULT, EXHAUSTIVE, LONG, EXHAUSTIVE]) == [DEFAULT, EXHAUSTIVE, LONG, EXHAUSTIVE]
+    assert first_runs(cases, [LONG, EXHAUSTIVE, EXHAUSTIVE, EXHAUSTIVE]) == [LONG, *[EXHAUSTIVE] * 3]
+
+
+def test_a_dear_test_keeps_the_first_and_the_last_case_or_those_that_it_names() -> None:
+    ids = ["test[one]", "test[two]", "test[three]"]
+    assert edges(ids, ()) == [True, False, True]
+    assert edges(ids, ("two",)) == [False, True, False]
 
 
 def pairs(cases: list[dict[int, int]]) -> set[tuple[tuple[int, int], tuple[int, int]]]:

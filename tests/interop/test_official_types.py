@@ -103,6 +103,7 @@ def sources(folder: Path, python: Path) -> Path:
     return root
 
 
+@pytest.mark.exhaustive
 def test_the_sdk_passes_its_own_tests_of_types_with_the_package(package: Path, tmp_path: Path) -> None:
     python = python_peer(f"mcp[cli]==2.3.0 pip {TOOLS}")
     root = sources(tmp_path, python)

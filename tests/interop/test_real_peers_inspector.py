@@ -71,6 +71,7 @@ def test_it_shows_the_error_of_a_call_that_our_server_refuses() -> None:
     assert "no tool takes this: echo with []" in errors
 
 
+@pytest.mark.exhaustive
 def test_it_lists_and_calls_the_tools_of_the_weather_server() -> None:
     with serving() as weather:
         env = {"WEATHER_API": weather.url, "WEATHER_USER_AGENT": "tests/1", "WEATHER_TIMEOUT": "5"}
@@ -86,6 +87,7 @@ def test_it_lists_and_calls_the_tools_of_the_weather_server() -> None:
         assert code == FAILED_TOOL and nowhere["isError"] is True
 
 
+@pytest.mark.exhaustive
 def test_it_lists_and_reads_what_the_everything_server_has() -> None:
     names = [tool["name"] for tool in answer("everything", "tools/list")["tools"]]
     assert names[:2] == ["echo", "add"] and len(names) > 5  # More than one page of them.
@@ -96,6 +98,7 @@ def test_it_lists_and_reads_what_the_everything_server_has() -> None:
     assert len(answer("everything", "resources/templates/list")["resourceTemplates"]) == 2
 
 
+@pytest.mark.exhaustive
 def test_it_lists_calls_and_reads_over_http_in_both_its_shapes() -> None:
     with example_served("everything") as host:
         for url in (f"{host}/mcp", f"{host}/sse"):

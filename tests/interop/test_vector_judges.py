@@ -52,6 +52,7 @@ def tally(judge: str, revision: str, verdicts: dict[str, bool]) -> tuple[list[Li
     return refused, accepted
 
 
+@pytest.mark.edges
 @pytest.mark.parametrize("null", ["absent", "refused"])
 def test_generated_types_refuse_nothing_valid_and_accept_only_what_their_policy_says(revision: str, null: Null) -> None:
     verdicts = {line["id"]: verdict(line, null) for line in lines(revision) if line["kind"] == "instance"}

@@ -54,6 +54,7 @@ def sample(schema: Any, root: dict[str, Any], level: int = 0) -> Any:
     return {"boolean": True, "null": None}.get(str(kind), "a" * max(1, schema.get("minLength", 1)))
 
 
+@pytest.mark.edges("kubernetes")
 @pytest.mark.long
 @pytest.mark.deadline(600)
 @pytest.mark.parametrize("name", DOCUMENTS)

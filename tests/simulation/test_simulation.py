@@ -42,6 +42,7 @@ def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
 
 
+@pytest.mark.edges("nobody notices that the store has lost its past")
 @pytest.mark.parametrize("fault", CASES)
 def test_a_known_fault_is_found_and_repeats_in_another_process(fault: str) -> None:
     found = simulate("--fault", fault, "--schedules", str(AT_MOST))

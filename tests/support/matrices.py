@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Final
 
@@ -18,33 +18,42 @@ def long_after(count: int, cases: Iterable[Any]) -> list[Any]:
 
     A case that is a tuple has a value for each argument.
     """
-    return [_case(case, number < count) for number, case in enumerate(cases)]
+    return [_case(case, () if number < count else pytest.mark.long) for number, case in enumerate(cases)]
 
 
-def _case(case: Any, by_default: bool) -> Any:
+def edges(ids: Sequence[str], names: Collection[str]) -> list[bool]:
+    """Return which cases of a dear test its marker `edges` keeps, by their ids: those whose id has one of the names in
+    it, or, without names, the first and the last."""
+    if names:
+        return [any(name in id for name in names) for id in ids]
+    return [number in (0, len(ids) - 1) for number in range(len(ids))]
+
+
+def _case(case: Any, marks: Any) -> Any:
     values = case if isinstance(case, tuple) else (case,)
-    return pytest.param(*values, marks=() if by_default else pytest.mark.long)
+    return pytest.param(*values, marks=marks)
 
 
-def first_runs(cases: Sequence[Mapping[str, int]], are_long: Sequence[bool]) -> list[int]:
-    """Return the first run that has each case of a test: the cases say which value of each argument they have.
+def first_runs(cases: Sequence[Mapping[str, int]], marked: Sequence[int]) -> list[int]:
+    """Return the first run that has each case of a test: the cases say which value of each argument they have, and the
+    marks which run may be the first.
 
     By default each value of each argument has a case. In the long run each pair of values has one, also of those values
     whose cases are all marked `long`. A test that is long as a whole is dear: there each value has one. The rest of the
-    product is left to the exhaustive run.
+    product, and what is marked `exhaustive`, is left to the exhaustive run.
     """
     runs = [EXHAUSTIVE] * len(cases)
     singles = [frozenset(combinations(sorted(case.items()), 1)) for case in cases]
     pairs = [frozenset(combinations(sorted(case.items()), 2 if len(case) > 1 else 1)) for case in cases]
-    if all(are_long):
-        for number in _covering(singles, [*range(len(cases))], set()):
+    candidates = [number for number, run in enumerate(marked) if run < EXHAUSTIVE]
+    if DEFAULT not in marked:
+        for number in _covering(singles, candidates, set()):
             runs[number] = LONG
         return runs
-    candidates = [number for number, is_long in enumerate(are_long) if not is_long]
-    for number in _covering(singles, candidates, set()):
+    for number in _covering(singles, [number for number, run in enumerate(marked) if run == DEFAULT], set()):
         runs[number] = DEFAULT
     covered = {pair for number, run in enumerate(runs) if run == DEFAULT for pair in pairs[number]}
-    for number in _covering(pairs, [number for number, run in enumerate(runs) if run == EXHAUSTIVE], covered):
+    for number in _covering(pairs, [number for number in candidates if runs[number] != DEFAULT], covered):
         runs[number] = LONG
     return runs
 

@@ -137,6 +137,7 @@ def test_pages_fit_the_window(browser: Browser, origin: str, width: int, scheme:
     assert wider == {}
 
 
+@pytest.mark.exhaustive
 def test_pages_are_light_and_load_nothing_of_other_hosts(browser: Browser, origin: str, site: Path) -> None:
     heavy: dict[str, int] = {}
     for name in [*pages(site), "schema-explorer"]:

@@ -60,6 +60,7 @@ EXPECTED: dict[str, list[tuple[str, Any]]] = {
 }
 
 
+@pytest.mark.edges("a renamed method")
 @pytest.mark.long
 @pytest.mark.parametrize("name", long_after(1, list(PROPOSALS)))
 def test_the_official_form_of_the_types_has_a_proposal(name: str, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def meta_model(python: Path, folder: Path) -> Path:
     return converted
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_bindings_of_lsp_talk_to_two_language_servers(tmp_path: Path) -> None:
     python = python_peer(LANGUAGE_SERVER)
     generate(tmp_path, "lsp", meta_model(python, tmp_path), "lsp_bindings")

@@ -72,7 +72,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "judge"
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_go_has_the_verdict_of_the_schema_on_all_vectors_and_writes_what_it_reads(judge: Path) -> None:
     assert wrong_verdicts([judge]) == []
 

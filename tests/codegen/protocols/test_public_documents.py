@@ -69,6 +69,7 @@ def built(types: ModuleType) -> int:
     return number
 
 
+@pytest.mark.edges
 @pytest.mark.long
 @pytest.mark.deadline(300)
 @pytest.mark.parametrize("name", DOCUMENTS)

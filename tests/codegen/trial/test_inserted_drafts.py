@@ -13,6 +13,7 @@ from mcp_codegen.errors import CodegenError
 RELEASES = list(SchemaCatalog(ROOT / "schema").pins)
 
 
+@pytest.mark.edges
 @pytest.mark.long
 @pytest.mark.parametrize("follows", long_after(2, ["", *reversed(RELEASES)]))
 def test_a_copy_of_any_release_may_stand_after_any_release(follows: str) -> None:

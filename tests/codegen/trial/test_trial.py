@@ -84,6 +84,7 @@ def test_a_required_server_info_in_the_result_of_the_lifecycle_is_filled_in() ->
     assert try_revision(schemas, "draft", type_check=False) == ()
 
 
+@pytest.mark.edges
 @pytest.mark.long
 @pytest.mark.parametrize("base", SchemaCatalog(ROOT / "schema").pins)
 def test_a_copy_of_a_release_talks(base: str) -> None:
@@ -113,7 +114,7 @@ def test_no_text_is_made_for_a_pattern_that_cannot_be_followed(pattern: str) -> 
     assert matching_text(pattern) is None
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_what_mypy_refuses_is_a_finding_and_so_is_a_mypy_that_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

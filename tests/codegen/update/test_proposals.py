@@ -49,6 +49,7 @@ def findings_of(folder: Path, schemas: SchemaCatalog) -> list[Finding]:
     return list(converse_in_pairs(schemas, folder, "bindings", True, transports=["memory"], only=DRAFT))
 
 
+@pytest.mark.edges
 @pytest.mark.long
 @pytest.mark.parametrize("name", long_after(2, NAMES))
 def test_a_proposal_converses_with_every_older_revision(name: str, tmp_path: Path) -> None:
@@ -149,6 +150,7 @@ def used(folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.edges("a renamed method", "a new notification")
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_update_writes_a_proposal_that_converses_or_stops_with_its_sentence_and_writes_nothing(
@@ -169,7 +171,7 @@ def test_update_writes_a_proposal_that_converses_or_stops_with_its_sentence_and_
     assert used(tmp_path) == "[['a', 'b']]\n" * 2
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_two_drafts_follow_each_other_and_a_release_follows_both(tmp_path: Path) -> None:
     """The first draft has all proposals; the second renames again; then the draft becomes a release."""
     specification, changes = Specification(tmp_path), [proposal.change for proposal in PROPOSALS.values()]

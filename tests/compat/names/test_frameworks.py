@@ -66,6 +66,7 @@ def environment(request: Any, tmp_path: Path) -> Path:
     return python
 
 
+@pytest.mark.edges("Pydantic AI")
 @pytest.mark.parametrize(
     ("environment", "title"),
     [(item, item.title) for item in FRAMEWORKS],

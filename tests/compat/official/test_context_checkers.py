@@ -69,6 +69,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.edges("mypy")
 @pytest.mark.long
 @pytest.mark.parametrize("check", [mypy, pyright], ids=["mypy", "pyright"])
 def test_checkers_know_the_types(check: Callable[..., list[str]], tmp_path: Path) -> None:

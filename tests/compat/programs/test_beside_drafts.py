@@ -55,6 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.edges("mcp==2.3.0-app")
 @pytest.mark.parametrize("form", SERVERS)
 @pytest.mark.parametrize("requirement", CLIENTS)
 def test_an_official_client_calls_a_tool(requirement: str, form: str, folder: Path) -> None:

@@ -99,6 +99,7 @@ async def answers(command: list[str], env: dict[str, str], calls: tuple[tuple[st
     return tools, results
 
 
+@pytest.mark.edges("mcp_server_time")
 @pytest.mark.deadline(500)
 @pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.package)
 async def test_a_published_server_answers_as_on_its_own_sdk(

@@ -29,6 +29,7 @@ NOTIFICATIONS = [
 LINES = [json.dumps({"jsonrpc": "2.0", **notification}).encode() for notification in NOTIFICATIONS]
 
 
+@pytest.mark.edges("h11", "bridge")
 @pytest.mark.deadline(90)
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 @pytest.mark.fault("1.5/12")

@@ -100,6 +100,7 @@ async def test_each_change_after_the_last_one_was_told_comes_once_on_streams_cut
         server.process.wait(20)
 
 
+@pytest.mark.edges("h11", "httptools")
 @endpoints
 @pytest.mark.long
 @pytest.mark.deadline(60)

@@ -209,7 +209,7 @@ def read_until(read: Callable[[], str], start: str) -> str:
     raise AssertionError(text)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("check", [mypy, pyright])
 def test_the_strict_type_checkers_find_nothing(check: Any, tmp_path: Path) -> None:
     folder = shutil.copytree(EXAMPLE, tmp_path / "example", ignore=shutil.ignore_patterns("__pycache__", "__main__.py"))

@@ -117,6 +117,7 @@ async def test_another_server_without_a_store_ends_although_a_call_runs(server: 
                 await call
 
 
+@pytest.mark.edges("hypercorn")
 @needs_posix
 @pytest.mark.long
 @pytest.mark.deadline(90)

@@ -119,6 +119,7 @@ async def use(target: Any, revision: str, upstream: Upstream) -> dict[str, Any]:
 _direct: dict[str, dict[str, Any]] = {}
 
 
+@pytest.mark.edges("everything-2024-11-05", "time-2024-11-05")
 @pytest.mark.parametrize("front", FRONTS)
 @pytest.mark.parametrize("name", UPSTREAMS)
 async def test_a_server_of_another_project_is_the_same_through_a_bridge(name: str, front: str) -> None:

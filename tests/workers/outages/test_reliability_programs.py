@@ -38,6 +38,7 @@ def report(program: str, *options: str) -> dict[str, Any]:
     return counted
 
 
+@pytest.mark.edges("redis")
 @pytest.mark.deadline(120)
 @pytest.mark.parametrize("store", STORES)
 def test_nothing_is_lost_when_workers_are_killed_and_redis_goes_away(store: str) -> None:
@@ -48,6 +49,7 @@ def test_nothing_is_lost_when_workers_are_killed_and_redis_goes_away(store: str)
     assert counted["counts"]["calls that were answered"] > 0
 
 
+@pytest.mark.edges("redis")
 @pytest.mark.deadline(120)
 @pytest.mark.parametrize("store", STORES)
 def test_nothing_is_lost_when_the_machine_sleeps_and_the_store_loses_what_it_has(store: str) -> None:
@@ -77,6 +79,7 @@ def test_repeatable_tasks_go_on_when_the_store_loses_them_and_the_machine_sleeps
     assert {*counted["injected"]} == {"loss", "sleep"} and counted["counts"]["tasks completed"] > 0
 
 
+@pytest.mark.edges("1364-redis")
 @pytest.mark.deadline(120)
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("first", ["300", "1364"])  # The second has a loss and a sleep between its streams.

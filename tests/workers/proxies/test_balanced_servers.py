@@ -152,6 +152,7 @@ class Caller:
             await asyncio.sleep(PAUSE)
 
 
+@pytest.mark.edges("haproxy")
 @pytest.mark.deadline(180)
 @pytest.mark.parametrize("program", BALANCERS)
 async def test_no_call_is_lost_in_a_rolling_restart(program: str, tmp_path_factory: pytest.TempPathFactory) -> None:

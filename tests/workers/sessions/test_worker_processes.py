@@ -114,6 +114,7 @@ def is_running(pid: int) -> bool:
     return False
 
 
+@pytest.mark.edges("sqlite")
 @pytest.mark.deadline(60)
 async def test_workers_share_sessions_and_end_with_their_supervisor(store: str) -> None:
     async with endpoint(store, 3) as served:
@@ -123,6 +124,7 @@ async def test_workers_share_sessions_and_end_with_their_supervisor(store: str) 
     assert not any(is_running(pid) for pid in pids)
 
 
+@pytest.mark.edges("sqlite")
 @pytest.mark.deadline(60)
 async def test_workers_end_when_their_supervisor_is_killed(store: str) -> None:
     pids: set[int] = set()
@@ -173,6 +175,7 @@ async def test_each_worker_counts_for_itself_what_a_client_may_do() -> None:
         assert BURST <= refused.count(False) <= 2 * BURST
 
 
+@pytest.mark.edges("memory")
 @pytest.mark.deadline(60)
 async def test_answers_of_the_client_find_the_worker_that_waits(store: str) -> None:
     async with endpoint(store) as served:
@@ -200,6 +203,7 @@ async def test_answers_of_the_client_find_the_worker_that_waits(store: str) -> N
         assert len(answered_at) == 2
 
 
+@pytest.mark.edges("redis")
 @pytest.mark.deadline(120)
 async def test_no_call_is_lost_while_workers_are_replaced(store: str) -> None:
     async with endpoint(store) as served:
@@ -220,6 +224,7 @@ async def test_no_call_is_lost_while_workers_are_replaced(store: str) -> None:
         assert before.isdisjoint(after) and len(results) > 20
 
 
+@pytest.mark.edges("redis")
 @pytest.mark.deadline(120)
 async def test_a_session_goes_on_when_a_worker_is_killed(store: str) -> None:
     async with endpoint(store) as served:
@@ -232,6 +237,7 @@ async def test_a_session_goes_on_when_a_worker_is_killed(store: str) -> None:
         assert min(pids) not in after
 
 
+@pytest.mark.edges("redis-auto")
 @pytest.mark.deadline(120)
 @pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")])
 async def test_the_official_client_uses_several_workers_as_one(store: str, mode: str, version: str) -> None:

@@ -118,13 +118,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_pycollect_makeitem(collector: pytest.Collector) -> Iterator[Any]:
     """Choose the cases of each test for the default and the long run; the others are those of the exhaustive run.
 
-    Of a test for several revisions, the first and the last are those of the default run.
+    Of a test for several revisions, the first and the last are those of the default run, or, if the whole test is long,
+    those of the long run.
     """
     made = yield
     if not isinstance(made, list) or not made or made[0].get_closest_marker("campaign") is not None:
         return made
     between = _between(made)
-    marked = [max(_run_of(test), LONG if test in between else DEFAULT) for test in made]
+    marked = [_run_of(test) for test in made]
+    next_run = LONG if DEFAULT in marked else EXHAUSTIVE
+    marked = [max(run, next_run) if test in between else run for test, run in zip(made, marked, strict=True)]
     if (mark := made[0].get_closest_marker("edges")) is not None:
         kept = edges([test.name for test in made], mark.args)
         marked = [run if keep else EXHAUSTIVE for run, keep in zip(marked, kept, strict=True)]

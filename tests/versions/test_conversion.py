@@ -142,6 +142,7 @@ def instances(source: str, row: Any, generator: InstanceGenerator, count: int) -
             yield from ((f"result{name_of_interim}", generator.valid(name_of_interim)) for name_of_interim in interim)
 
 
+@pytest.mark.edges
 @pytest.mark.long
 @pytest.mark.parametrize(("source", "target"), STEPS, ids=str)
 def test_every_message_becomes_valid_or_is_refused(source: str, target: str) -> None:

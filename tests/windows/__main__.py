@@ -20,7 +20,7 @@ FOLDER: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 # memory.
 CHOSEN: Final = (
     *("tests/platforms/test_any_system.py", "tests/platforms/test_on_windows.py", "tests/core/aio"),
-    *("tests/app/test_app.py", "tests/app/test_tools.py"),
+    "tests/app/test_app.py",
 )
 # What was run once: docs/platforms.md has the counts.
 ALL: Final = (
@@ -46,6 +46,7 @@ def main() -> int:
     """Set up the machine, and run what the command line names; return the exit code."""
     parser = argparse.ArgumentParser(prog="nox -s windows --", description=__doc__)
     parser.add_argument("--all", action="store_true", help="run all tests that hold there; an hour")
+    parser.add_argument("--set-up", action="store_true", help="set the machine up, and end")
     parser.add_argument("--ratios", action="store_true", help="measure beside the official SDK instead")
     parser.add_argument("tests", nargs="*", help="files, folders and options of pytest; default: a part, two minutes")
     options, words = parser.parse_known_args()
@@ -57,6 +58,9 @@ def main() -> int:
         print(f"the tests on Windows are skipped: {error}")
         return 0
     print(f"Windows is set up in {FOLDER} ({time.monotonic() - began:.0f} s)")
+    if options.set_up:
+        machine.stop()
+        return 0
     try:
         write_path_file(machine)  # Another checkout may have been the last.
         if options.ratios:

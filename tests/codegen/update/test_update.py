@@ -249,6 +249,7 @@ def changed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
     return history.repository.parent, updated.contents()
 
 
+@pytest.mark.edges("output._exchange 1-", "update.preparation.generate 1-SIGINT", "output._stage 2-SIGKILL")
 @pytest.mark.long
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="the processes are seen in /proc")
 @pytest.mark.parametrize(("moment", "name"), SIGNALS)

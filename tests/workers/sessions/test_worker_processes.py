@@ -137,6 +137,7 @@ async def test_workers_end_when_their_supervisor_is_killed(store: str) -> None:
     assert len(pids) == 2
 
 
+@pytest.mark.edges
 @pytest.mark.deadline(60)
 @pytest.mark.parametrize("server", ["uvicorn", "hypercorn"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGKILL", None)])

@@ -28,7 +28,8 @@ LINT = "products/mcp_products/lint"
 CARDS = "products/mcp_products/cards"
 # migrate has a row of its own too: rules grow with what other SDKs change.
 MIGRATE = "codegen/mcp_codegen/migrate"
-# A standard error that nobody reads on Windows took 15 lines of products.
+# A standard error that nobody reads on Windows took 15 lines of products; the event loop there that listens on after a
+# reset took 33 in a file, and 6 for programs of other protocols.
 # To answer in the words of its originals took 240 lines of compat.
 # compat has a row of its own: it grows with the names that programs import, and no other product imports it.
 COMPAT = "products/mcp_products/compat"
@@ -42,7 +43,7 @@ MAX_FILES = {
     TENANTS: 9,
     CODE_MODE: 7,
     "runtime": 94,
-    "products": 268,
+    "products": 269,
     LINT: 20,
     CARDS: 4,
     COMPAT: 41,
@@ -53,7 +54,7 @@ MAX_CODE_LINES = {
     TENANTS: 900,
     CODE_MODE: 600,
     "runtime": 12_000,
-    "products": 36_200,
+    "products": 36_240,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_340,

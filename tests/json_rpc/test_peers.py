@@ -143,6 +143,12 @@ async def test_cancelling_and_timeouts_cancel_the_request_at_the_other_side(pack
         assert (await client.echo(t.EchoParams(text="x"), timeout=20)).text.split()[-1] == "2"
 
 
+async def test_a_program_has_the_transport_of_windows_without_the_front_door(package: ModuleType) -> None:
+    env = {**environment(package), "MCP_STDIO": "threads"}
+    async with client_of(package)().start(*command(package), env=env) as client:
+        assert (await client.echo(package.types.EchoParams(text="hello"), timeout=20)).text == "hello the client  0"
+
+
 async def test_errors_name_what_is_wrong_and_hide_what_failed(package: ModuleType) -> None:
     t = package.types
     async with package.Client().start(*command(package), env=environment(package)) as client:
@@ -210,7 +216,7 @@ async def test_messages_of_other_programs_are_answered_as_json_rpc_says(package:
 async def test_a_header_without_a_length_ends_the_connection(package: ModuleType) -> None:
     if package.__name__.endswith("lines"):
         return
-    text = "import sys; sys.stdout.write('Length: 3\\r\\n\\r\\n{}'); sys.stdout.flush(); sys.stdin.read()"
+    text = "import sys; sys.stdout.buffer.write(b'Length: 3\\r\\n\\r\\n{}'); sys.stdout.flush(); sys.stdin.read()"
     async with package.Client().start(sys.executable, "-c", text) as client:
         for _ in range(2):
             with pytest.raises(ConnectionClosedError, match="a header without Content-Length"):

@@ -131,7 +131,7 @@ def test_a_client_that_is_killed_takes_its_servers_with_it(server: Path) -> None
 
 
 def command(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of the generator to its end."""
+    """Run a command of the generator, or one for servers, to its end."""
     line = [sys.executable, "-m", "mcp_codegen", *words]
     env = {**os.environ, **variables}
     return subprocess.run(line, capture_output=True, text=True, encoding="utf-8", cwd=cwd, env=env, timeout=LIMIT)
@@ -148,6 +148,20 @@ def test_a_server_is_entered_below_appdata_and_the_file_before_is_kept(server: P
     servers = json.loads(file.read_text(encoding="utf-8"))["mcpServers"]
     assert servers["other"] == {"command": "C:\\x.exe"} and len(servers) == 2
     assert [path.read_bytes() for path in file.parent.iterdir() if path != file] == [before]
+
+
+def test_config_adds_shows_and_checks_a_server_below_appdata(server: Path, tmp_path: Path) -> None:
+    roaming = str(tmp_path / "App Data ö")
+    words = ["add", "math", "--env", "PLACE=C:\\Users\\Jürgen", "--", sys.executable, str(server)]
+    added = command("config", *words, cwd=tmp_path, APPDATA=roaming)
+    assert added.returncode == 0, added.stdout + added.stderr
+    file = Path(roaming) / "Claude" / "claude_desktop_config.json"
+    entry = json.loads(file.read_text(encoding="utf-8"))["mcpServers"]["math"]
+    assert (entry["command"], entry["args"]) == (sys.executable, [str(server)])
+    assert entry["env"] == {"PLACE": "C:\\Users\\Jürgen"} and b"\r" not in file.read_bytes()
+    for name, text in (("show", "math"), ("check", "1 server, no problems")):
+        done = command("config", name, cwd=tmp_path, APPDATA=roaming)
+        assert done.returncode == 0 and text in done.stdout, done.stdout + done.stderr
 
 
 def test_a_package_is_written_and_replaced_while_a_process_has_imported_it(tmp_path: Path) -> None:

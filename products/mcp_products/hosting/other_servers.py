@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -15,6 +16,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final, Protocol
 
+from mcp_runtime._lazy import load
 from mcp_runtime.errors import LocalError
 from mcp_runtime.http.asgi import Receive, Scope, Send
 from mcp_runtime.transports.http_server.app import MCPASGIApp
@@ -26,6 +28,7 @@ _LEAVE_SECONDS: Final = 0.5  # Seconds in which a proxy notices that this proces
 _ASK_AGAIN_SECONDS: Final = 0.01
 _REACHED_AT: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # Windows connects to no unspecified address.
 _SIGNALS: Final = ("SIGINT", "SIGTERM")
+_ACCEPTING: Final = "mcp_products.platforms.accepting"
 
 
 class ServeApplication(Protocol):
@@ -96,7 +99,7 @@ class OtherServer:
 
     def run(self, sockets: Sequence[socket.socket]) -> None:
         """Serve on a listening socket until SIGINT or SIGTERM, in an event loop of its own."""
-        factory: Any = None
+        factory: Any = load(_ACCEPTING).AcceptingLoop if sys.platform == "win32" else None
         with suppress(ImportError):
             import uvloop
 

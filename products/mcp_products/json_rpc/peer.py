@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from mcp_runtime import products
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio import forks
 from mcp_runtime.aio.tasks import end_process
@@ -50,6 +51,11 @@ if TYPE_CHECKING:
 else:  # Imported when they are used.
     stdio_client = LazyModule("mcp_runtime.transports.stdio.client")
     stdio_server = LazyModule("mcp_runtime.transports.stdio.server")
+
+# Windows needs them, and a program of another protocol imports no front door that has registered them.
+products.register(
+    {"error_output": "mcp_products.platforms.error_output", "pipe_io": "mcp_products.platforms.pipe_threads"}, {}
+)
 
 REQUEST_CANCELLED: Final = -32800  # LSP and ACP have this code for it.
 _MAX_RUNNING: Final = 1000  # Requests of the other side that are handled at the same time.

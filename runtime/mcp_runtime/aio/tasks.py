@@ -136,6 +136,7 @@ class PauseGate:
 
 Coro = Coroutine[Any, Any, None]
 T = TypeVar("T")
+Told = Callable[[Any], object]
 
 
 class TaskStarter(Protocol):
@@ -203,15 +204,19 @@ def finish_steps(
 
 
 @coroutine
-def noting_wait(coro: Coroutine[Any, Any, T], on_wait: Callable[[], None]) -> Generator[Any, None, T]:
-    """Run a coroutine in the current task, and call a function when it waits for the first time, if it ever does."""
+def noting_wait(coro: Coroutine[Any, Any, T], on_wait: Told, at_end: Told, noted: Any) -> Generator[Any, None, T]:
+    """Run a coroutine in the current task; if it ever waits, tell a function at its first wait, and another at its
+    end. Most do not wait: they cost no more than this call."""
     try:
         waits_for = coro.send(None)
     except StopIteration as end:
         result: T = end.value
         return result
-    on_wait()
-    return (yield from finish_steps(coro, _run_step, waits_for, None))
+    on_wait(noted)
+    try:
+        return (yield from finish_steps(coro, _run_step, waits_for, None))
+    finally:
+        at_end(noted)
 
 
 def _run_step(step: Callable[..., Any], *arguments: Any) -> Any:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from mcp_runtime.aio.tasks import noting_wait
+
+T = TypeVar("T")
 
 
 async def at_once() -> str:
@@ -21,11 +23,15 @@ async def after_two_waits() -> str:
     return "result"
 
 
-@pytest.mark.parametrize(("work", "waits"), [(at_once, 0), (after_two_waits, 1)])
-async def test_the_first_wait_is_noted_once(work: Any, waits: int) -> None:
-    noted: list[asyncio.Task[Any] | None] = []
-    assert await noting_wait(work(), lambda: noted.append(asyncio.current_task())) == "result"
-    assert noted == [asyncio.current_task()] * waits
+async def told_to(told: list[str], work: Coroutine[Any, Any, T]) -> T:
+    return await noting_wait(work, lambda to: to.append("first wait"), lambda to: to.append("end"), told)
+
+
+@pytest.mark.parametrize(("work", "waits"), [(at_once, []), (after_two_waits, ["first wait", "end"])])
+async def test_the_first_wait_and_the_end_after_it_are_told_once(work: Any, waits: list[str]) -> None:
+    told: list[str] = []
+    assert await told_to(told, work()) == "result"
+    assert told == waits
 
 
 async def test_an_exception_before_a_wait_and_after_one_comes_through() -> None:
@@ -34,12 +40,13 @@ async def test_an_exception_before_a_wait_and_after_one_comes_through() -> None:
             await turn
         raise ValueError(len(turns))
 
-    noted: list[int] = []
+    told: list[str] = []
     with pytest.raises(ValueError, match="0"):
-        await noting_wait(fails(), lambda: noted.append(0))
+        await told_to(told, fails())
+    assert told == []
     with pytest.raises(ValueError, match="1"):
-        await noting_wait(fails(asyncio.sleep(0)), lambda: noted.append(1))
-    assert noted == [1]
+        await told_to(told, fails(asyncio.sleep(0)))
+    assert told == ["first wait", "end"]
 
 
 async def test_a_cancellation_reaches_what_waits_which_may_go_on() -> None:
@@ -54,7 +61,9 @@ async def test_a_cancellation_reaches_what_waits_which_may_go_on() -> None:
         await asyncio.sleep(0)
         return "result"
 
-    task = asyncio.ensure_future(noting_wait(stubborn(), lambda: None))
+    told: list[str] = []
+    task = asyncio.ensure_future(told_to(told, stubborn()))
     await began.wait()
     task.cancel()
     assert await task == "result" and seen == ["cancelled"]
+    assert told == ["first wait", "end"]

@@ -248,7 +248,7 @@ class MCPASGIApp:
             if self._authenticator is not None and self._authenticator.is_metadata_path(path, self._path):
                 return await send_metadata(send, method, self._authenticator.document)
             legacy = self._legacy_sse if self._legacy_sse is not None and self._legacy_sse.serves(path) else None
-            if legacy is None and self._path not in (None, path):
+            if path != self._path and self._path is not None and legacy is None:
                 endpoint = f"{scope.get('root_path', '')}{self._path}"
                 raise RefusedRequestError(HTTPError(404, f"there is no endpoint at this path: it is at {endpoint}"))
             if self._authenticator is None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -71,7 +70,8 @@ class StatelessHandler:
         self._connection: Connection
         self._dispatcher: Dispatcher | None = None
         self._loop: asyncio.AbstractEventLoop
-        self._waiting: dict[StatelessResponder, asyncio.Task[Any]] = {}  # Requests that wait for something.
+        # Requests that wait for something, by their responders, with their clients.
+        self._waiting: dict[StatelessResponder, tuple[asyncio.Task[Any], Hashable]] = {}
         self._counts = ClientCounts(_MAX_RUNNING, _MAX_RUNNING_OF_ADDRESS)
         calls = service.revision.http.tool_call
         self._tool_call = None if calls is None else calls.method
@@ -106,20 +106,20 @@ class StatelessHandler:
             return await send_error(post.send, _TOO_MANY, event.id)
         CALLER.set(responder.client_key)
         handler = run_request_handler(self._connection, event, dispatcher.handle, responder)
-        try:
-            await noting_wait(responder.serve(handler), partial(self._look_out, responder))
-        finally:
-            if self._waiting.pop(responder, None) is not None:
-                self._counts.remove(responder.client_key())
-                responder.close()
+        await noting_wait(responder.serve(handler, post), self._look_out, self._look_away, responder)
 
     def _look_out(self, responder: StatelessResponder) -> None:
         """Count a request that waits for something, and look out for its client."""
         task = asyncio.current_task(self._loop)
         assert task is not None, "a request is served by a task"
-        self._waiting[responder] = task
-        self._counts.add(responder.client_key())
+        client = responder.client_key()
+        self._waiting[responder] = (task, client)
+        self._counts.add(client)
         responder.look_out(task)
+
+    def _look_away(self, responder: StatelessResponder) -> None:
+        self._counts.remove(self._waiting.pop(responder)[1])
+        responder.close()
 
     async def _start(self) -> Dispatcher:
         """Start the lifespan, and return the dispatcher of all requests."""
@@ -165,7 +165,7 @@ class StatelessHandler:
 
     async def _wait_for_handlers(self, timeout: float) -> None:
         if self._waiting:
-            await asyncio.wait([*self._waiting.values()], timeout=timeout)
+            await asyncio.wait([task for task, _ in self._waiting.values()], timeout=timeout)
 
     # ---- headers that repeat arguments -------------------------------------------------------------------------------
 
@@ -227,12 +227,12 @@ class StatelessHandler:
 
     async def _list_tools(self, message: RequestMessage, dispatcher: Dispatcher) -> dict[str, Any] | None:
         """Return the list of tools that the handler of this server returns; None if it fails."""
-        responder = StatelessResponder(self._connection, UNAUTHENTICATED)
         request = self._connection.receive_message(message)
-        if isinstance(request, RequestReceived):
-            await responder.serve(run_request_handler(self._connection, request, dispatcher.handle, responder))
-        response = from_json(responder.response) if responder.response is not None else None
-        result = response.get("result") if is_object(response) else None
+        if not isinstance(request, RequestReceived):
+            return None
+        channel = StatelessResponder(self._connection, UNAUTHENTICATED)
+        answer = await run_request_handler(self._connection, request, dispatcher.handle, channel)
+        result = None if answer is None else from_json(answer[0]).get("result")
         return result if is_object(result) else None
 
 

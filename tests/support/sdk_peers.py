@@ -63,7 +63,17 @@ TOOLCHAINS: Final = {
         ("java", "javac", "mvn"),
         (
             ("mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory={out}/libs"),
-            ("javac", "-d", "{out}/classes", "-cp", "{out}/libs/*", "Peer.java", "PeerClient.java", "PeerServer.java"),
+            (
+                "javac",
+                "-d",
+                "{out}/classes",
+                "-cp",
+                "{out}/libs/*",
+                "Peer.java",
+                "PeerClient.java",
+                "PeerJudge.java",
+                "PeerServer.java",
+            ),
         ),
         ("java", "-XX:TieredStopAtLevel=1", "-cp", f"{{out}}/classes{os.pathsep}{{out}}/libs/*", "Peer"),
     ),

@@ -157,7 +157,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
 
         Tools and prompts are named `prefix_name`, resource URIs become `scheme://prefix/path`; without a prefix they
         are unchanged, and what this app has already takes precedence. Raises LocalError if the prefix is in use or not
-        an identifier, and if the app would contain itself.
+        an identifier, if the app would contain itself, and for limits of the other app, which only its own server has.
         """
         _check_mounted(app, prefix)
         in_use = bool(prefix) and prefix in [other for other, _ in self.registry.mounted]
@@ -170,6 +170,9 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
             raise LocalError(
                 f"mount(): {app.name!r} has transforms, which only its own clients see: mount App.proxy(app)"
             )
+        for limits in ("rate_limits", "tenant"):
+            if app._server_options[limits]:
+                raise LocalError(f"mount(): {limits}= of {app.name!r} would not hold here: give it to {self.name!r}")
         self._mount(app, prefix)
 
     def _mount(self, app: BaseApp[Any], prefix: str) -> None:

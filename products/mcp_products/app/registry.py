@@ -24,6 +24,7 @@ from mcp_runtime.usage.texts import quoted, shortened
 from .components.catalog import ListKind as ListKind
 from .components.catalog import requested_version, with_requested_version
 from .components.named_things import NamedThing, task_lists_of, things_named
+from .components.unknown import UnknownItemError
 from .components.uris import strip_prefix, with_prefixed_uri
 from .components.visibility import session_rules
 from .middleware.call_chain import CallNext, Middleware, chain
@@ -221,7 +222,7 @@ class Registry(ProvidedItems):
         finally:
             ctx.failures = None
 
-    def _select(self, kind: ListKind, name: str, ctx: ServerContext, params: Any, unknown: str) -> tuple[Any, Any]:
+    def _select(self, kind: ListKind, name: str, ctx: ServerContext, params: Any) -> tuple[Any, Any]:
         """Return the params of a request, and the component of this app that serves it, in the version that it gets.
 
         Without such a component, the params name the version of a mounted app. Raises JSONRPCError (invalid params) if
@@ -232,8 +233,7 @@ class Registry(ProvidedItems):
             return params, None
         if item is None:
             requested = requested_version(params)
-            text = unknown if requested is None else f"{unknown} in the version {requested!r}"
-            raise JSONRPCError(INVALID_PARAMS, text, {"uri": name} if kind == "resources" else None)
+            raise UnknownItemError(kind, name, "" if requested is None else f" in the version {requested!r}")
         if item.version is None:
             return params, item
         ctx.require_scopes(*item.scopes)
@@ -245,7 +245,7 @@ class Registry(ProvidedItems):
         tool = self.tools.get(params.name)
         state = ctx.connection_state
         if self.visibility or state.visibility or self.versions or self.version_ranges:
-            params, item = self._select("tools", params.name, ctx, params, f"unknown tool: {quoted(params.name)}")
+            params, item = self._select("tools", params.name, ctx, params)
             tool = None if tool is None else item
         if tool is not None:
             return await tool.call(ctx, params.arguments, self.results["call_tool"], self.shown_exceptions)
@@ -254,7 +254,7 @@ class Registry(ProvidedItems):
             return await inner.handle("call_tool", ctx, params.model_copy(update={"name": name}), states)
         if self.has_providers and (result := await self.serve_provided("call_tool", ctx, params, states)) is not None:
             return result
-        raise JSONRPCError(INVALID_PARAMS, f"unknown tool: {quoted(params.name)}")
+        raise UnknownItemError("tools", params.name)
 
     async def list_tools(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         tools = [*self.all("tools", self.rules_of(ctx))]
@@ -271,7 +271,7 @@ class Registry(ProvidedItems):
         prompt = self.prompts.get(params.name)
         state = ctx.connection_state
         if self.visibility or state.visibility or self.versions or self.version_ranges:
-            params, item = self._select("prompts", params.name, ctx, params, f"unknown prompt: {quoted(params.name)}")
+            params, item = self._select("prompts", params.name, ctx, params)
             prompt = None if prompt is None else item
         if prompt is not None:
             return await prompt.get(ctx, params.arguments, self.results["get_prompt"])
@@ -280,7 +280,7 @@ class Registry(ProvidedItems):
             return await inner.handle("get_prompt", ctx, params.model_copy(update={"name": name}), states)
         if self.has_providers and (result := await self.serve_provided("get_prompt", ctx, params, states)) is not None:
             return result
-        raise JSONRPCError(INVALID_PARAMS, f"unknown prompt: {quoted(params.name)}")
+        raise UnknownItemError("prompts", params.name)
 
     async def list_prompts(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         prompts = [*self.all("prompts", self.rules_of(ctx))]
@@ -297,8 +297,7 @@ class Registry(ProvidedItems):
         match = self._resource(params.uri)
         state = ctx.connection_state
         if self.visibility or state.visibility or self.versions or self.version_ranges:
-            unknown = f"resource not found: {quoted(params.uri)}"
-            params, item = self._select("resources", params.uri, ctx, params, unknown)
+            params, item = self._select("resources", params.uri, ctx, params)
             match = None if match is None else (item, match[1])
         if match is not None:
             resource, values = match
@@ -316,7 +315,7 @@ class Registry(ProvidedItems):
             and (result := await self.serve_provided("read_resource", ctx, params, states)) is not None
         ):
             return result
-        raise JSONRPCError(INVALID_PARAMS, f"resource not found: {quoted(params.uri)}", {"uri": params.uri})
+        raise UnknownItemError("resources", params.uri)
 
     async def list_resources(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         skills = [] if self.skills is None else await self.skills.resources()

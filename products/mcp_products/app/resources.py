@@ -19,12 +19,13 @@ from mcp_runtime.errors import JSONRPCError, LocalError, UnwritableValueError
 from mcp_runtime.http.authentication import check_scopes
 from mcp_runtime.http.client_rules import redact_url, without_secrets
 from mcp_runtime.http.outgoing import without_secrets_in_logs
-from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.protocol.models import format_validation_error, is_object
 from mcp_runtime.protocol.uris import uri_key_with_fragment
 from mcp_runtime.server.context import ServerContext
-from mcp_runtime.usage.texts import quoted, text_problem
+from mcp_runtime.usage.texts import text_problem
 
+from .components.unknown import UnknownItemError
 from .components.uris import URITemplate, Value, is_https_url
 from .content import Audio, File, Image, as_list, json_text
 from .context.context import with_encrypted_state
@@ -85,9 +86,7 @@ class Resource:
         try:
             arguments = self._signature.read(values, coerce=True)
         except ValidationError as error:
-            raise JSONRPCError(
-                INVALID_PARAMS, f"resource not found: {quoted(uri)}: {format_validation_error(error)}", {"uri": uri}
-            ) from None
+            raise UnknownItemError("resources", uri, f": {format_validation_error(error)}") from None
         value = as_own(await self._signature.call(ctx, arguments), self._t, result_types)
         if isinstance(value, result_types):
             return with_encrypted_state(ctx, value)

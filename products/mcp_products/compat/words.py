@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
+from mcp_products.app.components.unknown import UnknownItemError
 from mcp_products.app.registry import Registry
 from mcp_runtime.errors import JSONRPCError, MCPError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
@@ -95,8 +96,6 @@ STANDALONE: Final = Words(
 )
 """The words of the distribution `fastmcp`, 2 to 4."""
 
-_OWN: Final = ("unknown tool: ", "unknown prompt: ", "resource not found: ")  # How an App says it.
-
 
 class WordedRegistry(Registry):
     """The tools, resources and prompts of a server that has the words of an original for unknown names."""
@@ -131,9 +130,7 @@ class WordedRegistry(Registry):
         name = params.uri if handler == "read_resource" else params.name
         try:
             return await result
-        except JSONRPCError as error:
-            if not str(error).startswith(_OWN):
-                raise
+        except UnknownItemError as error:
             text = self.words.unknown[handler].format(name=name)
             if handler != "call_tool":
                 raise JSONRPCError(error.code, text, error.data) from error

@@ -225,7 +225,7 @@ def connect(
     if items and all(isinstance(item, str) for item in items):
         _refuse_others("a command", settings, StdioClientSettings)
         return client_class.stdio(*cast("list[str]", items), revisions=revisions, **settings)
-    if not items or not all(map(_is_server, items)):
+    if not items or not all(isinstance(item, (BaseServer, Servable)) for item in items):
         raise LocalError(f"connect() needs {_TARGETS}; {shown(target)} is none of them")
     _refuse_others("a server object", settings, ClientSettings)
     return client_class.memory(*cast("list[BaseServer]", items), revisions=revisions, **settings)
@@ -236,10 +236,6 @@ def default_client(package: str) -> type[BaseClient]:
     index = import_module(package)
     client: type[BaseClient] = import_module(f"{package}.{index.REVISIONS[index.DEFAULT_REVISION]}").Client
     return client
-
-
-def _is_server(item: object) -> bool:
-    return isinstance(item, (BaseServer, Servable))
 
 
 def _as_words(command: str) -> str:

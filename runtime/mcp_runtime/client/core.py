@@ -153,10 +153,6 @@ def package_details() -> dict[str, str]:
     return {"name": DISTRIBUTION, "version": package_version()}
 
 
-def _default_version(name: str) -> str:
-    return package_version() if name == DISTRIBUTION else "0"
-
-
 def capabilities_property(revision: Revision) -> tuple[Any, str]:
     """Return the type of the message that declares the client's capabilities, and the property of it."""
     lifecycle = revision.lifecycle
@@ -284,7 +280,8 @@ class ClientCore(InputAnswers):
         self._prepare_handlers()
         self._observe(events.get("on_close"), events.get("on_error"))
         self.name = name
-        self.version = _default_version(name) if version is None else version
+        own_version = package_version() if name == DISTRIBUTION else "0"
+        self.version = own_version if version is None else version
         self._connect = connect
         self._revisions = revisions
         self._ping_interval = ping_interval

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from functools import cache
@@ -136,6 +137,15 @@ def _require_no_constants(text: bytes) -> None:
 @cache
 def _serializer() -> SchemaSerializer:
     return SchemaSerializer(core_schema.any_schema())
+
+
+def is_json(data: bytes) -> bool:
+    """Return True for JSON, also if it cannot be read: too deep, half a surrogate pair, too many digits."""
+    try:
+        json.loads(data.decode(), parse_int=float, parse_constant=int)
+    except (RecursionError, ValueError) as error:
+        return isinstance(error, RecursionError)
+    return True
 
 
 def may_have_infinity(data: bytes) -> bool:

@@ -174,12 +174,7 @@ def _authority(scheme: str, authority: str) -> str:
     if scheme in _PORTS and "%" in host:  # Names of hosts have a form of their own for letters outside of ASCII.
         with suppress(UnicodeError):
             host = unquote(host, errors="strict").encode("idna").decode()
-    return user + at + _lower(host)
-
-
-def _lower(host: str) -> str:
-    """Return a host in lower case, its percent-encodings in upper case."""
-    return re.sub(r"%[0-9a-f]{2}", lambda match: match[0].upper(), host.lower()) if "%" in host else host.lower()
+    return user + at + re.sub(r"%[0-9a-f]{2}", lambda match: match[0].upper(), host.lower())
 
 
 def _without_dot_segments(path: str) -> str:

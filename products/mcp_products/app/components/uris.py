@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from mcp_runtime.errors import JSONRPCError, LocalError
-from mcp_runtime.protocol.jsonrpc import INVALID_PARAMS
+from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.uris import is_same_uri, leaves_directory, spelled, tidy_uri
+
+from .unknown import UnknownItemError
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
 
@@ -102,7 +103,6 @@ _HELD: Final = re.compile(r"\x00(\d+)\x00")
 _ENDS: Final = {";": "/?#;", "?": "&#", "&": "&#"}  # What can stand after a value that has a name.
 _SEPARATORS: Final = {"": ",", "+": ",", "/": "/", ".": "."}
 _MAX_LENGTH: Final = 8192  # Characters of a URI.
-_MAX_SHOWN: Final = 200  # Characters of a URI in a message.
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,14 +305,14 @@ class URITemplate:
         try:
             value = unquote(text, errors="strict")
         except UnicodeDecodeError:
-            raise JSONRPCError(INVALID_PARAMS, f"resource not found: {uri[:_MAX_SHOWN]!r} is not UTF-8") from None
+            raise UnknownItemError("resources", uri, " is not UTF-8") from None
         if variable.in_path:
             leaves = leaves_directory(value, variable.spans)
         else:
             is_path = self._is_file or variable.name in self._paths
             leaves = is_path and bool(value) and leaves_directory(value, spans=True)
         if leaves:
-            raise JSONRPCError(INVALID_PARAMS, f"resource not found: {uri[:_MAX_SHOWN]!r} has path traversal")
+            raise UnknownItemError("resources", uri, " has path traversal")
         return value
 
 

@@ -9,12 +9,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, Literal
 
-from mcp_runtime.errors import JSONRPCError, MCPError
-from mcp_runtime.protocol.jsonrpc import INVALID_PARAMS
+from mcp_runtime.errors import MCPError
 from mcp_runtime.protocol.models import is_list, is_object
 from mcp_runtime.protocol.uris import find_uri, uri_key, uri_key_with_fragment
 from mcp_runtime.server.context import ServerContext
-from mcp_runtime.usage.texts import error_text, quoted
+from mcp_runtime.usage.texts import error_text
 
 from ..components.catalog import (
     NAMESPACE,
@@ -26,6 +25,7 @@ from ..components.catalog import (
     with_requested_version,
     with_versions,
 )
+from ..components.unknown import UnknownItemError
 from ..components.uris import add_prefix, may_serve, strip_name_prefix, strip_prefix, with_prefixed_uri
 from ..components.visibility import ComponentKind, VisibilityRule, is_enabled
 
@@ -75,15 +75,15 @@ class Provider:
 
     async def call_tool(self, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a tool call: a `CallToolResult`."""
-        raise JSONRPCError(INVALID_PARAMS, f"unknown tool: {quoted(params.name)}")
+        raise UnknownItemError("tools", params.name)
 
     async def get_prompt(self, ctx: ServerContext, params: Any) -> Any:
         """Return a `GetPromptResult`."""
-        raise JSONRPCError(INVALID_PARAMS, f"unknown prompt: {quoted(params.name)}")
+        raise UnknownItemError("prompts", params.name)
 
     async def read_resource(self, ctx: ServerContext, params: Any) -> Any:
         """Return a `ReadResourceResult`."""
-        raise JSONRPCError(INVALID_PARAMS, f"resource not found: {quoted(params.uri)}", {"uri": params.uri})
+        raise UnknownItemError("resources", params.uri)
 
     async def complete(self, ctx: ServerContext, params: Any) -> Any:
         """Return a `CompleteResult`; None if the provider has no suggestions."""
@@ -155,16 +155,16 @@ def highest_versions(definitions: Sequence[Any], key: str) -> list[Any]:
     return [same[0] if len(same) == 1 else _highest(same) for same in by_id.values()]
 
 
-def in_listed_version(params: Any, definitions: Sequence[Any], unknown: str, data: Any) -> Any:
+def in_listed_version(kind: ProvidedList, name: str, params: Any, definitions: Sequence[Any]) -> Any:
     """Return params that name the version that a request gets: the one it names, else the highest.
 
     Args:
+        kind: The list of what the request is for.
+        name: Its name, or its URI.
         params: The params of the request.
         definitions: The definitions of what it is for. Without versions, the params remain as they are.
-        unknown: The message for a version that is not listed.
-        data: The data of that error.
 
-    Raises JSONRPCError (invalid params) for a version that is not listed.
+    Raises UnknownItemError for a version that is not listed.
     """
     versions = _listed(definitions)
     if not versions:
@@ -173,7 +173,7 @@ def in_listed_version(params: Any, definitions: Sequence[Any], unknown: str, dat
     for version in versions:
         if is_requested(version, requested):
             return with_requested_version(params, version)
-    raise JSONRPCError(INVALID_PARAMS, f"{unknown} in the version {requested!r}", data)
+    raise UnknownItemError(kind, name, f" in the version {requested!r}")
 
 
 def _highest(definitions: Sequence[Any]) -> Any:
@@ -360,20 +360,15 @@ class ProvidedItems(ScopedCatalog):
         names = (first.name, id, getattr(first, _key_of(listed)))
         if not self._enables(self.rules_of(ctx), listed, names, listed_tags(first)):
             return None
-        return self._in_version(kind, id, params, definitions) if self.version_ranges else params
+        return in_listed_version(kind, id, params, definitions) if self.version_ranges else params
 
     async def _serve_from(self, provider: Provider, name: str, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a provider. Raises JSONRPCError for a version that it does not list."""
         if not provider.forwards and requested_version(params) is not None:
             kind = _LIST_OF_HANDLER[name]
             id: str = getattr(params, _key_of(kind))
-            params = self._in_version(kind, id, params, (await self._definitions(provider, kind, id, ctx))[1])
+            params = in_listed_version(kind, id, params, (await self._definitions(provider, kind, id, ctx))[1])
         return await getattr(provider, name)(ctx, params)
-
-    def _in_version(self, kind: ProvidedList, id: str, params: Any, definitions: list[Any]) -> Any:
-        if kind == "resources":
-            return in_listed_version(params, definitions, f"resource not found: {quoted(id)}", {"uri": id})
-        return in_listed_version(params, definitions, f"unknown {kind[:-1]}: {quoted(id)}", None)
 
     async def complete_provided(self, ctx: ServerContext, params: Any, states: Any) -> Any:
         """Return the completion of a prompt or a resource template of a provider; None if nobody has it."""

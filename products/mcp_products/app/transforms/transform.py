@@ -6,15 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Final
 
-from mcp_runtime.errors import JSONRPCError, LocalError
-from mcp_runtime.protocol.jsonrpc import INVALID_PARAMS
+from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.result_types import FollowedPages
 from mcp_runtime.server.context import ServerContext
 from mcp_runtime.server.lists import paginate
 from mcp_runtime.usage.rules import shown
-from mcp_runtime.usage.texts import quoted
 
 from ..components.catalog import version_key
+from ..components.unknown import UnknownItemError
 from ..components.uris import add_prefix, strip_name_prefix, strip_prefix, with_prefixed_name, with_prefixed_uri
 from ..context.context import AppContext
 from ..context.own_requests import own_items, own_request
@@ -171,23 +170,23 @@ class Namespace(Transform):
 
     async def call_tool(self, ctx: ServerContext, params: Any, call_next: CallNext) -> Any:
         """Call the tool without the prefix."""
-        return await call_next(ctx, self._renamed("tool", params))
+        return await call_next(ctx, self._renamed("tools", params))
 
     async def get_prompt(self, ctx: ServerContext, params: Any, call_next: CallNext) -> Any:
         """Get the prompt without the prefix."""
-        return await call_next(ctx, self._renamed("prompt", params))
+        return await call_next(ctx, self._renamed("prompts", params))
 
     async def read_resource(self, ctx: ServerContext, params: Any, call_next: CallNext) -> Any:
         """Read the resource without the prefix."""
         uri = strip_prefix(self.prefix, params.uri)
         if uri is None:
-            raise JSONRPCError(INVALID_PARAMS, f"resource not found: {quoted(params.uri)}", {"uri": params.uri})
+            raise UnknownItemError("resources", params.uri)
         return with_prefixed_uri(await call_next(ctx, params.model_copy(update={"uri": uri})), uri, params.uri)
 
     def _renamed(self, kind: str, params: Any) -> Any:
         name = strip_name_prefix(self.prefix, params.name)
         if name is None:
-            raise JSONRPCError(INVALID_PARAMS, f"unknown {kind}: {quoted(params.name)}")
+            raise UnknownItemError(kind, params.name)
         return params.model_copy(update={"name": name})
 
 

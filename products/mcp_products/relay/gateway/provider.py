@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from mcp_products.app.components.named_things import NamedThing, ThingKind, task_lists_of, things_named
+from mcp_products.app.components.unknown import UnknownItemError
 from mcp_products.app.components.uris import (
     add_prefix,
     is_https_url,
@@ -19,7 +20,7 @@ from mcp_products.app.components.uris import (
 )
 from mcp_products.app.providers.provider import Provider
 from mcp_runtime.errors import JSONRPCError, MCPError
-from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.protocol.uris import uri_key_with_fragment
 from mcp_runtime.server.context import ServerContext
 from mcp_runtime.usage.texts import error_text, quoted
@@ -234,7 +235,7 @@ class GatewayProvider(Provider):
         place = None if inside is None else await self._place_of(ctx, NamedThing("resource", inside))
         if place is None:
             if inside is not None and self._is_closed(inside):
-                raise JSONRPCError(INVALID_PARAMS, f"resource not found: {quoted(uri)}", {"uri": uri})
+                raise UnknownItemError("resources", uri)
             return []
         upstream, own = place
         try:

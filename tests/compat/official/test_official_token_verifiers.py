@@ -29,7 +29,7 @@ TOKENS = {
     "good": AccessToken(token="good", client_id="app", scopes=["user"], resource=URL, subject="ann"),
     "expired": AccessToken(token="expired", client_id="app", scopes=["user"], resource=URL, expires_at=1),
     "other": AccessToken(token="other", client_id="app", scopes=["user"], resource="https://other.example/mcp"),
-    "poor": AccessToken(token="poor", client_id="app", scopes=[], resource=URL, expires_at=int(time.time()) + 600),
+    "poor": AccessToken(token="poor", client_id="app", scopes=[], resource=URL, expires_at=int(time.time()) + 86_400),
 }
 
 

@@ -127,6 +127,7 @@ async def test_a_reader_that_is_gone_ends_the_connection(kind: Kind) -> None:
 
 @BOTH
 async def test_closing_while_nobody_reads_ends_in_time(kind: Kind) -> None:
+    before = set(threading.enumerate())
     pipes = Pipes(kind)
     pipes.transport.send(b"x" * (4 * MIB))
     await asyncio.wait_for(pipes.transport.close(timeout=0.05), 10)
@@ -134,7 +135,7 @@ async def test_closing_while_nobody_reads_ends_in_time(kind: Kind) -> None:
         pipes.transport.send(b"y")
     os.close(pipes.out)  # A thread that still writes ends now, and closes its descriptor.
     os.close(pipes.into)
-    await until_threads_end()
+    await until_threads_end(before)
 
 
 @BOTH
@@ -211,7 +212,7 @@ def test_another_mode_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         uses_threads()
 
 
-async def until_threads_end() -> None:
-    """Wait for the threads of transports."""
-    while any(thread.name in ("mcp reader", "mcp writer") for thread in threading.enumerate()):
+async def until_threads_end(before: set[threading.Thread]) -> None:
+    """Wait for the threads of transports that began since then."""
+    while any(thread.name in ("mcp reader", "mcp writer") for thread in {*threading.enumerate()} - before):
         await asyncio.sleep(0.001)

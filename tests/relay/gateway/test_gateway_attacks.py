@@ -92,6 +92,7 @@ def post(gateway: str, name: str, **headers: str) -> httpx2.Response:
 
 def test_tokens_and_headers_of_a_client_are_not_passed(servers: Any, gateway: str) -> None:
     secrets = {"authorization": "Bearer of-the-client", "cookie": "id=1", "x-forwarded-for": "10.0.0.1", "x-key": "k"}
+    servers[0].heads.clear()  # Redirects and links of other tests lead here without the credential.
     assert "result" in post(gateway, "web_t", **secrets).json()
     assert servers[0].heads
     for head in servers[0].heads:

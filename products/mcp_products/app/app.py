@@ -37,7 +37,7 @@ from .from_apis import FromAPIs
 from .proxies import Proxies
 from .registry import LifespanStates, ListKind, OwnMethods, Registry
 from .results import ShownExceptions
-from .serving import Serving
+from .serving import IDENTITY, Serving
 from .settings import APP_RULES, AppKeywords, check_app
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
         declared["resources"]["subscribe"] = True
         merge(declared, self.registry.capabilities or {})
         identity: dict[str, Any] = {"name": self.name, "version": self.version, "instructions": self.instructions}
-        identity |= self._shown_identity()
+        identity |= {name: getattr(self, name) for name in IDENTITY}
         made = server(**identity, capabilities=declared, **options)
         made.parts.around = self.registry.handle_lifecycle
         made.parts.own = OwnMethods(self.registry)

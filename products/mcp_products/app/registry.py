@@ -23,8 +23,7 @@ from mcp_runtime.usage.texts import quoted, shortened
 
 from .components.catalog import ListKind as ListKind
 from .components.catalog import requested_version, with_requested_version
-from .components.named_things import NamedThing, task_lists_of, things_named
-from .components.unknown import UnknownItemError
+from .components.named_things import NamedThing, UnknownItemError, task_lists_of, things_named
 from .components.uris import strip_prefix, with_prefixed_uri
 from .components.visibility import session_rules
 from .middleware.call_chain import CallNext, Middleware, chain

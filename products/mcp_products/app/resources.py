@@ -25,7 +25,7 @@ from mcp_runtime.protocol.uris import uri_key_with_fragment
 from mcp_runtime.server.context import ServerContext
 from mcp_runtime.usage.texts import text_problem
 
-from .components.unknown import UnknownItemError
+from .components.named_things import UnknownItemError
 from .components.uris import URITemplate, Value, is_https_url
 from .content import Audio, File, Image, as_list, json_text
 from .context.context import with_encrypted_state

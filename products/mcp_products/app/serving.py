@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ServerT = TypeVar("ServerT", bound=BaseServer)
 _CARDS: Final = "mcp_products.cards.routes"
-_IDENTITY: Final = ("title", "description", "icons", "website_url")
+IDENTITY: Final = ("title", "description", "icons", "website_url")
 
 RouteT = TypeVar("RouteT", bound=Callable[..., Any])
 
@@ -79,11 +79,8 @@ class Serving(Generic[ServerT]):
         self._routes = []
         self._on_duplicate = values.get("on_duplicate", "error")
         self._dereferences = values.get("dereference_schemas", False)
-        for attribute in _IDENTITY:
+        for attribute in IDENTITY:
             setattr(self, attribute, values.get(attribute))
-
-    def _shown_identity(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _IDENTITY}
 
     @overload
     def run(

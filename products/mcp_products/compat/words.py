@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
-from mcp_products.app.components.unknown import UnknownItemError
+from mcp_products.app.components.named_things import UnknownItemError
 from mcp_products.app.registry import Registry
 from mcp_runtime.errors import JSONRPCError, MCPError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS

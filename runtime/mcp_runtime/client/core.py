@@ -280,8 +280,7 @@ class ClientCore(InputAnswers):
         self._prepare_handlers()
         self._observe(events.get("on_close"), events.get("on_error"))
         self.name = name
-        own_version = package_version() if name == DISTRIBUTION else "0"
-        self.version = own_version if version is None else version
+        self.version = version if version is not None else package_version() if name == DISTRIBUTION else "0"
         self._connect = connect
         self._revisions = revisions
         self._ping_interval = ping_interval

@@ -10,8 +10,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
+from mcp_runtime.errors import JSONRPCError
+from mcp_runtime.protocol.jsonrpc import INVALID_PARAMS
 from mcp_runtime.protocol.models import is_list, is_model, is_object, plain_of
 from mcp_runtime.protocol.revision import Notification, Revision
+from mcp_runtime.usage.texts import quoted
 
 ThingKind = Literal["tool", "prompt", "resource", "template", "task"]
 
@@ -98,3 +101,18 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "task_id": _task,
     "notifications": _watched,
 }
+
+
+class UnknownItemError(JSONRPCError):
+    """A request names a tool, a prompt or a resource that the server does not have, or not for this client.
+
+    Args:
+        kind: "tools", "prompts" or "resources".
+        name: The name or the URI that the request has.
+        reason: What the message says after it.
+    """
+
+    def __init__(self, kind: str, name: str, reason: str = "") -> None:
+        is_resource = kind == "resources"
+        text = "resource not found" if is_resource else f"unknown {kind[:-1]}"
+        super().__init__(INVALID_PARAMS, f"{text}: {quoted(name)}{reason}", {"uri": name} if is_resource else None)

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.uris import is_same_uri, leaves_directory, spelled, tidy_uri
 
-from .unknown import UnknownItemError
+from .named_things import UnknownItemError
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
 

@@ -25,7 +25,7 @@ from ..components.catalog import (
     with_requested_version,
     with_versions,
 )
-from ..components.unknown import UnknownItemError
+from ..components.named_things import UnknownItemError
 from ..components.uris import add_prefix, may_serve, strip_name_prefix, strip_prefix, with_prefixed_uri
 from ..components.visibility import ComponentKind, VisibilityRule, is_enabled
 

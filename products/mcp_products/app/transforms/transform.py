@@ -13,7 +13,7 @@ from mcp_runtime.server.lists import paginate
 from mcp_runtime.usage.rules import shown
 
 from ..components.catalog import version_key
-from ..components.unknown import UnknownItemError
+from ..components.named_things import UnknownItemError
 from ..components.uris import add_prefix, strip_name_prefix, strip_prefix, with_prefixed_name, with_prefixed_uri
 from ..context.context import AppContext
 from ..context.own_requests import own_items, own_request

@@ -8,8 +8,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from mcp_products.app.components.named_things import NamedThing, ThingKind, task_lists_of, things_named
-from mcp_products.app.components.unknown import UnknownItemError
+from mcp_products.app.components.named_things import (
+    NamedThing,
+    ThingKind,
+    UnknownItemError,
+    task_lists_of,
+    things_named,
+)
 from mcp_products.app.components.uris import (
     add_prefix,
     is_https_url,

@@ -143,7 +143,7 @@ class _CallRules:
         self._name = function.__name__
         self._receiver = parameters[0].name if parameters and parameters[0].name in ("self", "cls") else None
         own = [parameter for parameter in parameters[self._receiver is not None :]]
-        self._positional = [parameter.name for parameter in own if _is_positional(parameter)]
+        self._positional = [parameter.name for parameter in own if parameter.kind <= parameter.POSITIONAL_OR_KEYWORD]
         self._required = [
             parameter.name
             for parameter in own
@@ -179,10 +179,6 @@ class _CallRules:
         if self._name == "__init__":
             return type(arguments[0]).__name__
         return f"{arguments[0].__name__}.{self._name}" if self._receiver == "cls" else self._name
-
-
-def _is_positional(parameter: inspect.Parameter) -> bool:
-    return parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _remedy(function: str, keyword: str, names: list[str]) -> str:

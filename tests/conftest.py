@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.installation.certificates import share_certificates
 from support.installation.extras import SkippedModule, missing_extra
 from support.matrices import DEFAULT, EXHAUSTIVE, LONG, RUNS, arguments_of, edges, first_runs
 from support.processes import end_shared
@@ -24,6 +25,8 @@ from mcp_generated import REVISIONS
 
 # Hundreds of child processes import the project: each would compile it anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+share_certificates()
 
 # How long an example takes says more of the machine than of what is tested.
 try:

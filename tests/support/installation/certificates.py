@@ -1,4 +1,4 @@
-"""The certificates of the system, which the clients of a test process share: to read them takes 20 ms of a processor."""
+"""The certificates of the system, which clients of a test process share: to read them takes 20 ms of a processor."""
 
 from __future__ import annotations
 

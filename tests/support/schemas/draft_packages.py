@@ -49,10 +49,22 @@ def draft_package(
     folder: Path, name: str, drafts: Mapping[str, Sequence[Change]], rows: str = "", facts: str = ""
 ) -> ModuleType:
     """The package `name` in a folder, which has the releases and these drafts."""
+    write_package(folder, name, drafts, rows, facts)
+    return import_package(folder, name)
+
+
+def write_package(
+    folder: Path, name: str, drafts: Mapping[str, Sequence[Change]], rows: str = "", facts: str = ""
+) -> None:
+    """Write the package `name` into a folder, which takes several seconds."""
     schemas = SchemaCatalog(draft_schemas(folder, drafts, rows, facts))
     for path, text in module_texts(schemas, (data_path("templates"),), folder / name, list(schemas.pins)).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+def import_package(folder: Path, name: str) -> ModuleType:
+    """Import the package `name` of a folder."""
     sys.path.insert(0, str(folder))
     try:
         return import_module(name)

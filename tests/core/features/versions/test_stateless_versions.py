@@ -16,7 +16,8 @@ import pytest
 from support.endpoints import Wire, hello
 from support.http.in_process import asking
 from support.matrices import long_after
-from support.schemas.draft_packages import Types, draft_package
+from support.peers import once, run_folder
+from support.schemas.draft_packages import Types, import_package, write_package
 from support.schemas.drafts import TEXT
 
 from mcp_products.relay.bridge.service import Bridge
@@ -47,13 +48,21 @@ def tone(types: Types) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("several")
+    """A folder with a package of the releases and two drafts, each with its own property; all processes share it."""
+    folder = run_folder(tmp_path_factory) / "several-stateless"
+
+    def write() -> str:
+        folder.mkdir()
+        write_package(folder, "several_stateless", {DRAFT: [shade], LATER: [tone]})
+        (folder / "shaded.py").write_text(textwrap.dedent(SERVER))
+        return str(folder)
+
+    return Path(once(tmp_path_factory, "several-stateless", write))
 
 
 @pytest.fixture(scope="module")
 def package(folder: Path) -> ModuleType:
-    """The releases and two drafts, each with a property of its own."""
-    return draft_package(folder, "several_stateless", {DRAFT: [shade], LATER: [tone]})
+    return import_package(folder, "several_stateless")
 
 
 SERVER = """
@@ -89,7 +98,6 @@ def server(package: ModuleType) -> Any:
 
 @pytest.fixture(scope="module")
 def program(folder: Path, package: ModuleType) -> tuple[str, ...]:
-    (folder / "shaded.py").write_text(textwrap.dedent(SERVER))
     # Windows has no `env` for the variables of a program.
     start = f"import runpy, sys; sys.path[:] = {[str(folder), *sys.path]!r}; "
     return sys.executable, "-c", f"{start}runpy.run_path({str(folder / 'shaded.py')!r}, run_name='__main__')"

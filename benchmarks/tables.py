@@ -296,6 +296,7 @@ TEXTS: Final[Mapping[str, Callable[[], str]]] = {
     "cuts-redis": partial(cuts, "Redis"),
     **{f"soak-{what.split()[0]}": partial(soak, what) for what in SOAK},
     "soak-growth": soak_growth,
+    "subscriptions": partial(copied, "subscriptions.md", ""),
     "slow-readers": slow_readers,
     "slow-readers-calls": slow_readers_calls,
     "slow-readers-cells": partial(slow_readers_result, "all {} cells"),

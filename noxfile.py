@@ -27,6 +27,12 @@ ON_ANY_PYTHON = (
     *("tests/platforms", "tests/core/features/cancellation", "tests/core/aio", "tests/core/stdio", "tests/fast"),
     *("tests/app/test_app.py", "tests/app/test_parameter_types.py"),
 )
+# What each system has of its own, in one to two minutes: stdio, HTTP, processes and files, and apps in memory.
+ON_ANY_SYSTEM = (
+    *("tests/platforms/test_any_system.py", "tests/platforms/test_services_on_any_system.py"),
+    *("tests/platforms/test_on_windows.py", "tests/core/aio", "tests/core/stdio/test_unread_standard_error.py"),
+    "tests/app/test_app.py",
+)
 
 
 def python(session: nox.Session, *arguments: str) -> None:
@@ -158,15 +164,15 @@ def portable(session: nox.Session) -> None:
 
 @nox.session
 def system(session: nox.Session) -> None:
-    """Run the tests of stdio with what this system has of its own: Linux, macOS or Windows."""
-    python(session, "-m", "pytest", "-q", "tests/platforms/test_any_system.py", "tests/platforms/test_on_windows.py")
+    """Run the tests of what this system has of its own: Linux, macOS or Windows; `windows` runs the same ones."""
+    python(session, "-m", "pytest", "-q", *ON_ANY_SYSTEM)
 
 
 @nox.session
 def windows(session: nox.Session) -> None:
-    """Run a part of the tests under wine, in two minutes; `-- --all` runs all that hold there, in an hour or more."""
+    """Run the tests of `system` under wine, in three minutes; `-- --all` runs all that hold there, in hours."""
     session.env["PYTHONPATH"] = "tests"
-    python(session, "-m", "windows")
+    python(session, "-m", "windows", *(() if session.posargs else ON_ANY_SYSTEM))
 
 
 @nox.session

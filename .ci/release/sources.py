@@ -183,8 +183,8 @@ def problems(table: dict[Any, Any]) -> Iterator[str]:
         if name not in (*publishing, *attesting) and job.get("permissions", {}).get("id-token"):
             yield f"the job {name} needs no id-token"
         for use in (step["uses"] for step in job["steps"] if "uses" in step):
-            if not re.search(r"@[0-9a-f]{40}$|@v\d+$|@release/v\d+$", use):
-                yield f"{use} names no version"
+            if not re.search(r"@[0-9a-f]{40}$", use):
+                yield f"{use} names no commit; write the commit of a version, and the version as a comment"
 
 
 def _all_needs(jobs: dict[str, Any], name: str) -> Iterator[str]:

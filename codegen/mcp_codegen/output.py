@@ -37,6 +37,9 @@ _MAX_BACKUPS: Final = 99
 _NEW_FILE: Final = (
     os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 )  # "O_EXCL" follows no link either.
+# Windows renames no folder with an open file.
+_IN_USE: Final = ", or end the programs that use its files" if sys.platform == "win32" else ""
+_REMEDY: Final = f"choose another path or fix its permissions{_IN_USE}"
 _MARK: Final = "enerated by mcp-codegen"
 
 
@@ -361,11 +364,8 @@ def write_folders(folders: Mapping[Path, Files], remove: Collection[Path] = ()) 
         return _write_one_by_one(files, obsolete)
     except OSError as error:
         place = Path(error.filename or swaps[0].target)
-        inside = any(place.is_relative_to(swap.target) for swap in swaps)
-        raise OutputError(
-            f"{place if inside else swaps[0].target}: cannot be written: {error.strerror}; nothing was changed, choose "
-            "another path or fix its permissions"
-        ) from error
+        where = place if any(place.is_relative_to(swap.target) for swap in swaps) else swaps[0].target
+        raise OutputError(f"{where}: cannot be written: {error.strerror}; nothing was changed, {_REMEDY}") from error
     return changed
 
 

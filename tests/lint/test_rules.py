@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -98,7 +99,7 @@ CASES: Final[dict[str, tuple[Snapshot, Snapshot]]] = {
     "server-version": (Snapshot(revision="2025-11-25", info={"name": "shop", "version": ""}), process()),
     "dependency-unbounded": (requirement("mcp[cli]>=1.9"), requirement("mcp>=2,<3")),
     "dependency-old-pin": (requirement("mcp==1.6.0"), requirement("mcp==2.3.0")),
-    "command-missing": (entry("mcp.json", command="/nowhere/at/all"), entry("mcp.json", command="/bin/sh")),
+    "command-missing": (entry("mcp.json", command="/nowhere/at/all"), entry("mcp.json", command=sys.executable)),
     "secret-in-configuration": (
         entry("mcp.json", command="/bin/sh", env={"API_KEY": "0123456789abcdef01"}),
         entry("mcp.json", command="/bin/sh", env={"API_KEY": "${API_KEY_OF_THE_SHOP}"}),

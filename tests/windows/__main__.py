@@ -16,17 +16,13 @@ from windows.machine import ROOT, Absent, Machine, install_our_wheels, set_up, w
 from windows.smoke import CHECKS, MISSING_IN_WINE
 
 FOLDER: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcp-windows"
-# What is run each time, in one to two minutes on two free processors: what Windows has of its own, and apps in
-# memory.
-CHOSEN: Final = (
-    *("tests/platforms/test_any_system.py", "tests/platforms/test_on_windows.py", "tests/core/aio"),
-    "tests/app/test_app.py",
-)
 # What was run once: docs/platforms.md has the counts.
 ALL: Final = (
     *("tests/platforms", "tests/app", "tests/cli", "tests/core", "tests/host", "tests/relay", "tests/workers"),
     *("tests/compat", "tests/hosting", "tests/auth", "tests/extensions", "tests/telemetry", "tests/json_rpc"),
-    *("tests/openapi", "tests/fast"),
+    *("tests/openapi", "tests/fast", "tests/cards", "tests/code_mode", "tests/common", "tests/json_schema"),
+    *("tests/large", "tests/lenient", "tests/lint", "tests/tenants", "tests/testing", "tests/versions"),
+    *("tests/examples", "tests/codegen"),
 )
 SMOKE_SECONDS: Final = 300.0
 TEST_SECONDS: Final = 900.0
@@ -48,9 +44,9 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="run all tests that hold there; an hour")
     parser.add_argument("--set-up", action="store_true", help="set the machine up, and end")
     parser.add_argument("--ratios", action="store_true", help="measure beside the official SDK instead")
-    parser.add_argument("tests", nargs="*", help="files, folders and options of pytest; default: a part, two minutes")
+    parser.add_argument("tests", nargs="*", help="files, folders and options of pytest; nox names a part")
     options, words = parser.parse_known_args()
-    chosen = [*options.tests, *words] or (ALL if options.all else CHOSEN)
+    chosen = ALL if options.all else [*options.tests, *words]
     began = time.monotonic()
     try:
         machine = set_up(FOLDER)

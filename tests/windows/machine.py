@@ -202,6 +202,10 @@ def _install_wheels(machine: Machine) -> None:
         _install(machine, environment, "--no-deps", "--require-hashes", "-r", str(requirements))
     _install(machine, "official", *OFFICIAL)
     _install(machine, "checkout", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+    programs = machine.drive / "checkout" / "Scripts"  # uv puts them elsewhere, where their packages do not look.
+    programs.mkdir(exist_ok=True)
+    for program in (machine.site_packages("checkout") / "bin").glob("*.exe"):
+        shutil.copy(program, programs)
     write_path_file(machine)
 
 

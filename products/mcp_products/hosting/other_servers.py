@@ -28,7 +28,7 @@ _LEAVE_SECONDS: Final = 0.5  # Seconds in which a proxy notices that this proces
 _ASK_AGAIN_SECONDS: Final = 0.01
 _REACHED_AT: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # Windows connects to no unspecified address.
 _SIGNALS: Final = ("SIGINT", "SIGTERM")
-_ACCEPTING: Final = "mcp_products.platforms.accepting"
+_ACCEPTING: Final = f"{__package__}.accepting"
 
 
 class ServeApplication(Protocol):

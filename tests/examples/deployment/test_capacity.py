@@ -8,12 +8,12 @@ import runpy
 from support.project import ROOT
 
 PROGRAM = runpy.run_path(str(ROOT / "benchmarks" / "stores" / "capacity.py"))
-PAGE = (ROOT / "docs" / "capacity.md").read_text()
+PAGE = (ROOT / "docs" / "capacity.md").read_text(encoding="utf-8")
 
 
 def measured_calls() -> dict[str, tuple[float, float]]:
     """CPU µs of a worker and of Redis, by what was called with 32 connections and the store in Redis."""
-    text = (ROOT / "benchmarks" / "results" / "store.md").read_text().partition("## Workers")[0]
+    text = (ROOT / "benchmarks" / "results" / "store.md").read_text(encoding="utf-8").partition("## Workers")[0]
     rows = re.findall(r"^\| ([a-z ]+), 32 \| redis \| (\d+) \| (\d+) \|", text, re.M)
     return {name: (float(worker), float(redis)) for name, worker, redis in rows}
 
@@ -31,7 +31,7 @@ def test_costs_of_calls_are_not_below_what_was_measured() -> None:
 
 
 def test_bytes_are_not_below_what_was_measured() -> None:
-    text, costs = (ROOT / "docs" / "reliability.md").read_text(), PROGRAM["MEASURED"]
+    text, costs = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8"), PROGRAM["MEASURED"]
 
     def row(name: str) -> int:
         return int(re.findall(rf"^\| {name} \| ([\d,]+) \|", text, re.M)[0].replace(",", ""))

@@ -81,6 +81,7 @@ def test_every_method_stands_in_every_revision_that_has_it(browser: Browser, pag
     assert console_errors(browser) == []
 
 
+@pytest.mark.long
 def test_a_type_shows_its_fields_its_sentences_and_who_uses_it(browser: Browser, page: Path) -> None:
     show(browser, page, "types", "2025-11-25", "Tool")
     definition = SchemaCatalog(ROOT / "schema").revision("2025-11-25").types["Tool"]
@@ -164,6 +165,7 @@ def test_nothing_is_wider_than_the_window(browser: Browser, page: Path, width: i
         assert browser.execute_script(cut) == [], room
 
 
+@pytest.mark.long
 def test_what_a_schema_says_is_text_and_nothing_else(browser: Browser, tmp_path: Path) -> None:
     thing = record({HOSTILE: {"type": "string", "enum": [HOSTILE]}}, HOSTILE)
     schema = skeleton(Thing=thing, OddRequest=message("odd", {"$ref": "#/$defs/Thing"}), OddResult=record({}))

@@ -223,6 +223,7 @@ def test_a_page_that_frames_the_page_of_consent_gets_nothing_of_it(browser: Brow
     assert site.came == []
 
 
+@pytest.mark.long
 def test_another_site_cannot_press_the_button(browser: Browser, issuer: str, site: Site) -> None:
     sign_in(browser, registered(issuer, site, "A program"))
     ticket = browser.find_element("name", "ticket").get_attribute("value")

@@ -94,6 +94,7 @@ def test_the_tags_stand_for_all_rows(version: str, schema: Schema, tmp_path: Pat
     assert meaning(with_tags) == meaning(with_rows)
 
 
+@pytest.mark.long
 def test_each_tag_is_needed(schema: Schema, tmp_path: Path) -> None:
     whole = meaning(SchemaCatalog(ROOT / "schema").derive(NEWEST, schema))
     bare = catalog(tmp_path)

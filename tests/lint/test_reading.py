@@ -124,9 +124,7 @@ def test_noise_is_kept_and_is_no_end(tmp_path: Path) -> None:
 def test_what_does_not_start_says_its_last_words(tmp_path: Path) -> None:
     file = write(tmp_path, dies="ModuleNotFoundError: No module named 'shop'")
     assert over_stdio(file).broken.endswith("ModuleNotFoundError: No module named 'shop'")
-    with pytest.raises(FileNotFoundError) as missing:
-        open("/nowhere/at/all", encoding="utf-8")
-    assert read(Snapshot(command=["/nowhere/at/all"])).broken == f"/nowhere/at/all: {missing.value.strerror}"
+    assert read(Snapshot(command=["/nowhere/at/all"])).broken.startswith("/nowhere/at/all: ")
     (finding,) = [row for row in lint(over_stdio(file)) if row.level == "error"]
     assert finding.rule.name == "start-failed"
 

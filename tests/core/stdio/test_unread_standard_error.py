@@ -126,7 +126,7 @@ def test_a_client_passes_on_what_a_server_writes_and_waits_for_no_reader() -> No
     program = subprocess.Popen([sys.executable, "-c", CLIENT], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     began = time.monotonic()
     try:
-        assert program.stdout is not None and program.stdout.readline() == b"done\n"
+        assert program.stdout is not None and program.stdout.readline().rstrip() == b"done"
         assert program.stderr is not None and program.stderr.readline().split()[0] == b"0"
         assert time.monotonic() - began < 30 * PATIENCE
     finally:

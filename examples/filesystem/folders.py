@@ -11,6 +11,12 @@ from contextlib import contextmanager
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+if not hasattr(os, "O_DIRECTORY"):  # Nor `openat`: Windows.
+    raise SystemExit(
+        "examples/filesystem opens each file below a folder that it holds open, so that no link leads out. This system "
+        "cannot do so: run it on Linux, on macOS or in the Windows Subsystem for Linux"
+    )
+
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DRIVE: Final = re.compile(r"[A-Za-z]:(?:[\\/]|$)")
 # The descriptions of libuv, which the original's messages have.

@@ -263,6 +263,7 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
         ("from mcp_generated.auth import DiscoveryMethod", "http,auth"),
         ("from mcp_generated.code_mode import CodeMode", "code"),
         ("from mcp_generated.http import ServerCard", "http"),
+        ("from mcp_generated.extensions.server_card import types", "http"),
         ("from mcp_generated import App; App('shop', version='1').asgi(card=True)", "http"),
         ("from mcp_generated.compat import FastMCP", "compat"),
         ("import mcp_generated.compat.types", "compat"),

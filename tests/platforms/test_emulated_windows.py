@@ -15,6 +15,13 @@ HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"na
 FAULTY = str(SERVERS / "misbehaving_handlers.py")
 
 
+def test_the_example_of_a_file_system_says_that_it_cannot_run_here() -> None:
+    with emulated.start(str(ROOT / "examples/filesystem/server.py")) as server:
+        output, errors = server.communicate(timeout=emulated.DEADLINE)
+    assert (server.returncode, output) == (1, b"")
+    assert b"run it on Linux, on macOS or in the Windows Subsystem" in errors
+
+
 @pytest.fixture(scope="module")
 def readme_server(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The path of README's first server."""

@@ -32,8 +32,8 @@ class ExtensionPackage:
             files = self._package.modules()
         else:
             name, base = self._mounted.manifest.name, self._mounted.base.id
-            doc = f'"""The types of the extension {name} for MCP {base}."""\n\nfrom . import types as types\n'
-            files = {"__init__.py": _HEADER_LINES * "#\n" + doc}
+            doc = f'"""The types of the extension {name} for MCP {base}; they are loaded when they are used."""\n\n'
+            files = {"__init__.py": _HEADER_LINES * "#\n" + doc + _LAZY_TYPES}
         return {file: _headed(text, self._mounted, self._sha256) for file, text in files.items()}
 
     def types(self) -> str:
@@ -50,6 +50,19 @@ def render_extensions() -> str:
 
 
 _HEADER_LINES: Final = 3
+
+_LAZY_TYPES: Final = """
+from typing import TYPE_CHECKING
+
+from mcp_runtime._lazy import lazy_module
+
+if TYPE_CHECKING:
+    from . import types as types
+
+__all__ = ["types"]
+
+__getattr__, __dir__ = lazy_module(__name__, modules=("types",), names={})
+"""
 
 
 def _headed(text: str, mounted: MountedExtension, sha256: str) -> str:

@@ -250,6 +250,7 @@ EXTRAS: Final = {
     "mcp_products.workers.stores.redis": ("a store in Redis", "redis"),
     "mcp_products.workers.tasks.repeatable": ("a repeatable task", "docket"),
     "mcp_generated.extensions.apps": ("a view", "views"),
+    "mcp_generated.extensions.server_card": ("a server card", "http"),
     "mcp_generated.extensions.skills": ("skills", "skills"),
 }
 

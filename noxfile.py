@@ -122,9 +122,9 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def simulation(session: nox.Session) -> None:
-    """Play 600 schedules of a simulated world; `-- --schedules 100000` plays more."""
+    """Play 1,500 schedules of a simulated world; `-- --schedules 100000` plays more."""
     session.env["PYTHONPATH"] = "tests"
-    python(session, "-m", "simulation", "--schedules", "600")
+    python(session, "-m", "simulation", "--schedules", "1500")
 
 
 @nox.session(venv_backend="uv|venv")

@@ -94,7 +94,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._data += data
         head, end, body = self._data.partition(b"\r\n\r\n")
-        if not end or self._waiting is None:
+        if not end or self._waiting is None or self._waiting.done():  # Done: its caller was cancelled.
             return
         lines = head.decode("latin-1").split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}

@@ -49,7 +49,8 @@ class Client:
     async def receive(self) -> MutableMapping[str, Any]:
         """Return the body, then wait: the client does not disconnect."""
         if self.body:
-            body, self.body = self.body, b""
+            body = self.body
+            self.body = b""
             return {"type": "http.request", "body": body, "more_body": False}
         return await asyncio.get_running_loop().create_future()
 

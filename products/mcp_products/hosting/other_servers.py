@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -99,7 +98,7 @@ class OtherServer:
 
     def run(self, sockets: Sequence[socket.socket]) -> None:
         """Serve on a listening socket until SIGINT or SIGTERM, in an event loop of its own."""
-        factory: Any = load(_ACCEPTING).AcceptingLoop if sys.platform == "win32" else None
+        factory: Any = load(_ACCEPTING).AcceptingLoop if hasattr(asyncio, "IocpProactor") else None
         with suppress(ImportError):
             import uvloop
 

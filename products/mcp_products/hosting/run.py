@@ -198,7 +198,7 @@ def _prepare(
         "log_level": "warning",
         "timeout_graceful_shutdown": drain,
         "server_header": False,
-        **({"loop": _LOOP} if sys.platform == "win32" else {}),
+        **({"loop": _LOOP} if hasattr(asyncio, "IocpProactor") else {}),
         **(uvicorn or {}),
     }
     limits = settings.get("limits") or HTTPLimits()

@@ -302,7 +302,7 @@ async def both_workers_have_it(talk: Talk) -> Answer:
 
 async def delete(talk: Talk, stream: Answer) -> None:
     assert (await talk.client.answered("DELETE", at=0)).status == 204
-    is_lost = talk.on_sent is not None
+    is_lost = talk.on_sent is not None or talk.losses_since > 0
     talk.has_sent()
     await within(stream.whole())
     body = talk.rev.request(9, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}})

@@ -67,8 +67,9 @@ def call(port: int, tenant: str) -> bytes:
     return post(port, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, *headers)
 
 
-async def busy(connection: Connection, request: bytes, pause: float, counts: dict[str, int]) -> None:
-    """Make calls until this is cancelled, each so many seconds after the one before."""
+async def busy(connection: Connection, request: bytes, pause: float, first: float, counts: dict[str, int]) -> None:
+    """Make calls until this is cancelled: the first after so many seconds, each of the others `pause` after it."""
+    await asyncio.sleep(first)
     due = time.perf_counter()
     while True:
         headers, _ = await connection.send(request)
@@ -83,7 +84,12 @@ async def turn(port: int, seconds: float, rate: float) -> tuple[list[float], dic
     pause = 0.0 if rate == float("inf") else number / (rate * LIMIT) if rate else 0.0
     connections = [await connect(port) for _ in range(number)]
     counts: dict[str, int] = {}
-    others = [asyncio.create_task(busy(each, call(port, "busy"), pause, counts)) for each in connections]
+    request = call(port, "busy")
+    starts = [pause * place / number for place in range(number)]
+    others = [
+        asyncio.create_task(busy(each, request, pause, first, counts))
+        for each, first in zip(connections, starts, strict=True)
+    ]
     quiet, times = await connect(port), []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:

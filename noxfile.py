@@ -30,8 +30,7 @@ ON_ANY_PYTHON = (
 # What each system has of its own, in one to two minutes: stdio, HTTP, processes and files, and apps in memory.
 ON_ANY_SYSTEM = (
     *("tests/platforms/test_any_system.py", "tests/platforms/test_services_on_any_system.py"),
-    *("tests/platforms/test_on_windows.py", "tests/core/aio", "tests/core/stdio/test_unread_standard_error.py"),
-    "tests/app/test_app.py",
+    *("tests/platforms/test_on_windows.py", "tests/core/aio", "tests/app/test_app.py"),
 )
 
 

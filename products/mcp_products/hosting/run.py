@@ -50,7 +50,7 @@ _TURNS_OF_ACCEPTING: Final = 2  # Iterations of the event loop in which it accep
 _TLS: Final = ("ssl_certfile", "ssl_keyfile", "ssl_context_factory")  # Settings of uvicorn with which it uses TLS.
 _NEEDS_UVICORN: Final = "a server over HTTP needs uvicorn: pip install 'mcp-generated[http]'"
 _OTHERS: Final = f"{__package__}.other_servers"
-_LOOP: Final = f"{__package__}.accepting:AcceptingLoop"
+_LOOP: Final = f"{__package__}.accepting:AcceptingLoop"  # Where asyncio has the Proactor of Windows.
 _EXIT_SECONDS: Final = 0.75  # Further seconds after which the process exits whatever its handlers do.
 
 

@@ -28,9 +28,8 @@ from mcp_generated import REVISIONS
 FOLDER: Final = TESTS / "core" / "stdio" / "golden"
 DEADLINE: Final = 20.0 * PATIENCE  # Seconds that an answer may take on a busy machine.
 TIMEOUT: Final = 60.0  # Seconds after which the server of a conversation is killed, wherever the conversation is.
-ENDS_WITHIN: Final = (
-    2.0 * PATIENCE
-)  # Seconds from the closed input, or the signal, to the end, but for those it was starved.
+# Seconds from the closed input, or the signal, to the end, but for those it was starved.
+ENDS_WITHIN: Final = 2.0 * PATIENCE
 GROUPS: Final = {"all": list(REVISIONS), "handshake": HANDSHAKE, "stateless": STATELESS}
 CLAUSES_OF: Final = {"draft": "2025-06-18"}  # The clauses of that revision were numbered while it was a draft.
 OPENING: Final = {  # What `open` stands for: whether there is a handshake, and how it goes.

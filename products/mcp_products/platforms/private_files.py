@@ -17,8 +17,9 @@ _ICACLS_SECONDS: Final = 60.0
 _NTFS: Final = "choose a path on an NTFS disk of this machine"
 
 
-def create_private_file(path: str | Path) -> None:
-    """Create a file unless it exists, and let only its owner read and change it. Raises LocalError for a link.
+def create_private_file(path: str | Path) -> bool:
+    """Create a file unless it exists, and let only its owner read and change it; return True if it is new. Raises
+    LocalError for a link, and FileNotFoundError if it is deleted meanwhile.
 
     A file that exists is not opened: on POSIX systems, closing a file ends all locks that the process has on it, also
     those of other connections of SQLite, whose file another process may then change as if nobody else had it open.
@@ -30,7 +31,7 @@ def create_private_file(path: str | Path) -> None:
         except LocalError:
             os.unlink(path)  # Others could read it, and the next attempt would use it.
             raise
-        return
+        return True
     except FileExistsError:
         status = os.lstat(path)
     except OSError as error:
@@ -45,6 +46,7 @@ def create_private_file(path: str | Path) -> None:
             os.chmod(path, 0o600)
         except OSError as error:
             raise LocalError(f"{path}: others can read it, which cannot be changed: {error.strerror}") from None
+    return False
 
 
 def replace_private_file(path: Path, text: str, remedy: str = _NTFS) -> None:

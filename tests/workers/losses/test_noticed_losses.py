@@ -355,3 +355,29 @@ async def test_mail_arrives_once_when_the_time_goes_back_with_a_loss(monkeypatch
     assert got == [0, 1, 2, 3, 4, 5]
     for worker in (one, other):
         await worker.close()
+
+
+async def test_a_worker_shows_life_though_something_that_it_does_besides_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The others took it for one that had ended, and it did not end the streams of those that had."""
+    clock = MovableClock(monkeypatch)
+    store = InMemoryStore()
+    one, other = Worker(store, "test"), Worker(store, "test")
+    renewed: list[float] = []
+
+    async def renew() -> None:
+        renewed.append(0.0)
+        raise ValueError("of what is renewed")
+
+    one.keep(renew)
+    await one.subscribe()
+    await other.subscribe()
+    for _ in range(200):
+        clock.forward(2.0)
+        await settle()
+    assert len(renewed) > 2, "it is tried again"
+    assert await other.is_alive(one.id)
+    assert {record.exc_info[1].args for record in caplog.records if record.exc_info} == {("of what is renewed",)}
+    await one.close()
+    await other.close()

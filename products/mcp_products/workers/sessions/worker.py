@@ -373,6 +373,8 @@ class Worker:
             except StoreUnavailableError as error:
                 self._failed_at = clock.monotonic()
                 _log.warning("the store of the workers cannot be reached: %s", error)
+            except Exception:  # Without signs of life, the others would take this worker for one that has ended.
+                _log.exception("a worker could not do all of what it does every two seconds, and tries it again")
 
     async def _keep(self) -> None:
         if clock.monotonic() >= self._keep_at:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from mcp_products.platforms.private_files import create_private_file, restrict_database
 from mcp_runtime.aio import clock, forks
@@ -28,7 +30,7 @@ from mcp_runtime.stores import (
 )
 
 from .batches import CommandBatches
-from .tracked_records import UnchangedRecords
+from .tracked_records import CHANGES, Identity, UnchangedRecords, identity_of
 
 # The file of a store in SQLite: its tables, and how it is opened.
 
@@ -60,24 +62,41 @@ COMMIT;
 _STATE: Final = "SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version"
 
 
-def identity_of(path: str | Path) -> tuple[int, int] | None:
-    """Return what identifies a file, whatever its name; None if there is none of this name."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
+# SQLite opens these by their names. Two processes with different ones share the file and see nothing of each other.
+_PARTS: Final = ("-wal", "-shm")
+_OPENINGS: Final = 10  # Attempts to open a file that is replaced meanwhile.
+
+Files = tuple[Identity | None, ...]  # What identifies a file and its parts.
+
+
+def files_of(path: str | Path) -> Files:
+    """Return what identifies the file of a store and the parts beside it, which have these names now."""
+    return tuple(identity_of(f"{path}{part}") for part in ("", *_PARTS))
+
+
+def open_known(path: str | Path, timeout: float) -> tuple[sqlite3.Connection, Files]:
+    """Return a connection as `open_database` does, and which files it has opened. Raises OSError if the file is
+    replaced again and again."""
+    for _ in range(_OPENINGS):
+        _create(path)
+        before = identity_of(path)
+        connection = open_database(path, timeout)
+        files = files_of(path)
+        if files[0] == before:  # Otherwise the file may have been replaced in between.
+            return connection, files
+        connection.close()
+    raise FileNotFoundError(errno.ENOENT, "the file is deleted or replaced again and again")
 
 
 def open_database(path: str | Path, timeout: float) -> sqlite3.Connection:
-    """Return a connection to the file of a store, which is created if there is none. Raises sqlite3.Error, and
+    """Return a connection to the file of a store, which is created if there is none. Raises sqlite3.Error, OSError, and
     LocalError for a file that is no store.
 
     Args:
         path: The file.
         timeout: Seconds for which each statement waits for a lock of another connection.
     """
-    create_private_file(path)
+    _create(path)
     connection = sqlite3.connect(
         path, timeout=timeout, isolation_level=None, check_same_thread=False, cached_statements=64
     )
@@ -95,6 +114,14 @@ def open_database(path: str | Path, timeout: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _create(path: str | Path) -> None:
+    """Create the file unless it exists. What is beside a new one belongs to a file that was deleted before."""
+    if create_private_file(path):
+        for part in (*_PARTS, CHANGES):
+            with suppress(FileNotFoundError):
+                os.unlink(f"{path}{part}")
 
 
 def _use_wal(connection: sqlite3.Connection, timeout: float) -> None:
@@ -267,6 +294,7 @@ RETURNING value
 """
 
 Work = Callable[[sqlite3.Connection], Any]
+_OpenedT = TypeVar("_OpenedT")
 
 
 class SQLiteStore:
@@ -299,7 +327,10 @@ class SQLiteStore:
         self._version = 0
         self._last_message = 0
         self._forks: int | None = None  # `forks.count` when the file was opened; SQLite allows no use in a child.
-        self._file: tuple[int, int] | None = None  # What identifies the file that is open.
+        self._files: Files | None = None  # Those that are open.
+        self._has_opened = False  # True if the file was a store at least once.
+        self._is_anew = False  # True if messages of a file before may not have been read.
+        self._is_deaf = False  # True while no messages can be read.
         self._quick_until = self._clean_at = 0.0
 
     # ---- reads, in the event loop ------------------------------------------------------------------------------------
@@ -336,7 +367,7 @@ class SQLiteStore:
         """Return the stored entries of a stream that follow a number."""
         try:
             return read_stream(self._connection(), stream, after, limit)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise self._unavailable(error) from error
 
     async def last(self, stream: str) -> int:
@@ -435,12 +466,18 @@ class SQLiteStore:
         """Run commands in one transaction, and return their results."""
         try:
             if self._writer is None:
-                self._writer = open_database(self._path, _BUSY_SECONDS)
+                self._writer = self._opened(open_database)
             more = self._cleaning(self._writer)
             self._writer.execute("BEGIN IMMEDIATE")
             return self._run(self._writer, [*commands, *more])[: len(commands)]
         except (sqlite3.Error, OSError) as error:
             raise self._unavailable(error) from error
+
+    def _close_writer(self) -> None:
+        """Close the connection of the thread, which alone does so: a command of it may wait for a lock."""
+        if self._writer is not None:
+            self._writer.close()
+        self._writer = None
 
     def _cleaning(self, file: sqlite3.Connection) -> list[Work]:
         """Return what deletes what has expired, from time to time; the lock is not needed to look for it."""
@@ -488,9 +525,11 @@ class SQLiteStore:
         try:
             results = [command(file) for command in commands]
             file.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
             if file.in_transaction:  # A full disk has ended it already.
                 file.execute("ROLLBACK")
+            if isinstance(error, LocalError):
+                raise self._unavailable(error) from error
             raise
         return results
 
@@ -502,11 +541,22 @@ class SQLiteStore:
             self._look_at_file()
         self._require_process()
         if self._quick is None:
-            self._quick = open_database(self._path, _BUSY_SECONDS)
-            self._file = identity_of(self._path)
+            self._quick, self._files = self._opened(open_known)
             self._quick.execute("PRAGMA busy_timeout = 0")
             self._quick.execute("PRAGMA wal_autocheckpoint = 0")
         return self._quick
+
+    def _opened(self, open_file: Callable[[str | Path, float], _OpenedT]) -> _OpenedT:
+        """Return what a function opens. What is wrong with the path is a LocalError the first time only: a file that
+        was a store before may be one again."""
+        try:
+            opened = open_file(self._path, _BUSY_SECONDS)
+        except LocalError as error:
+            if not self._has_opened:
+                raise
+            raise self._unavailable(error) from error
+        self._has_opened = True
+        return opened
 
     def _require_process(self) -> None:
         """Raise StoreClosedError in a process that was forked after the file was opened."""
@@ -521,7 +571,7 @@ class SQLiteStore:
     def _row(self, statement: str, *values: object) -> Any:
         try:
             rows = self._connection().execute(statement, values).fetchall()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise self._unavailable(error) from error
         return rows[0] if rows else None
 
@@ -531,9 +581,9 @@ class SQLiteStore:
         try:
             if self._listener is None:
                 self._connection()  # So that the file is known.
-                self._listener = open_database(self._path, _BUSY_SECONDS)
+                self._listener = self._opened(open_database)
             return self._listener.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise self._unavailable(error) from error
 
     def _poll(self) -> None:
@@ -541,31 +591,43 @@ class SQLiteStore:
         loop = asyncio.get_running_loop()
         try:
             self._look_at_file()
+            if self._is_anew:
+                self._last_message = self._last_number()
+                self._is_anew = False
+                self._report_gap()
             if (version := self._news("PRAGMA data_version")[0][0]) != self._version:
                 self._version = version
                 self._pass_messages(loop)
-        except StoreUnavailableError:
-            _log.exception("the messages of the store cannot be read")
-        delay = _QUICK if loop.time() < self._quick_until else _SLOW
-        self._timer = loop.call_later(delay, self._poll)
+            self._is_deaf = False
+        except StoreUnavailableError as error:
+            if not self._is_deaf:
+                _log.warning("the messages of the store cannot be read, which is tried again: %s", error)
+            self._is_deaf = True
+        finally:  # Whatever a receiver raises, the next messages are read.
+            delay = _QUICK if loop.time() < self._quick_until else _SLOW
+            self._timer = loop.call_later(delay, self._poll)
 
     def _look_at_file(self) -> None:
-        if self._file is not None and identity_of(self._path) != self._file:
-            self._open_anew()
+        self._records.look()
+        if self._files is not None and (now := files_of(self._path)) != self._files:
+            self._open_anew(now)
 
-    def _open_anew(self) -> None:
-        """Use the file that has the name now, or a new one: that which is open was deleted or replaced."""
+    def _open_anew(self, now: Files) -> None:
+        """Use the files that have the names now, or new ones: what is open was deleted or replaced."""
         _log.warning("%s: the file of the store was deleted or replaced, and is opened anew", self._path)
-        if self._writer is not None and self._thread is not None:
-            self._thread.submit(self._writer.close)  # After what it does now.
+        if self._files is not None and now[0] == self._files[0]:
+            # What others write to their parts may destroy this file, and then be read by anybody: it is lost as well.
+            with suppress(OSError):
+                os.unlink(self._path)
+        if self._thread is not None:
+            self._thread.submit(self._close_writer)  # After what it does now.
         for connection in (self._quick, self._listener):
             if connection is not None:
                 connection.close()
-        self._quick = self._writer = self._listener = self._file = None
+        self._quick = self._listener = self._files = None
         self._records.close()
-        if self._timer is not None:
-            self._last_message = self._last_number()
-            self._report_gap()
+        self._version = 0
+        self._is_anew = True
 
     def _report_gap(self) -> None:
         """Tell the receivers that messages may have been lost."""

@@ -27,6 +27,20 @@ _RECORDS: Final = 1024
 _SELECT: Final = "SELECT value, expires FROM records WHERE key = ? AND expires > ?"
 
 
+CHANGES: Final = "-changes"  # What the name of the file with the counters has after that of the store.
+
+Identity = tuple[int, int]  # What identifies a file, whatever its name.
+
+
+def identity_of(path: str | Path) -> Identity | None:
+    """Return what identifies a file; None if there is none of this name."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 class _Record(NamedTuple):
     value: bytes
     number: int  # Of its counter.
@@ -43,10 +57,11 @@ class UnchangedRecords:
 
     def __init__(self, path: str | Path) -> None:
         """Use the file beside that of a store, which is created with the first change."""
-        self._path = Path(f"{path}-changes")
+        self._path = Path(f"{path}{CHANGES}")
         self._map: mmap.mmap | None = None
         self._counters: memoryview | None = None
-        self._opening = threading.Lock()
+        self._file: Identity | None = None  # What identifies the file that is open.
+        self._using = threading.RLock()  # The event loop, and the thread of the store.
         self._records = BoundedCache[str, _Record](_RECORDS)
 
     def get(self, key: str) -> bytes | None:
@@ -74,23 +89,30 @@ class UnchangedRecords:
 
     def change(self, key: str) -> None:
         """Count a change of a record, in the transaction that makes it."""
-        counters = self._opened(creates=True)
-        assert counters is not None, "it was created"
-        counters[_counter(key)] = (counters[_counter(key)] | 1) + 2
+        with self._using:  # It is not closed in between.
+            counters = self._opened(creates=True)
+            assert counters is not None, "it was created"
+            counters[_counter(key)] = (counters[_counter(key)] | 1) + 2
+
+    def look(self) -> None:
+        """Close the file if it was deleted or replaced: other processes count in another one."""
+        if self._file is not None and identity_of(self._path) != self._file:
+            self.close()
 
     def close(self) -> None:
-        """Close the file."""
-        self._records.clear()
-        if self._counters is not None:
-            self._counters.release()
-        if self._map is not None:
-            self._map.close()
-        self._counters = self._map = None
+        """Close the file. It is opened again when it is used."""
+        with self._using:
+            self._records.clear()
+            if self._counters is not None:
+                self._counters.release()
+            if self._map is not None:
+                self._map.close()
+            self._counters = self._map = self._file = None
 
     def _opened(self, creates: bool = False) -> memoryview | None:
         """Return the counters; None if no process has changed a record yet, unless the file is created for that."""
         if self._counters is None:
-            with self._opening:  # The event loop, and the thread of the store.
+            with self._using:
                 if self._counters is None:
                     self._open(creates)
         return self._counters
@@ -101,14 +123,18 @@ class UnchangedRecords:
         try:
             descriptor = os.open(self._path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         except FileNotFoundError:
+            if creates:
+                raise
             return
         try:
-            if os.fstat(descriptor).st_size < _COUNTERS * _SIZE:
+            status = os.fstat(descriptor)
+            if status.st_size < _COUNTERS * _SIZE:
                 if not creates:
                     return
                 os.write(descriptor, bytes(_COUNTERS * _SIZE))  # A disk that is full is an error here, not later.
             self._map = mmap.mmap(descriptor, _COUNTERS * _SIZE)
             self._counters = memoryview(self._map).cast("Q")
+            self._file = (status.st_dev, status.st_ino)
         finally:
             os.close(descriptor)
 

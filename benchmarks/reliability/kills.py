@@ -30,7 +30,7 @@ from typing import Any
 
 from counting_client import CountingClient, Findings
 from link import Link
-from passing_time import let_pass, lose
+from passing_time import NOTICED, let_pass, lose
 from processes import LoadServer, RedisServer
 from records import add_options, repeat
 
@@ -114,7 +114,7 @@ class Campaign:
             await client.completed(announced, until)
         for client in clients:
             perhaps = sum(item.perhaps_announced for item in clients)
-            losses = sum(self.injected[kind] for kind in LOSSES)
+            losses = NOTICED[self.options.store] * sum(self.injected[kind] for kind in LOSSES)
             client.judge(announced, perhaps, losses)
         for task in listeners:
             task.cancel()

@@ -30,7 +30,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from passing_time import let_pass, lose
+from passing_time import NOTICED, let_pass, lose
 from processes import LoadServer, RedisServer
 from records import add_options, repeat
 from sessions import Stream, port_of, redis_keys, redis_value
@@ -182,7 +182,8 @@ async def soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         ended.set()
         await telling
         # A sleep may look like a loss: the clocks of the workers and of the store go on one after the other.
-        await watch.judge(sum(bool(options.losses) and tenth % options.losses in (1, 2) for tenth in range(10)))
+        losses = sum(bool(options.losses) and tenth % options.losses in (1, 2) for tenth in range(10))
+        await watch.judge(NOTICED[options.store] * losses)
         await watch.end()
         if redis is not None:
             await asyncio.sleep(1.5 * options.idle)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -191,6 +193,19 @@ async def test_roots_are_what_is_natural(rev: Rev, kind: str, tmp_path: Path) ->
         assert uri in (await client.call_tool("folders")).text
 
 
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are text there")
+@among(ALL_REVISIONS)
+@pytest.mark.parametrize("kind", ["paths", "beside a URI", "function"])
+async def test_a_folder_whose_name_is_no_utf_8_is_a_root(rev: Rev, kind: str, tmp_path: Path) -> None:
+    """Its name for people had half of a surrogate pair, so that the whole list could not be sent."""
+    folder = tmp_path / os.fsdecode(b"d\x80")
+    folder.mkdir()
+    other = "file:///srv"
+    roots: Any = {"paths": [folder], "beside a URI": [folder, other], "function": lambda: [folder]}[kind]
+    async with connected(rev, roots=roots) as client:
+        assert f"{tmp_path.as_uri()}/d%80" in (await client.call_tool("folders")).text
+
+
 @among(ALL_REVISIONS)
 async def test_roots_are_set_while_the_client_is_connected(rev: Rev, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
@@ -370,6 +385,11 @@ async def test_a_timeout_is_a_timeout_error(rev: Rev) -> None:
         ({"roots": "/srv"}, "roots must be a list of paths"),
         ({"roots": [5]}, "roots must be a list of paths"),
         ({"roots": iter(["/srv"])}, "roots must be a list of paths"),  # Can be read only once.
+        ({"roots": ["file:///srv/\udc80"]}, "roots must be a list of paths"),  # Half of a surrogate pair.
+        ({"roots": ["/srv/\ud800"]}, "roots must be a list of paths"),
+        ({"roots": ["/srv/\0"]}, "roots must be a list of paths"),
+        ({"roots": ["/srv", "file:///srv/%2e%2e/x"]}, "roots must be a list of paths"),
+        ({"roots": ["file://host/srv"]}, "roots must be a list of paths"),
         ({"http": {"headers": {}}}, "http must be HTTPOptions"),
         ({"log_level": "loud"}, "log_level must be one of 'debug'"),
         ({"timeout": "5"}, "timeout must be a number of seconds above 0"),

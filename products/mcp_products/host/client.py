@@ -18,8 +18,9 @@ from mcp_runtime.aio.tasks import is_trio_task
 from mcp_runtime.bindings.arguments import HTTP_RULES, STDIO_RULES
 from mcp_runtime.bindings.client import BaseClient
 from mcp_runtime.client.core import RULES
+from mcp_runtime.endpoint.checks import check_root
 from mcp_runtime.endpoint.context import LEVELS
-from mcp_runtime.errors import LocalError, MCPError, ProtocolViolationError, RemoteJSONRPCError
+from mcp_runtime.errors import InvalidMessageError, LocalError, MCPError, ProtocolViolationError, RemoteJSONRPCError
 from mcp_runtime.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND
 from mcp_runtime.protocol.model_methods import ServerDetails
 from mcp_runtime.protocol.models import is_object
@@ -54,8 +55,10 @@ def _is_roots(value: Any) -> bool:
     if not is_items(value) or isinstance(value, Iterator):  # The check would read the only time.
         return False
     try:
-        root_fields(value)
-    except (LocalError, ValueError):
+        for root in root_fields(value)["roots"]:
+            if root["uri"].encode()[:5].lower() == b"file:":  # Others are left out, with a warning.
+                check_root(root["uri"])
+    except (LocalError, InvalidMessageError, ValueError):
         return False
     return True
 

@@ -154,7 +154,8 @@ def _root(root: object) -> dict[str, Any]:
         if "://" in text:
             return {"uri": text}
         path = Path(text).absolute()
-        return {"uri": path.as_uri(), "name": path.name} if path.name else {"uri": path.as_uri()}
+        name = path.name.encode(errors="replace").decode()  # It may have bytes that are no UTF-8.
+        return {"uri": path.as_uri(), "name": name} if name else {"uri": path.as_uri()}
     fields = _fields_of(root)
     if fields is None or "uri" not in fields:
         raise LocalError(f'roots: a root is a path or a URI, such as "/srv"; {shown(root)} is not')

@@ -6,6 +6,7 @@ import re
 import sys
 from importlib.util import find_spec
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 from mcp_runtime._lazy import load
 from mcp_runtime.errors import LocalError
@@ -70,6 +71,20 @@ def _redis_store(function: str, url: str) -> Store:
     try:
         # redis-py would repeat commands of which it does not know whether they were run.
         client = client_class.from_url(url, retry=Retry(NoBackoff(), 0), socket_timeout=_SOCKET_SECONDS)
-        return cast("Store", store_class(client))
-    except ValueError as error:
-        raise LocalError(f"{function}(): store= is no URL that redis-py reads: {error}") from None
+        client.connection_pool.make_connection()  # It connects later, and reads all options of the URL now.
+    except (ValueError, TypeError, redis.RedisError) as error:
+        raise LocalError(f"{function}(): store= is no URL that redis-py reads: {_reason(error)}") from None
+    path = urlsplit(url).path.strip("/")
+    if not url.startswith("unix:") and path and not path.isdecimal():
+        raise LocalError(f"{function}(): store= names a database that is no number; write redis://host/0")
+    if client.connection_pool.connection_kwargs.get("decode_responses"):
+        raise LocalError(f"{function}(): store= has decode_responses, but a store has bytes; remove this option")
+    return cast("Store", store_class(client))
+
+
+def _reason(error: Exception) -> str:
+    """Return why redis-py refuses a URL, without what may be a part of a password. It passes options on as keywords."""
+    if str(error).startswith("Port could not be cast"):
+        return "its port is no number; in a password, write / as %2F, ? as %3F and # as %23"
+    unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+    return str(error) if unknown is None else f"it has no option {unknown[1]!r}; remove it, or correct its name"

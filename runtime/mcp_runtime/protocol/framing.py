@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, Self
 
+BOM: Final = b"\xef\xbb\xbf"  # Some programs on Windows begin what they send with it; RFC 8259 lets readers ignore it.
 # Bytes above which a message is large: a smaller one takes about ten milliseconds at most.
 LARGE: Final = 32 * 1024
 MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024  # The default limit of one message, in bytes.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pydantic_core import SchemaSerializer, from_json, to_json
 
 from ..usage.texts import unwritable
-from .framing import OversizedMessage
+from .framing import BOM, OversizedMessage
 from .json_text import (
     DIGITS_AS_ZERO,
     LONG,
@@ -115,7 +115,7 @@ def decode(data: bytes, max_parts: int = MAX_PARTS, max_batch: int = MAX_BATCH) 
     if len(data) > max_parts and has_more_parts(data, max_parts):
         return reject_parts(data, max_parts)
     try:
-        value = from_json(data, allow_inf_nan=False)
+        value = from_json(data.removeprefix(BOM), allow_inf_nan=False)
     except ValueError as error:
         if is_json(data):  # Whoever sent it waits for an answer to its id.
             has_digits = b"0" * 4301 in data.translate(DIGITS_AS_ZERO)  # The parser reads no more digits, as Python.

@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from pydantic_core import from_json
 
 from ..protocol.connection import MessageRejected, RequestReceived
-from ..protocol.framing import OversizedMessage
+from ..protocol.framing import BOM, OversizedMessage
 from ..protocol.models import is_object
 from ..protocol.revision import NAMED_VERSION, Handshake, Revision
 from .interfaces import Candidate, Dispatcher, RequestAuth, Service, Transport, other_versions
@@ -68,7 +68,7 @@ def select_service(candidates: Sequence[Candidate[Service]], first: bytes) -> Se
     stateful = [candidate for candidate in candidates if candidate.stateful]
     stateless = [candidate for candidate in candidates if not candidate.stateful]
     try:
-        message = from_json(first) if not isinstance(first, OversizedMessage) else None
+        message = from_json(first.removeprefix(BOM)) if not isinstance(first, OversizedMessage) else None
     except ValueError:
         message = None
     params = message.get("params") if is_object(message) else None

@@ -31,6 +31,7 @@ ON_ANY_PYTHON = (
 ON_ANY_SYSTEM = (
     *("tests/platforms/test_any_system.py", "tests/platforms/test_services_on_any_system.py"),
     *("tests/platforms/test_on_windows.py", "tests/core/aio", "tests/app/test_app.py"),
+    "tests/core/stdio/test_unread_standard_error.py",
 )
 
 

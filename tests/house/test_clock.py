@@ -15,7 +15,6 @@ EXCEPTIONS = {
     "products/mcp_products/fast/stdio.py": THREADS,
     "products/mcp_products/fast/worker_threads.py": THREADS,
     "products/mcp_products/lint/reading.py": PROCESSES,
-    "products/mcp_products/platforms/error_output.py": THREADS,
     "products/mcp_products/workers/processes/supervisor.py": PROCESSES,
 }
 

@@ -17,7 +17,6 @@ from mcp_runtime.usage.texts import coloured
 
 _MAX_PENDING: Final = 1 << 20  # Bytes that wait for the reader; what is written beyond is dropped.
 _FINISH_SECONDS: Final = 0.2  # Seconds for the reader to take them when the process ends.
-_STEP: Final = 0.005
 _MOMENT: Final = 0.2  # Seconds that a writer waits once on Windows, where a thread writes.
 _AT_ONCE: Final = 512  # Bytes that a pipe or a socket with any room takes at once, on every POSIX system.
 
@@ -27,6 +26,8 @@ class UnblockedOutput(io.RawIOBase):
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        # On Windows, one thread has a descriptor at a time: `os.dup2(2, 1)` would wait for the reader.
+        self._target = os.dup(descriptor) if sys.platform == "win32" else descriptor
         self._reset()
         if sys.platform != "win32":
             os.register_at_fork(after_in_child=self._reset)  # A forked process has no thread that drains.
@@ -35,10 +36,11 @@ class UnblockedOutput(io.RawIOBase):
         self._lock = threading.Lock()
         self._pending = bytearray()
         self._dropped = 0
-        self._is_draining = False
         self._is_blocked = False  # Has the reader let a writer wait for a moment, and has not taken all since?
         self._taken = threading.Event()
         self._taken.set()
+        self._given = threading.Event()
+        self._thread = threading.Thread(target=self._drain, name="mcp standard error", daemon=True)
 
     def writable(self) -> bool:
         """Return True."""
@@ -55,10 +57,11 @@ class UnblockedOutput(io.RawIOBase):
             room = max(_MAX_PENDING - len(self._pending), 0)
             self._pending += bytes(data[:room])
             self._dropped += max(size - room, 0)
-            if not self._is_draining and not self._write_ready(0):
-                self._is_draining = True
+            if self._taken.is_set() and not self._write_ready(0):
                 self._taken.clear()
-                threading.Thread(target=self._drain, name="mcp standard error", daemon=True).start()
+                self._given.set()
+                if not self._thread.is_alive():
+                    self._thread.start()
         return size
 
     def flush(self) -> None:
@@ -69,16 +72,15 @@ class UnblockedOutput(io.RawIOBase):
 
     def finish(self) -> None:
         """Wait a moment until the reader has taken what is stored."""
-        deadline = time.monotonic() + _FINISH_SECONDS
-        while self._pending and time.monotonic() < deadline:
-            time.sleep(_STEP)
+        self._taken.wait(_FINISH_SECONDS)
 
     def _drain(self) -> None:
-        """Write what is stored as the reader takes it."""
-        is_done = False
-        while not is_done:
+        """Write what is stored as the reader takes it, and wait for more: on Windows, for each line. Where a pipe does
+        not tell that it has room, as there, the thread waits in the call that writes."""
+        while self._given.wait():
             try:
-                written = self._write_waiting()
+                has_room = _wait_for_room(self._target, None)
+                written = 0 if has_room else os.write(self._target, self._pending[: _AT_ONCE << 5])
             except OSError:  # There is no reader any more: on Windows, nobody is told.
                 written = len(self._pending)
             with self._lock:
@@ -88,18 +90,10 @@ class UnblockedOutput(io.RawIOBase):
                 except OSError:  # There is no reader any more: the next write raises the error.
                     self._pending.clear()
                     is_done = True
-                self._is_draining = not is_done
                 if is_done:
+                    self._given.clear()
                     self._is_blocked = False
                     self._taken.set()
-
-    def _write_waiting(self) -> int:
-        """Wait until the reader takes more, and return how many bytes it was given: on Windows, where a pipe does not
-        tell that it has room, some; elsewhere none."""
-        if sys.platform == "win32":
-            return os.write(self._descriptor, self._pending[:_AT_ONCE])
-        _wait_for_room(self._descriptor, None)
-        return 0
 
     def _write_ready(self, timeout: int) -> bool:
         """Write as much as takes no waiting; return True if that was all."""
@@ -109,9 +103,9 @@ class UnblockedOutput(io.RawIOBase):
                 self._dropped = 0
             if not self._pending:
                 return True
-            if not _wait_for_room(self._descriptor, timeout):
+            if not _wait_for_room(self._target, timeout):
                 return False
-            written = os.write(self._descriptor, self._pending[:_AT_ONCE])
+            written = os.write(self._target, self._pending[:_AT_ONCE])
             del self._pending[:written]
 
 
@@ -129,9 +123,8 @@ def unblock_error_output() -> None:
 
     Does nothing for files and terminals. Other writers, such as child processes, wait as ever.
     """
-    if not _has_reader(2):
+    if (raw := _output(2)) is None:
         return
-    raw = UnblockedOutput(2)
     for name, descriptor in (("stderr", 2), ("stdout", 1)):
         old = getattr(sys, name)
         if _descriptor_of(old) != descriptor:
@@ -160,9 +153,9 @@ def write_line(line: str) -> None:
     stream = sys.stderr
     if stream.isatty():
         line = coloured(line)
-    if _unblocked(stream) is None and (descriptor := _descriptor_of(stream)) is not None and _has_reader(descriptor):
+    output = _output(_descriptor_of(stream)) if _unblocked(stream) is None else None
+    if output is not None:
         stream.flush()
-        output = _OUTPUTS.get(descriptor) or _OUTPUTS.setdefault(descriptor, UnblockedOutput(descriptor))
         output.write(line.encode(errors="backslashreplace") + b"\n")
         output.flush()
     else:
@@ -170,6 +163,16 @@ def write_line(line: str) -> None:
 
 
 _OUTPUTS: Final[dict[int, UnblockedOutput]] = {}
+
+
+def _output(descriptor: int | None) -> UnblockedOutput | None:
+    """Return what writes to a pipe or a socket without waiting; None for another descriptor.
+
+    It is asked once, before a thread writes: on Windows, who asks about a pipe waits for who writes to it.
+    """
+    if descriptor is not None and descriptor not in _OUTPUTS and _has_reader(descriptor):
+        _OUTPUTS[descriptor] = UnblockedOutput(descriptor)
+    return None if descriptor is None else _OUTPUTS.get(descriptor)
 
 
 def _has_reader(descriptor: int) -> bool:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,15 +49,41 @@ def noise(writer: str, lines: int) -> str:
 app.run()
 """
 CLIENT = f"""
-import asyncio, sys
+import asyncio, os, sys
 from mcp_generated import connect
 
 async def main():
-    async with connect([sys.executable, "-c", {SERVER!r}]) as client:
+    async with connect([sys.executable, "-c", {SERVER!r}], timeout={60 * PATIENCE}) as client:
         result = await client.call_tool(name="noise", arguments={{"writer": "print", "lines": 5000}})
         print(result.content[0].text, flush=True)
 
-asyncio.run(main())
+try:
+    asyncio.run(main())
+except Exception as error:  # Python would print it where nobody reads, and wait.
+    print(repr(error), flush=True)
+    os._exit(1)
+"""
+# A process whose standard error nobody reads but itself, when nobody can take any more.
+ROUNDS = """
+import json, os, sys, threading, time
+from mcp_products.platforms.error_output import write_line
+
+reading, writing = os.pipe()
+os.dup2(writing, 2)
+os.close(writing)
+questions = []
+fstat = os.fstat
+os.fstat = lambda descriptor: questions.append(descriptor) or fstat(descriptor)
+threads = set()
+with open(reading, "rb") as reader:
+    for round in range(3):
+        for number in range(400):
+            write_line(f"{round} {number} " + "x" * 1000)
+        threads |= {thread.ident for thread in threading.enumerate() if thread.name == "mcp standard error"}
+        os.dup2(2, 1)  # As a server does that begins to serve.
+        lines = [reader.readline() for _ in range(400)]
+        assert [line.split()[:2] for line in lines] == [[b"%d" % round, b"%d" % n] for n in range(400)]
+json.dump([questions.count(2), len(threads)], open(sys.argv[1], "w"))
 """
 WRITERS = ("print", "stderr", "logging", "one write", "bytes", "fork")
 
@@ -132,3 +159,10 @@ def test_a_client_passes_on_what_a_server_writes_and_waits_for_no_reader() -> No
     finally:
         program.kill()
         program.communicate()
+
+
+def test_a_pipe_is_asked_for_its_kind_once_and_one_thread_writes_to_it(tmp_path: Path) -> None:
+    # On Windows, a question about a pipe waits as long as a thread that writes to it.
+    results = tmp_path / "results.json"
+    subprocess.run([sys.executable, "-c", ROUNDS, str(results)], check=True, timeout=60 * PATIENCE)
+    assert json.loads(results.read_text(encoding="utf-8")) == [1, 1]

@@ -4,32 +4,61 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
+
 from mcp_codegen.catalog import SchemaCatalog
+from mcp_codegen.cli.main import main
 from mcp_codegen.testkit.vectors import canonical, vectors
 from mcp_generated import REVISIONS
+from support.builds import CACHE, digest_of
+from support.peers import locked
 from support.project import OFFICIAL, ROOT
 
+PLUGINS = ROOT / "examples" / "plugins"
 SEED, EACH = 1, 4
 Line = dict[str, Any]
 
 
+def write_code(plugin: str, folder: Path, *chosen: str | Path) -> None:
+    """Write what a plugin in Python makes, such as "go.py": of the revision or of the protocol that is chosen."""
+    words = ["plugin", sys.executable, PLUGINS / plugin, *chosen, "--output", folder]
+    done = CliRunner().invoke(main, list(map(str, words)))
+    assert done.exit_code == 0, done.output
+
+
+def write_revisions(plugin: str, folder: Path) -> None:
+    """Write what a plugin makes of each revision, into a folder of the revision's name."""
+    for revision, name in REVISIONS.items():
+        write_code(plugin, folder / name, "--revision", revision)
+
+
 @cache
 def instances() -> list[Line]:
-    """The instances of the test vectors of all revisions."""
+    """The instances of the test vectors of all revisions, which are made once for the schemas and the generator."""
+    files = sorted([*(ROOT / "codegen" / "mcp_codegen").rglob("*.py"), *(ROOT / "schema").rglob("*.*")])
+    file = CACHE / f"vectors-{digest_of(files)[:16]}.json"
+    with locked(file):
+        if not file.exists():
+            file.write_text(json.dumps(_made()), encoding="utf-8")
+    lines: list[Line] = json.loads(file.read_text(encoding="utf-8"))
+    assert len(lines) > 5_000
+    return lines
+
+
+def _made() -> list[Line]:
     schemas = SchemaCatalog(ROOT / "schema")
-    lines = [
+    return [
         line
         for revision in REVISIONS
         for line in vectors(schemas.revision(revision), schemas.normalized(revision)[0], SEED, EACH)
         if line["kind"] == "instance"
     ]
-    assert len(lines) > 5_000
-    return lines
 
 
 def examples() -> list[Line]:

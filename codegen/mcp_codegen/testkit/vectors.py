@@ -70,6 +70,7 @@ class _Instances:
         self._types = revision.types
         self._definitions = definitions
         self._generator = InstanceGenerator(definitions, seed, _TEXTS)
+        self._lists = {name for name, text in _properties(definitions) if '"maxItems"' in text}
         self._count = count
         self._numbers: dict[str, int] = {}
 
@@ -126,7 +127,7 @@ class _Instances:
             elif isinstance(value, (int, float)) and not isinstance(value, bool):
                 for outside in (-1, 2, 10**9):
                     yield "range", place, _changed(instance, place, outside)
-            elif is_list(value):
+            elif is_list(value) and place[-1] in self._lists:  # Others have no bound, and take long to check.
                 yield "range", place, _changed(instance, place, value * 200)
 
 
@@ -138,14 +139,27 @@ def _places(value: Json, above: Place = ()) -> Iterator[tuple[Place, Json]]:
         yield from _places(item, (*above, key))
 
 
+def _properties(definitions: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the name of each property, with the text of its schema and of the definition that this names."""
+    waiting: list[Any] = list(definitions.values())
+    while waiting:
+        schema = waiting.pop()
+        waiting += schema.values() if is_object(schema) else schema if is_list(schema) else ()
+        properties = schema.get("properties") if is_object(schema) else None
+        for name, inner in properties.items() if is_object(properties) else ():
+            named = str(is_object(inner) and inner.get("$ref")).rpartition("/")[2]
+            yield name, json.dumps([inner, definitions.get(named)])
+
+
 _GONE: Final = object()
 
 
 def _changed(instance: Json, place: Place, value: Any = _GONE) -> Json:
-    """Return a copy with another value at a place, or without it."""
-    copied = copy.deepcopy(instance)
+    """Return the instance with another value at a place, or without it. What is beside the place is shared."""
+    copied = copy.copy(instance)
     holder: Any = copied
     for step in place[:-1]:
+        holder[step] = copy.copy(holder[step])
         holder = holder[step]
     if value is _GONE:
         del holder[place[-1]]

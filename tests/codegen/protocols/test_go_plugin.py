@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support.cli.commands import mcp_codegen
-from support.languages import equal_examples, wrong_verdicts
-from support.project import ROOT, needs_official
+from support.builds import build_once
+from support.languages import equal_examples, write_revisions, wrong_verdicts
+from support.project import needs_official
 
 from mcp_generated import REVISIONS
 
-PLUGIN = ROOT / "examples" / "plugins" / "go.py"
 MAIN = """package main
 
 import (
@@ -54,25 +50,17 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no Go compiler: `go` is not on the PATH")
     folder = tmp_path_factory.mktemp("go")
     (folder / "go.mod").write_text("module example.test/judge\n\ngo 1.22\n", encoding="utf-8")
-    for revision, name in REVISIONS.items():
-        done = mcp_codegen("plugin", sys.executable, PLUGIN, "--revision", revision, "--output", folder / name)
-        assert done.returncode == 0, done.stderr
+    write_revisions("go.py", folder)
     imports = "".join(f'\t{name} "example.test/judge/{name}"\n' for name in REVISIONS.values())
     table = ", ".join(f'"{revision}": {name}.Parse' for revision, name in REVISIONS.items())
     (folder / "main.go").write_text(MAIN % (imports, table), encoding="utf-8")
-    built = subprocess.run(
-        [go, "build", "-o", "judge", "."],
-        cwd=folder,
-        env={**os.environ, "GOTOOLCHAIN": "local", "GOCACHE": str(ROOT / "build" / "go")},
-        capture_output=True,
-        text=True,
-        timeout=600,
+    out = build_once(
+        "plugin-go", folder, [(go, "build", "-trimpath", "-o", "{out}/judge", ".")], {"GOTOOLCHAIN": "local"}
     )
-    assert built.returncode == 0, built.stderr[:4000]
-    return folder / "judge"
+    return out / "judge"
 
 
-@pytest.mark.exhaustive
+@pytest.mark.long
 def test_go_has_the_verdict_of_the_schema_on_all_vectors_and_writes_what_it_reads(judge: Path) -> None:
     assert wrong_verdicts([judge]) == []
 

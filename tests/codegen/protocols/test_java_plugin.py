@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 
 import pytest
-from support.cli.commands import mcp_codegen
-from support.languages import equal_examples, wrong_verdicts
-from support.project import ROOT, needs_official
+from support.builds import build_once
+from support.languages import equal_examples, write_revisions, wrong_verdicts
+from support.project import needs_official
 
 from mcp_generated import REVISIONS
 
-PLUGIN = ROOT / "examples" / "plugins" / "java.py"
 CASE = """            case "%(revision)s" -> mcp.%(name)s.Schema.parse(type, json);
 """
 MAIN = r"""import java.io.*;
@@ -70,22 +67,12 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     if java is None or javac is None:
         pytest.skip("no Java compiler: `java` and `javac` are not both on the PATH")
     folder = tmp_path_factory.mktemp("java")
-    for revision, name in REVISIONS.items():
-        done = mcp_codegen("plugin", sys.executable, PLUGIN, "--revision", revision, "--output", folder / "mcp" / name)
-        assert done.returncode == 0, done.stderr
+    write_revisions("java.py", folder / "mcp")
     cases = "".join(CASE % {"revision": revision, "name": name} for revision, name in REVISIONS.items())
-    newest = REVISIONS[max(REVISIONS)]
-    source = MAIN % {"cases": cases, "newest": newest}
+    source = MAIN % {"cases": cases, "newest": REVISIONS[max(REVISIONS)]}
     (folder / "Main.java").write_text(source, encoding="utf-8")
-    built = subprocess.run(
-        [javac, "-encoding", "UTF-8", "-d", "classes", "Main.java"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert built.returncode == 0, built.stderr[:4000]
-    return [java, "-cp", str(folder / "classes"), "Main"]
+    out = build_once("plugin-java", folder, [(javac, "-encoding", "UTF-8", "-d", "{out}", "Main.java")])
+    return [java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", str(out), "Main"]
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
 from mcp_codegen.testkit.vectors import canonical, vectors
 from mcp_generated import REVISIONS
-from support.builds import CACHE, digest_of
+from support.installation.builds import CACHE, digest_of
 from support.peers import locked
 from support.project import OFFICIAL, ROOT
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from support.builds import BuildError, build_once, filled
+from support.installation.builds import BuildError, build_once, filled
 from support.project import TESTS
 
 SOURCES: Final = TESTS / "interop" / "sdks"

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.builds import build_once
+from support.installation.builds import build_once
 from support.languages import equal_examples, write_revisions, wrong_verdicts
 from support.project import needs_official
 

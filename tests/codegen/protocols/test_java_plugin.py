@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from support.builds import build_once
+from support.installation.builds import build_once
 from support.languages import equal_examples, write_revisions, wrong_verdicts
 from support.project import needs_official
 

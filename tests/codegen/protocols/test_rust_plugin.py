@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from support.builds import build_once
+from support.installation.builds import build_once
 from support.languages import answers, equal_examples, write_code, write_revisions, wrong_verdicts
 from support.project import needs_official
 

@@ -130,3 +130,23 @@ async def test_a_response_that_cannot_be_read_is_an_error_result() -> None:
 
     result = await served({}, broken, "GET").call_tool("run", {})
     assert result.is_error and "DecodingError" in result.content[0].text
+
+
+# JSON that Python cannot read, and JSON that no message can have: what the API has sent, as text.
+UNSENDABLE = {
+    "too deep to read": b"[" * 50_000 + b"]" * 50_000,
+    "too deep to send": b'{"id": 1, "x": ' + b"[" * 300 + b"]" * 300 + b"}",
+    "half of a surrogate pair": b'{"id": 1, "text": "\\ud800"}',
+}
+
+
+@pytest.mark.parametrize("name", ["200 alone", "a list", "204 beside 200"])
+@pytest.mark.parametrize("unsendable", UNSENDABLE)
+async def test_json_that_cannot_be_sent_is_a_success_with_its_text(unsendable: str, name: str) -> None:
+    body = UNSENDABLE[unsendable]
+    responses, components = DOCUMENTED[name]
+    app = served(responses, lambda request: httpx2.Response(200, headers=JSON, content=body), "POST", **components)
+    async with connect(app) as client:
+        result: Any = await client.call_tool("run", {})
+    assert not result.is_error and result.structured_content == {}
+    assert [block.text for block in result.content] == [body.decode()]

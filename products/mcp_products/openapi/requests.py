@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from mcp_products.json_schema.validator import CompiledSchema
 from mcp_runtime.errors import LocalError, ToolError
@@ -427,9 +427,14 @@ def read_response(response: Any) -> tuple[str, Any]:
     content_type = str(response.headers.get("content-type", "")).lower()
     if is_json_type(content_type) and response.content:
         try:
-            return "json", response.json()
-        except ValueError:
+            value = response.json()
+            from_json(to_json([[[[[[value]]]]]]))  # As deep as in a message.
+        except (
+            ValueError,
+            RecursionError,
+        ):  # It cannot be read, or not be sent: the request was carried out all the same.
             return "text", response.text
+        return "json", value
     if not response.content or content_type.startswith(_TEXT_TYPES) or "+xml" in content_type:
         return "text", response.text
     return "bytes", response.content

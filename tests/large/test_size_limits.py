@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.clients import connect
 from support.http.sockets import listening
+from support.peers import started
 
 from mcp_generated import App, Gateway
 from mcp_generated.http import HTTPLimits, HTTPOptions
@@ -36,6 +41,20 @@ def measure(text: str) -> int:
 if __name__ == "__main__":
     app.run("stdio", **({"max_bytes": int(sys.argv[1])} if sys.argv[1:] else {}))
 """
+
+
+@contextmanager
+def served(words: list[str], transport: str) -> Iterator[Any]:
+    """Yield what to connect to: a command, or the URL of its endpoint."""
+    if transport == "stdio":
+        yield words
+        return
+    process = started([*words, "--http", "127.0.0.1:0"], dict(os.environ), "listening at ")
+    try:
+        yield process.output.split("listening at ")[1].split()[0]
+    finally:
+        process.process.terminate()
+        process.process.wait()
 
 
 @pytest.fixture
@@ -102,9 +121,15 @@ async def test_a_long_message_over_http_names_the_limit_and_its_setting(json_res
     async with listening(asgi) as port:
         url = f"http://127.0.0.1:{port}/mcp"
         async with connect(url, http=HTTPOptions(max_bytes=SMALL)) as client:
-            with pytest.raises(MCPError, match=r"20000 bytes; HTTPOptions\(max_bytes=…\) raises it"):
+            with pytest.raises(
+                MCPError,
+                match=r"20000 bytes; HTTPOptions\(max_bytes=…\), --max-bytes of a",
+            ):
                 await client.call_tool("make", {"length": LONG}, timeout=10)
-            with pytest.raises(RemoteJSONRPCError, match=r"limit of 20000 bytes; HTTPLimits\(max_body=…\)"):
+            with pytest.raises(
+                RemoteJSONRPCError,
+                match=r"20000 bytes; HTTPLimits\(max_body=…\) of the server, or --max-b",
+            ):
                 await client.call_tool("measure", {"text": "x" * LONG}, timeout=10)
         async with connect(url, http=HTTPOptions(max_bytes=LARGE)) as client:
             made: Any = await client.call_tool("make", {"length": LONG}, timeout=10)
@@ -138,10 +163,33 @@ async def test_servers_of_a_proxy_a_gateway_and_a_configuration_have_the_setting
     gateway = Gateway({"upstreams": {"texts": {**entry, "prefix": ""}}})
     for front in (small, App.proxy(entry), App.proxy({"mcpServers": {"texts": entry}}), gateway.app):
         async with connect(front) as client:
-            with pytest.raises(RemoteJSONRPCError, match="max_bytes= of connect"):
+            with pytest.raises(RemoteJSONRPCError, match="max_bytes= of connect.*, or of an entry, raises it"):
                 await client.call_tool("make", {"length": LONG}, timeout=10)
             made: Any = await client.call_tool("make", {"length": 10}, timeout=10)
             assert made.content[0].text == "x" * 10
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_a_gateway_has_the_setting_for_its_clients(server: str, transport: str, tmp_path: Path) -> None:
+    size = 9_000_000  # Above the default of each side.
+    for limit, length in ((SMALL, LONG), (3 * size, size)):
+        file = tmp_path / "gateway.toml"
+        entry = {"command": sys.executable, "args": [server, str(limit)], "prefix": "", "max_bytes": limit}
+        file.write_text(
+            "[upstreams.texts]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in entry.items())
+        )
+        words = [sys.executable, "-m", "mcp_products.relay.gateway", str(file), "--max-bytes", str(limit)]
+        with served(words, transport) as target:
+            more: dict[str, Any] = {"max_bytes": LARGE} if transport == "stdio" else {}
+            if limit != SMALL:
+                more = {"max_bytes": limit} if transport == "stdio" else {"http": HTTPOptions(max_bytes=limit)}
+            async with connect(target, **more) as client:
+                if limit == SMALL:
+                    with pytest.raises(RemoteJSONRPCError, match=r"limit of 20000 bytes; .*raises it"):
+                        await client.call_tool("measure", {"text": "x" * length}, timeout=10)
+                else:
+                    assert await lengths(client, length) == (length, length)
 
 
 def test_a_wrong_limit_is_refused_where_it_is_written(server: str) -> None:

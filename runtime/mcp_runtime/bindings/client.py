@@ -81,7 +81,7 @@ class BaseClient(ClientCore):
         Raises TypeError for an unknown keyword, and LocalError for a wrong command.
         """
         check_command(f"{cls.__name__}.stdio", command)
-        limit = stdio_limit("connect() or Client.stdio()", max_bytes)
+        limit = stdio_limit("connect() or Client.stdio(), or of an entry,", max_bytes)
 
         async def start() -> Transport:
             return stdio.start_server(command, env, cwd, stderr, limit)

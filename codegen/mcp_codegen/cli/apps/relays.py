@@ -76,6 +76,7 @@ _GATEWAY: Final = (sys.executable, "-P", "-m", "mcp_products.relay.gateway")  # 
 @click.option("--allow-host", multiple=True, metavar="HOST", help="A value of Host to accept. May be repeated.")
 @click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="An origin of pages. May be repeated.")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes that serve, with --http. Default: 1.")
+@click.option("--max-bytes", type=click.IntRange(min=1), help="Bytes of a message of a client. Default: 8 MiB.")
 @click.option("--store", metavar="URL", help="What workers share: sqlite:///FILE or redis://HOST.")
 @click.option("--check", is_flag=True, help="Read the file, and exit.")
 @click.option("--lock", is_flag=True, help="Write the lock of the definitions, and exit.")

@@ -11,6 +11,7 @@ from typing import Any
 
 from mcp_products.relay.addresses import parse_address
 from mcp_runtime.errors import LocalError, MCPError
+from mcp_runtime.transports.http_server.limits import HTTPLimits
 from mcp_runtime.usage.rules import check_variables
 from mcp_runtime.usage.texts import plain
 
@@ -47,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--allow-origin", action="append", dest="origins", help="an origin of web pages to accept")
     parser.add_argument("--workers", type=int, default=1, help="processes that serve over HTTP")
     parser.add_argument("--store", help="what workers share: sqlite:///FILE or redis://HOST")
+    parser.add_argument("--max-bytes", type=int, help="bytes of one message of a client; by default 8 MiB")
     parser.add_argument("--check", action="store_true", help="read the file, and exit")
     parser.add_argument("--lock", action="store_true", help="write the lock of the definitions, and exit")
     return parser
@@ -57,10 +59,12 @@ def _serving(options: argparse.Namespace) -> dict[str, Any]:
     if options.http is None:
         if options.workers > 1 or options.store is not None:
             raise LocalError("--workers and --store are those of a gateway over HTTP: pass --http HOST:PORT")
-        return {}
+        return {} if options.max_bytes is None else {"max_bytes": options.max_bytes}
     host, port = parse_address(options.http)
     optional = {"hosts": options.hosts, "origins": options.origins, "store": options.store}
     others = {name: value for name, value in optional.items() if value is not None}
+    if options.max_bytes is not None:
+        others["limits"] = HTTPLimits(max_body=options.max_bytes)
     if options.workers > 1:
         others["workers"] = options.workers
     return {"transport": "http", "host": host, "port": port, "path": options.path, **others}

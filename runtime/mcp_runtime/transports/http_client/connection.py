@@ -41,7 +41,7 @@ _FIRST_DELAY: Final = 0.1  # Half of the seconds after the first refused connect
 _SPREAD: Final = 0.1  # So that clients that were refused at the same time do not come back at the same time.
 _ERROR_LIMIT: Final = 64 * 1024  # Bytes of the body of an error response that are read.
 _MAX_IDLE_CONNECTIONS: Final = 20
-_RAISE: Final = "HTTPOptions(max_bytes=…) raises it"
+_RAISE: Final = "HTTPOptions(max_bytes=…), --max-bytes of a bridge, or max_bytes of an entry raises it"
 
 
 @checked_fields(

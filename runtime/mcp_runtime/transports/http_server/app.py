@@ -168,7 +168,7 @@ class MCPASGIApp:
         self._routes = CustomRoutes(routes) if routes else None
         self._keep_alive = KeepAliveTimer(self._limits.keep_alive)
         self._body_reader = BodyReader(
-            SizeLimit(self._limits.max_body, "HTTPLimits(max_body=…) of the server"),
+            SizeLimit(self._limits.max_body, "HTTPLimits(max_body=…) of the server, or --max-bytes of a relay,"),
             self._limits.body_timeout,
             self._limits.max_buffered,
         )
